@@ -1,28 +1,24 @@
-"""`BeatWorker`: the native thread of a member's heartbeats, whatever its protocol."""
+"""`BeatWorker`: what a member sends to stay one, whatever its protocol."""
 
 from __future__ import annotations
 
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from pykafka.exceptions import CorrelationIdError
-from pykafka.protocol.schema import decode_response, encode_request
+from pykafka.coordinator.pulse import TOGETHER_S, Call, Pulse
+from pykafka.exceptions import KafkaException, SocketDisconnectedError
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.coordinator.heartbeat import Heartbeat
     from pykafka.handlers import Handler
-    from pykafka.handlers.base import EventType
-    from pykafka.network.connection import BrokerConnection
-    from pykafka.protocol.schema import Request
 
-CLIENT_ID = "pykafka"
-#: How long the thread waits at a time while there is nothing to send (s).
+#: How long a member has nothing to send at a time, while it is none (s).
 IDLE_S = 5.0
-#: How long `stop` waits for the thread, which does not wait for anything then (s).
-JOIN_S = 5.0
+#: A heartbeat may go out with those of others when this part of its interval is left.
+EARLY = 5
 #: The longest pause before a heartbeat that failed is sent again (s).
 RETRY_MAX_S = 1.0
 
@@ -61,10 +57,12 @@ B = TypeVar("B", bound=Addressed)
 
 
 class BeatWorker(ABC, Generic[B]):
-    """The native thread that sends heartbeats over a connection of its own, even while the application blocks its hub.
+    """What one member sends to stay one: heartbeats, even while the application blocks its hub, and at last its leave.
 
-    State: the application's workers set `_beat`, and the thread reads it; the rest is the thread's. The thread logs nothing,
-    and takes no lock that a hub may hold.
+    `Pulse`, the native thread of all members at a coordinator, asks it what is due: see `pykafka.coordinator.pulse.Beating`.
+
+    State: the application's workers set `_beat`, and the thread reads it; the rest is the thread's. It logs nothing, and takes
+    no lock that a hub may hold.
 
     :param handler: the application's; the thread runs on its `native`
     :param heartbeat: the timer; the thread's own
@@ -91,17 +89,10 @@ class BeatWorker(ABC, Generic[B]):
         self.attendant: weakref.ref[Attendant] | None = None
         self._beat: B | None = None
         self._given_up: B | None = None
-        self._connection: BrokerConnection | None = None
-        self._connected_to: Broker | None = None
-        self._correlation_id = 0
         self._retry_at = 0.0
-        self._muted_until = 0.0
         self._seen = 0
         self._active_at = 0.0
-        self._wake = self._native.Event()
-        self._stopping = self._native.Event()
-        self._worker: Any = None
-        self._left_to_parent: tuple[Any, ...] = ()
+        self._pulse: Pulse | None = None
         handler.at_fork(self._after_fork)
 
     # -- what a protocol defines -------------------------------------------------------------------------------------
@@ -111,94 +102,112 @@ class BeatWorker(ABC, Generic[B]):
         """Return whether a heartbeat is to be sent now."""
 
     @abstractmethod
-    def _send(self, beat: B) -> None:
-        """Send one heartbeat, and take its answer."""
+    def _ask(self, beat: B) -> Call:
+        """Return a heartbeat, to be sent now."""
 
     @abstractmethod
-    def _leave(self, beat: B) -> None:
-        """Leave the group because the application takes no messages, or is gone."""
+    def _leave(self, beat: B) -> Call | None:
+        """Return the request to leave the group because the application takes no messages, or is gone; None if none is needed."""
+
+    @abstractmethod
+    def _failed(self, beat: B, error: KafkaException) -> None:
+        """Tell that the coordinator could not be reached."""
 
     # -- the application's side --------------------------------------------------------------------------------------
 
-    def _start(self, group: str) -> None:
-        """Start the thread, if there is none."""
-        if self._worker is None:
+    def _start(self, beat: B) -> None:
+        """Take part in the pulse of the coordinator.
+
+        :raises WorkerNotStartedError: the system cannot start a thread at present
+        """
+        before = self._pulse
+        if before is None:
             self._active_at = self._native.now()
-            self._stopping = self._native.Event()  # a new one: a thread that is still ending heeds the old one
-            self._worker = self._native.spawn(self._run, self._stopping, name=f"pykafka.Heartbeat.{group}")
+        try:
+            pulse = Pulse.at(beat.broker, self._handler)
+        except KafkaException as error:  # the coordinator has just left the cluster
+            self._failed(beat, error)
+            return
+        self._pulse = pulse  # before it has the member: after Ctrl-C, too, `stop` finds it
+        if before is not None and before is not pulse:
+            before.remove(self, wait=False)
+        if not pulse.add(self):
+            self._failed(beat, SocketDisconnectedError("the broker has left the cluster", broker=beat.broker.address))
+
+    def _look(self) -> None:
+        """Have the thread look now whether something is due."""
+        pulse = self._pulse
+        if pulse is not None:
+            pulse.add(self)
 
     @property
     def has_ended(self) -> bool:
-        """Whether there is no thread."""
-        return self._worker is None
+        """Whether this member has no part in a pulse."""
+        return self._pulse is None
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread runs."""
+        pulse = self._pulse
+        return pulse is not None and pulse.is_alive
 
     def stop(self) -> None:
-        """End the thread and its connection; it can be started again."""
+        """Send nothing more, until another start. With the last member the thread and its connection end."""
         self._beat = None
-        worker, self._worker = self._worker, None
-        self._stopping.set()  # even without a known thread: Ctrl-C may have come while it was started
-        self._wake.set()
-        if worker is None:
-            return
-        connection = self._connection
-        if connection is not None:
-            connection.disconnect()
-        # Polled, not joined: a join would block a hub for the moment that the thread needs.
-        deadline = self._handler.now() + JOIN_S
-        while worker.is_alive() and self._handler.now() < deadline:
-            self._handler.sleep(0.005)
+        pulse, self._pulse = self._pulse, None
+        if pulse is not None:
+            pulse.remove(self)
 
     def _after_fork(self) -> None:
-        # Thread, connection and membership are the parent's, and its locks may stay locked in this process.
-        self._left_to_parent = (self._connection, self._wake, self._stopping)
-        self._connection = self._connected_to = self._beat = self._worker = None
-        self._wake, self._stopping = self._native.Event(), self._native.Event()
+        # Pulse and membership are the parent's.
+        self._beat = self._pulse = None
 
     # -- the thread's side -------------------------------------------------------------------------------------------
 
-    def _run(self, stopping: EventType) -> None:
-        try:
-            while stopping is self._stopping and not stopping.is_set():
-                self._wake.clear()
-                self._wake.wait(self._step())
-        finally:
-            self._disconnect()
-
-    def _step(self) -> float:
-        """Do what is due, and return the time until something else is (s)."""
+    def step(self, now: float) -> Call | float | None:
+        """Return what is due, as of `pykafka.coordinator.pulse.Beating`."""
         beat = self._beat
+        is_dropped = self.attendant is not None and self.attendant() is None
         if beat is None or beat is self._given_up:
-            return IDLE_S
-        now = self._native.now()
+            return None if is_dropped else IDLE_S
+        if is_dropped:
+            return self._leave(beat)
         signs = self._signs()
         if self._activity.waiting or signs != self._seen:
             self._seen = signs
             self._active_at = now
-        if self.attendant is not None and self.attendant() is None:
-            self._leave(beat)
-            self._stopping.set()
-            return 0.0
         left = self._active_at + self._max_poll_s - now
         if left <= 0:
-            self._leave(beat)
-            return IDLE_S
-        wait_until = max(self._retry_at, self._muted_until)
-        if now < wait_until:
-            return min(wait_until - now, left)
+            call = self._leave(beat)
+            return IDLE_S if call is None else call
+        if now < self._retry_at:
+            return min(self._retry_at - now, left)
         if self._is_due():
-            self._send(beat)
+            return self._ask(beat)
         return max(0.001, min(self.heartbeat.ttl(), left))
+
+    def end(self, error: KafkaException) -> Call | None:
+        """Return the last request, as of `pykafka.coordinator.pulse.Beating`."""
+        beat = self._beat
+        if beat is None or beat is self._given_up:
+            return None
+        if self.attendant is not None and self.attendant() is None:
+            return self._leave(beat)
+        self._failed(beat, error)
+        return None
+
+    @property
+    def _is_time(self) -> bool:
+        """Whether the interval is over, or nearly so: the heartbeats of many members then go out together."""
+        return self.heartbeat.ttl() <= min(TOGETHER_S, self.heartbeat.interval / EARLY)
+
+    def _timeout(self, beat: B) -> float:
+        return min(self.heartbeat.timeout, beat.broker.socket_timeout_ms / 1000)
 
     def _wait_to_retry(self) -> None:
         """Send the heartbeat that has failed again after a pause."""
-        self._disconnect()
         self._retry_at = self._native.now() + min(RETRY_MAX_S, self.heartbeat.interval)
         self.heartbeat.last_send = self._retry_at - self.heartbeat.interval
-
-    def _is_muted(self) -> bool:
-        """Wait while the broker throttles this member; return whether the thread is to end."""
-        muted_for = self._muted_until - self._native.now()
-        return muted_for > 0 and self._stopping.wait(muted_for)
 
     def _notify(self) -> None:
         self.notify()
@@ -215,31 +224,3 @@ class BeatWorker(ABC, Generic[B]):
         """Return a number that changes with each sign of life of the application."""
         attendant = None if self.attendant is None else self.attendant()
         return self._activity.count + (0 if attendant is None else attendant.calls)
-
-    def _call(self, broker: Broker, request: Request[Any], version: int) -> Any:
-        timeout = min(self.heartbeat.timeout, broker.socket_timeout_ms / 1000)
-        connection = self._connection
-        # No worker reads between heartbeats, so that nobody has noticed if the broker found the connection idle.
-        lost = connection is None or not connection.connected or connection.login_due or connection.is_hung_up
-        if connection is None or lost or self._connected_to is not broker:
-            self._disconnect()
-            connection = broker.new_connection(self._native)
-            connection.connect(round(timeout * 1000))
-            self._connection, self._connected_to = connection, broker
-        self._correlation_id = (self._correlation_id + 1) % 2**31
-        connection.send(encode_request(request, version, self._correlation_id, CLIENT_ID), timeout)
-        correlation_id, response = decode_response(type(request), version, connection.receive(timeout), None)
-        if correlation_id != self._correlation_id:
-            raise CorrelationIdError(
-                f"the coordinator answered request {correlation_id} where the answer to {self._correlation_id} was due",
-                broker=broker.address,
-            )
-        if response.throttle_time_ms > 0 and version in type(response).early_versions:
-            self._muted_until = self._native.now() + response.throttle_time_ms / 1000
-        return response
-
-    def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        self._muted_until = 0.0
-        if connection is not None:
-            connection.disconnect()

@@ -1,4 +1,4 @@
-"""`EpochBeats`: the native thread that keeps a member in its group by ConsumerGroupHeartbeat (KIP-848)."""
+"""`EpochBeats`: what keeps a member in its group by ConsumerGroupHeartbeat (KIP-848)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from uuid import UUID
 from pykafka.coordinator.beating import Activity, BeatWorker
 from pykafka.coordinator.epochs import LEAVES, PAUSES, EpochMembership, Event, State, Verdict, verdict
 from pykafka.coordinator.heartbeat import Heartbeat
+from pykafka.coordinator.pulse import Call
 from pykafka.exceptions import KafkaException, error_for
 from pykafka.protocol import wire
 
@@ -79,7 +80,7 @@ class Told:
 
 
 class EpochBeats(BeatWorker[Place]):
-    """The heartbeats of one member, over a connection of their own; parameters as of `BeatWorker`.
+    """The heartbeats of one member; parameters as of `BeatWorker`.
 
     State: the application's workers set the place, `wanted` and `owned`, and how often the member has joined; the thread
     changes the membership, `answer` and `news`. After the coordinator has dropped the member, the thread sends nothing until
@@ -114,30 +115,29 @@ class EpochBeats(BeatWorker[Place]):
         """Join, again if need be, without any partition."""
         self.owned = {}
         self.joins += 1
-        self._wake.set()
+        self._look()
 
     def beat(self, place: Place | None) -> None:
         """Send heartbeats there from now on; None for nowhere. This is no sign of life of the application."""
         self._retry_at = 0.0
         self._beat = place
         if place is not None:
-            self._start(place.group)
-        self._wake.set()
+            self._start(place)
 
     def want(self, wanted: Wanted) -> None:
         """Subscribe to other topics."""
         self.wanted = wanted
-        self._wake.set()
+        self._look()
 
     def own(self, owned: Assignment) -> None:
         """Tell the coordinator at once which partitions the member has."""
         self.owned = owned
-        self._wake.set()
+        self._look()
 
     def hurry(self) -> None:
         """Send a heartbeat now."""
         self._hurried = True
-        self._wake.set()
+        self._look()
 
     @property
     def place(self) -> Place | None:
@@ -165,11 +165,11 @@ class EpochBeats(BeatWorker[Place]):
 
     def _is_due(self) -> bool:
         if self.membership.state is not State.MEMBER:
-            return self._joined < self.joins and (self.heartbeat.should_heartbeat() or self._told.wanted is None)
+            return self._joined < self.joins and (self._is_time or self._told.wanted is None)
         changed = self._told.wanted != self.wanted or self._told.owned != self.owned
-        return changed or self._hurried or self.heartbeat.should_heartbeat()
+        return changed or self._hurried or self._is_time
 
-    def _send(self, place: Place) -> None:
+    def _ask(self, place: Place) -> Call:
         join, wanted, owned = self.joins, self.wanted, self.owned
         joins = self.membership.state is not State.MEMBER
         self._hurried = False
@@ -188,18 +188,23 @@ class EpochBeats(BeatWorker[Place]):
                 wire.ConsumerGroupHeartbeatRequest.TopicPartitions(topic_id=id_, partitions=list(parts))
                 for id_, parts in owned.items()
             ]
-        try:
-            response = self._call(place.broker, request, place.version)
-        except KafkaException as error:
-            # Whether the coordinator has it is unknown: all is told again, and an assignment that was lost comes again.
-            self._told = Told(assignment=self._told.assignment)
-            self._wait_to_retry()
-            self._tell(join, Verdict.MOVED, error)
-            return
-        if response.error_code:
-            self._refused(place, join, response)
-        else:
-            self._answered(join, wanted, owned, response)
+
+        def answered(response: wire.ConsumerGroupHeartbeatResponse) -> None:
+            if response.error_code:
+                self._refused(place, join, response)
+            else:
+                self._answered(join, wanted, owned, response)
+
+        def failed(error: KafkaException) -> None:
+            self._failed(place, error, join)
+
+        return Call(request, place.version, self._timeout(place), answered, failed)
+
+    def _failed(self, beat: Place, error: KafkaException, join: int | None = None) -> None:
+        # Whether the coordinator has it is unknown: all is told again, and an assignment that was lost comes again.
+        self._told = Told(assignment=self._told.assignment)
+        self._wait_to_retry()
+        self._tell(self.joins if join is None else join, Verdict.MOVED, error)
 
     def _answered(
         self, join: int, wanted: Wanted, owned: Assignment, response: wire.ConsumerGroupHeartbeatResponse
@@ -242,19 +247,23 @@ class EpochBeats(BeatWorker[Place]):
             self.heartbeat.interval = FIRST_S
         self._tell(join, found, error)
 
-    def _leave(self, beat: Place) -> None:
-        """Leave the group because the application takes no messages, so that other members get its share."""
-        if self._is_muted():
-            return
-        join, error = self.joins, None
+    def _leave(self, beat: Place) -> Call | None:
+        join = self.joins
+        if self.membership.state is not State.MEMBER:
+            self._left(beat, join, None)
+            return None
+
+        def left(_: object) -> None:
+            self._left(beat, join, None)
+
+        def failed(error: KafkaException) -> None:  # the session times out instead
+            self._left(beat, join, error)
+
         # Also a static member: the members that work are not to wait for it.
         request = _request(beat, self.membership.member_id, LEAVES)
-        try:
-            if self.membership.state is State.MEMBER:
-                self._call(beat.broker, request, beat.version)
-        except KafkaException as failure:
-            error = failure  # the session times out instead
-        self._disconnect()
+        return Call(request, beat.version, self._timeout(beat), left, failed)
+
+    def _left(self, beat: Place, join: int, error: KafkaException | None) -> None:
         self._given_up = beat
         self._joined = join
         self._told = Told()

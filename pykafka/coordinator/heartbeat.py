@@ -1,12 +1,14 @@
-"""The times at which heartbeats are due, and the native thread that sends those of the classic protocol."""
+"""The times at which heartbeats are due, and those of the classic protocol."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from pykafka.coordinator.beating import IDLE_S, JOIN_S, RETRY_MAX_S, Activity, Attendant, BeatWorker
+from pykafka.coordinator.beating import Activity, Attendant, BeatWorker
+from pykafka.coordinator.pulse import Call
 from pykafka.coordinator.requests import heartbeat_request, leave_request
 from pykafka.exceptions import FencedInstanceId, IllegalGeneration, KafkaException, RebalanceInProgress, UnknownMemberId
 from pykafka.handlers import ThreadingHandler
@@ -14,8 +16,9 @@ from pykafka.handlers import ThreadingHandler
 if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.handlers import Handler
+    from pykafka.protocol.wire import HeartbeatResponse
 
-__all__ = ["IDLE_S", "JOIN_S", "RETRY_MAX_S", "Activity", "Attendant", "Beat", "Heartbeat", "HeartbeatSender", "News"]
+__all__ = ["Activity", "Attendant", "Beat", "Heartbeat", "HeartbeatSender", "News"]
 
 #: The error codes after which there is no membership to keep alive.
 ENDED = frozenset({IllegalGeneration.ERROR_CODE, UnknownMemberId.ERROR_CODE, FencedInstanceId.ERROR_CODE})
@@ -101,9 +104,9 @@ class News(NamedTuple):
 
 
 class HeartbeatSender(BeatWorker[Beat]):
-    """The native thread that sends the heartbeats of a member of the classic protocol; parameters as of `BeatWorker`.
+    """The heartbeats of a member of the classic protocol; parameters as of `BeatWorker`.
 
-    State: the thread writes `news`, `latency` and the rest.
+    State: the thread of its pulse writes `news`, `latency` and the rest.
     """
 
     def __init__(
@@ -131,6 +134,7 @@ class HeartbeatSender(BeatWorker[Beat]):
 
         :param beat: the heartbeats; None for none
         :param restart: whether a session begins; False if another coordinator takes the session over
+        :raises WorkerNotStartedError: the system cannot start a thread at present
         """
         if beat is not None and restart:
             self.heartbeat.reset_session_timeout()
@@ -138,16 +142,15 @@ class HeartbeatSender(BeatWorker[Beat]):
         self._retry_at = 0.0
         self._beat = beat
         if beat is not None:
-            self._start(beat.group)
-        self._wake.set()
+            self._start(beat)
 
     @property
     def active_again(self) -> bool:
-        """Whether there was a sign of life since the thread last looked."""
+        """Whether there was a sign of life since the pulse last looked."""
         return bool(self._activity.waiting) or self._signs() != self._seen
 
     def stop(self) -> None:
-        """End the thread and its connection; `beat` starts another."""
+        """Send nothing more; `beat` begins again."""
         self.idle = False
         super().stop()
 
@@ -159,18 +162,19 @@ class HeartbeatSender(BeatWorker[Beat]):
     # -- the thread's side -------------------------------------------------------------------------------------------
 
     def _is_due(self) -> bool:
-        return self.heartbeat.should_heartbeat()
+        return self._is_time
 
-    def _send(self, beat: Beat) -> None:
-        request = heartbeat_request(beat.group, beat.generation_id, beat.member_id, beat.instance_id, beat.version)
+    def _ask(self, beat: Beat) -> Call:
         started = self._native.now()
         self.heartbeat.sent_heartbeat()
-        try:
-            code = self._call(beat.broker, request, beat.version).error_code
-        except KafkaException as error:
-            self._wait_to_retry()
-            self._tell(beat, 0, error)
-            return
+        request = heartbeat_request(beat.group, beat.generation_id, beat.member_id, beat.instance_id, beat.version)
+
+        def answered(response: HeartbeatResponse) -> None:
+            self._answered(beat, response.error_code, started)
+
+        return Call(request, beat.version, self._timeout(beat), answered, partial(self._failed, beat))
+
+    def _answered(self, beat: Beat, code: int, started: float) -> None:
         self.latency = self._native.now() - started
         if code in {0, RebalanceInProgress.ERROR_CODE}:
             # A member stays one during a rebalance, until it has had time to join again.
@@ -181,17 +185,20 @@ class HeartbeatSender(BeatWorker[Beat]):
             self._tell(beat, code)
         self._have_attended()
 
-    def _leave(self, beat: Beat) -> None:
-        """Leave the group because the application takes no messages, so that other members get its share."""
-        if self._is_muted():
-            return
+    def _failed(self, beat: Beat, error: KafkaException) -> None:
+        self._wait_to_retry()
+        self._tell(beat, 0, error)
+
+    def _leave(self, beat: Beat) -> Call:
         request = leave_request(beat.group, beat.member_id, beat.leave_version, beat.instance_id)
-        error = None
-        try:
-            self._call(beat.broker, request, beat.leave_version)
-        except KafkaException as failure:
-            error = failure  # the session times out instead
-        self._disconnect()
+
+        def left(_: object) -> None:
+            self._left(beat, None)
+
+        # where it fails, the session times out instead
+        return Call(request, beat.leave_version, self._timeout(beat), left, partial(self._left, beat))
+
+    def _left(self, beat: Beat, error: KafkaException | None) -> None:
         self._given_up = beat
         self.idle = True
         self._tell(beat, 0, error, idle=True)

@@ -1,31 +1,36 @@
-"""`GroupLink`: which broker coordinates a group, and one member's connection to it."""
+"""`GroupLink`: which broker coordinates a group, and one member's ways to it: one that all share, and one that is lent."""
 
 from __future__ import annotations
 
 import logging
-import uuid
+from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from pykafka.coordinator.lending import Lending
 from pykafka.coordinator.requests import leave_request
 from pykafka.coordinator.state import EVENT_OF_ERROR, MOVED
 from pykafka.exceptions import (
     ClientClosedError,
+    ConsumerStoppedException,
     GroupCoordinatorNotAvailable,
     KafkaException,
     NotCoordinatorForGroup,
     ProtocolClientError,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
     UnknownMemberId,
     UnsupportedVersion,
     error_for,
 )
-from pykafka.network.channel import group_channel
+from pykafka.network.channel import SHARED
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.protocol.schema import Request
 
 log = logging.getLogger(__name__)
 
@@ -34,12 +39,19 @@ RETRY_BACKOFF_MAX_MS = 1000
 
 #: How long leaving may take (ms): a member that leaves is in a hurry, and the session times out by itself.
 LEAVE_TIMEOUT_MS = 5000
+#: How often a caller that waits for an answer looks whether it is still wanted (s).
+LOOK_S = 0.1
+
+R = TypeVar("R")
 
 
 class GroupLink:
-    """The way to the broker that coordinates a group, over a connection of one member's own.
+    """The ways of one member to the broker that coordinates its group.
 
-    State: `coordinator` may be set by any worker of the member.
+    Short requests go over a connection that all members of this client share at that broker: `call`. Requests that the broker
+    holds back go over one that is lent to this member meanwhile: `borrow`.
+
+    State: `coordinator` may be set by any worker of the member; `_lent` changes by single steps.
 
     :param cluster: that has the group
     :param group_id: the group
@@ -54,19 +66,14 @@ class GroupLink:
         #: Set while the member is being closed: what waits for the coordinator gives up then.
         self.closing = False
         self._pauses = Backoff(retry_backoff_ms, RETRY_BACKOFF_MAX_MS, cluster.handler.random)
-        #: Members of one process cannot share a connection: a join may wait for long.
-        self._connection_id = uuid.UUID(int=self.handler.random.getrandbits(128), version=4)
+        #: The connection that this member has, as (broker, name of the channel); none or one.
+        self._lent: list[tuple[Broker, str]] = []
 
     def after_fork(self) -> None:
         """Leave coordinator and connection to the parent process."""
         self.coordinator = None
-        self._connection_id = uuid.uuid4()  # the handler's random numbers are the parent's
+        self._lent = []
         self.closing = False
-
-    @property
-    def channel(self) -> str:
-        """The name of this member's connection."""
-        return group_channel(self._connection_id)
 
     # -- the coordinator -------------------------------------------------------------------------------------------
 
@@ -144,10 +151,97 @@ class GroupLink:
             return error.ERROR_CODE in EVENT_OF_ERROR or error.retriable
         return self.cluster.may_pass(error)
 
+    @property
+    def channel(self) -> str:
+        """The name of the channel that all members of this client share at a coordinator; see `call`."""
+        return SHARED
+
+    # -- connections ---------------------------------------------------------------------------------------------------
+
+    def call(
+        self,
+        request: Request[R],
+        broker: Broker,
+        deadline: float | None = None,
+        *,
+        version: int | None = None,
+        wanted: Callable[[], bool] = lambda: True,
+    ) -> R:
+        """Send a short request over the connection that all members share, and return the answer.
+
+        A caller whose time is up leaves that connection alone. One that turns out to be closed is replaced once.
+
+        :param request: one that the broker answers at once
+        :param broker: the coordinator
+        :param deadline: of the handler's clock (s); by default the client's socket timeout counts alone
+        :param version: of the API; by default the highest that both sides speak
+        :param wanted: asked every now and then while this waits; False ends it
+        :raises ResponseTimeoutError: no answer in time
+        :raises ConsumerStoppedException: it is not wanted any more
+        :raises SocketDisconnectedError: the broker cannot be reached
+        """
+        was_up = broker.is_connected(SHARED)
+        try:
+            return self._call_once(request, broker, deadline, version, wanted)
+        except ResponseTimeoutError:
+            raise
+        except SocketDisconnectedError:
+            if not was_up:
+                raise
+            return self._call_once(request, broker, deadline, version, wanted)
+
+    def _call_once(
+        self,
+        request: Request[R],
+        broker: Broker,
+        deadline: float | None,
+        version: int | None,
+        wanted: Callable[[], bool],
+    ) -> R:
+        now = self.handler.now
+        if deadline is not None and not broker.is_connected(SHARED):
+            broker.channel(SHARED).open(self.left_ms(deadline))
+        if deadline is not None and now() + broker.muted_for(SHARED) > deadline:
+            raise ResponseTimeoutError("the broker throttles this client for longer", broker=broker.address)
+        pending = broker.send(request, SHARED, version=version)
+        future = pending.future
+        while not future.done:
+            ends = [end for end in (deadline, future.due) if end is not None]
+            left = min(ends) - now() if ends else LOOK_S
+            if not wanted():
+                raise ConsumerStoppedException(f"group {self.group_id}: the member is being closed")
+            if left <= 0:
+                break
+            future.wait(min(left, LOOK_S))
+        if not future.done and (future.due is None or now() < future.due):
+            api = type(request).__name__
+            raise ResponseTimeoutError("no answer in the time that was left for it", broker=broker.address, api=api)
+        return pending.get_when_due()
+
+    def borrow(self, broker: Broker) -> str:
+        """Return the name of the channel for a request that the broker holds back; call `give_back` or `drop_connection`."""
+        self.drop_connection()
+        name = Lending.at(broker).borrow()
+        self._lent.append((broker, name))
+        return name
+
+    def give_back(self) -> None:
+        """Give the lent connection back: the answer is there."""
+        lent = self._take_lent()
+        if lent is not None:
+            Lending.at(lent[0]).give_back(lent[1])
+
     def drop_connection(self) -> None:
-        """End this member's connection; another is made when the next request needs one."""
-        if self.coordinator is not None:
-            self.coordinator.drop_channel(self.channel)
+        """End the connection that is lent to this member, where there is one: nobody is to wait for its answer."""
+        lent = self._take_lent()
+        if lent is not None:
+            lent[0].drop_channel(lent[1])
+
+    def _take_lent(self) -> tuple[Broker, str] | None:
+        try:
+            return self._lent.pop()
+        except IndexError:
+            return None
 
     # -- leaving ---------------------------------------------------------------------------------------------------
 
@@ -185,8 +279,7 @@ class GroupLink:
             raise NotCoordinatorForGroup(f"group {self.group_id}: the coordinator was lost a moment ago")
         version = coordinator.api_version(wire.LeaveGroupRequest)
         request = leave_request(self.group_id, member_id, version)
-        left_ms = self.left_ms(deadline)
-        response = coordinator.call(request, self.channel, timeout_ms=left_ms, version=version, latest=deadline)
+        response = self.call(request, coordinator, max(deadline, self.handler.now() + LOOK_S), version=version)
         codes = [response.error_code, *(member.error_code for member in response.members)]
         code = next((code for code in codes if code), 0)
         if code:

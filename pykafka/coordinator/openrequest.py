@@ -66,7 +66,7 @@ class OpenRequest:
     def send(
         self, coordinator: Broker, request: Any, version: int, patience_ms: int, deadline: float | None = None
     ) -> None:
-        """Send a request, over the member's connection and never over a second one.
+        """Send a request, over a connection that is lent to the member for it, and never over a second one.
 
         A member that stops ends the connection on which it waits for the others: that must not make it join again.
 
@@ -76,13 +76,13 @@ class OpenRequest:
         """
         if self._link.closing:
             raise ConsumerStoppedException(f"group {self._link.group_id}: the member is being closed")
-        channel = self._link.channel
+        channel = self._link.borrow(coordinator)
         try:
             if deadline is not None:
                 coordinator.channel(channel).open(self._link.left_ms(deadline, CONNECT_MS))
             pending = coordinator.send(request, channel, timeout_ms=patience_ms, version=version)
         except BaseException:
-            coordinator.drop_channel(channel)  # it may be on its way all the same
+            self._link.drop_connection()  # it may be on its way all the same
             raise
         self._asked = _Asked(coordinator, request, pending)
 
@@ -106,13 +106,20 @@ class OpenRequest:
         except ResponseTimeoutError as error:
             if not asked.pending.future.done and (deadline is not None or self._wanted_back):
                 raise TimeIsUp(f"{type(asked.request).__name__}: {error}", broker=asked.coordinator.address) from error
-            self._asked = None
+            self._end(asked)
             raise
         except KafkaException:
-            self._asked = None
+            self._end(asked)
             raise
         self._asked = None
+        self._link.give_back()
         return response
+
+    def _end(self, asked: _Asked) -> None:
+        """Wait no more for an answer that cannot come, or cannot be read."""
+        if self._asked is asked:
+            self._asked = None
+            self._link.drop_connection()
 
     @property
     def _wanted_back(self) -> bool:
@@ -138,7 +145,7 @@ class OpenRequest:
         """Wait for the answer no more, and end the connection: the next request must not wait behind this one."""
         asked, self._asked = self._asked, None
         if asked is not None and not asked.pending.future.done:
-            asked.coordinator.drop_channel(self._link.channel)
+            self._link.drop_connection()
 
     def member_id(self, timeout_ms: int) -> str:
         """Wait for the member id that the answer to a JoinGroup request brings: without it the member cannot leave.

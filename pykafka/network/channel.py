@@ -29,6 +29,12 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
+#: The channels whose names begin so are lent to members of groups, and are closed when nobody has used them for so long (ms).
+LENT = "lent:"
+LENT_IDLE_MS = 5_000
+#: The channel for short requests of all members at a coordinator.
+SHARED = "members"
+
 #: A connection that ends unused is no failure of the broker, unless two in a row end as soon as this (s).
 BRIEF_S = 1.0
 #: The client ignores a longer throttle (ms): a damaged answer may announce weeks, and the client would send nothing until then.
@@ -239,11 +245,16 @@ class Channel:
         requests = self._requests
         if requests is not None and requests.alive:
             return requests
+        began = self._handler.now()
         with self._lock:
             requests = self._requests
             if requests is not None and requests.alive:
                 return requests
-            return self._reopen(timeout_ms)
+            if timeout_ms is not None:
+                timeout_ms -= round((self._handler.now() - began) * 1000)
+                if timeout_ms <= 0 and self._last_error is not None:  # it has waited for another worker, in vain
+                    raise self._last_error.again()
+            return self._reopen(None if timeout_ms is None else max(1, timeout_ms))
 
     def _reopen(self, timeout_ms: int | None) -> RequestHandler:
         self._check_open()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pykafka.exceptions import (
@@ -14,7 +15,7 @@ from pykafka.exceptions import (
     ThrottledError,
 )
 from pykafka.network import requestlog
-from pykafka.network.channel import Channel, Outgoing, PendingResponse
+from pykafka.network.channel import LENT, LENT_IDLE_MS, Channel, Outgoing, PendingResponse
 from pykafka.network.channels import Channels
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.dialect import Dialect
@@ -103,6 +104,9 @@ class Node:
         self._buffer_size = buffer_size
         self._source = (source_host, int(source_port))
         self._settings = settings or ConnectionSettings(ssl_config=ssl_config)
+        idle_ms = self._settings.connections_max_idle_ms
+        idle_ms = min(idle_ms, LENT_IDLE_MS) if idle_ms else LENT_IDLE_MS
+        self._lent_settings = replace(self._settings, connections_max_idle_ms=idle_ms)
         self._route = Route(self._settings, handler.random)
         self._client_id = client_id
         known = KnownVersions(broker_version) if known_versions is None else known_versions
@@ -185,6 +189,10 @@ class Node:
         """Return for how long this client must send nothing on a channel, since the broker throttles it (s)."""
         return self._channels.muted_for(name)
 
+    def is_connected(self, name: str) -> bool:
+        """Return whether the channel of this name is connected, as far as this client knows."""
+        return self._channels.is_up(name)
+
     def channel(self, name: str) -> Channel:
         """Return the channel of this name, making it (unconnected) where there is none."""
         return self._channels.get(name)
@@ -196,7 +204,7 @@ class Node:
             self._dialect.prepare,
             self._channel_timeout_ms(name),
             self._dialect.doubt,
-            self._settings,
+            self._lent_settings if name.startswith(LENT) else self._settings,
             self._channels.try_again,
         )
 

@@ -67,6 +67,8 @@ class ShareMember:
         self.error: KafkaException | None = None
         self._wake = self._handler.Event()
         self._stopping = False
+        # Whether the worker is to wait for no answer: it may never come.
+        self._gives_up = False
         self._worker: Worker | None = None
 
     @property
@@ -126,7 +128,7 @@ class ShareMember:
         return min(self._interval, FIRST_S * 2.0 ** min(self._waits, 10)) if self._empty else self._interval
 
     def _send(
-        self, broker: Broker, topics: list[str] | None, timeout_ms: int | None = None, latest: float | None = None
+        self, broker: Broker, topics: list[str] | None, deadline: float | None = None
     ) -> wire.ShareGroupHeartbeatResponse:
         if not broker.has(wire.ShareGroupHeartbeatRequest):
             raise UnsupportedVersion(
@@ -142,7 +144,8 @@ class ShareMember:
             rack_id=self._rack if topics is not None else None,
             subscribed_topic_names=topics,
         )
-        return broker.call(request, self.link.channel, timeout_ms=timeout_ms, latest=latest)
+        is_last = deadline is not None
+        return self.link.call(request, broker, deadline, wanted=lambda: is_last or not self._gives_up)
 
     def _failed(self, error: KafkaException) -> float | None:
         """Deal with an error; return when to try again (s)."""
@@ -189,20 +192,19 @@ class ShareMember:
         coordinator = self.link.coordinator
         worker = self._worker
         if worker is not None and not worker.join(max(0.0, min(0.5, deadline - self._handler.now()))):
-            self.link.drop_connection()  # its answer may never come
+            self._gives_up = True
             worker.join(max(0.0, deadline - self._handler.now()))
         self.membership.apply(Event.LEFT)
         if joined and coordinator is not None and not self._cluster.closed:
             try:
                 if self._handler.now() >= deadline:
                     raise ResponseTimeoutError("there was no time left for it", broker=coordinator.address)
-                response = self._send(coordinator, None, self.link.left_ms(deadline, 1), deadline)
+                response = self._send(coordinator, None, deadline)
                 if response.error_code:
                     raise error_for(response.error_code, broker=coordinator.address, api="ShareGroupHeartbeat")
             except KafkaException as error:
                 text = "share group %s: leaving failed, so its session has to time out: %s"
                 log.warning(text, self.link.group_id, error)
-        self.link.drop_connection()
 
     def abandon(self) -> None:
         """End soon, without waiting."""

@@ -85,9 +85,7 @@ class ConsumerGroupHeartbeatResponse(Response, api_key=68, versions="0-1", flexi
     assignment: Assignment | None = nested(Assignment, "0+", None, nullable="0+")
 
 
-class ConsumerGroupHeartbeatRequest(
-    Request[ConsumerGroupHeartbeatResponse], api_key=68, versions="0-1", flexible="0+"
-):
+class ConsumerGroupHeartbeatRequest(Request[ConsumerGroupHeartbeatResponse], api_key=68, versions="0-1", flexible="0+"):
     """A sign of life of a member: epoch 0 joins, -1 leaves, -2 is a static member that comes back.
 
     None, or -1 for the timeout, means: as in the heartbeat before. Patterns for the broker come with version 1.

@@ -160,7 +160,7 @@ def test_a_stop_that_is_cut_off_leaves_all_the_same(
     two.start()
     one.start()
     group.sizes(1, 2)
-    assert one._member.sender._worker.is_alive()
+    assert one._member.sender.is_alive
     with pytest.raises(CutOff), cut_off(handler, seconds):
         one.stop()
     one.stop()  # waits for what the former one has begun

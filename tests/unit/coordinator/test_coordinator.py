@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from pykafka.coordinator.assignors.range import RangePartitionAssignor
 from pykafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from pykafka.coordinator.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender
+from pykafka.coordinator.heartbeat import Heartbeat
 from pykafka.coordinator.member import TopicMember
 from pykafka.coordinator.metrics import ConsumerCoordinatorMetrics, GroupCoordinatorMetrics
 from pykafka.coordinator.state import EVENT_OF_ERROR, TABLE, Event, ImpossibleEvent, Membership, State
 from pykafka.exceptions import CorruptResponseError
-from pykafka.handlers import Handler
 from pykafka.membershipprotocol import (
     DecidePartitions,
     GroupMembershipProtocol,
@@ -42,7 +41,6 @@ from pykafka.protocol import (
     SyncGroupResponse,
     wire,
 )
-from tests.support.waiting import until
 
 # -- the table ---------------------------------------------------------------------------------------------------------
 
@@ -366,17 +364,3 @@ def test_metadata_comes_back(version: int, names: list[str], user_data: bytes) -
     written = ConsumerGroupProtocolMetadata(version, names, user_data).get_bytes()
     read = ConsumerGroupProtocolMetadata.from_bytestring(written)
     assert (read.version, read.topic_names, read.user_data) == (version, names, user_data)
-
-
-@pytest.mark.parametrize("again", [False, True], ids=["stopped", "begun again"])
-def test_a_heartbeat_thread_that_nobody_knows_of_ends(handler: Handler, again: bool) -> None:
-    """Ctrl-C while it was started: nothing ever ended it."""
-    heartbeat = Heartbeat(clock=handler.native.now)
-    sender = HeartbeatSender(handler, heartbeat, Activity(), 300_000, lambda: None)
-    beat = Beat(cast(Any, None), "g", 1, "m", None, 0, 0)
-    sender.beat(beat)
-    lost, sender._worker = sender._worker, None
-    if again:
-        sender.beat(beat)
-    sender.stop()
-    until(handler, lambda: not lost.is_alive())

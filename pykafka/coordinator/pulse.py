@@ -1,0 +1,412 @@
+"""`Pulse`: the native worker that sends the heartbeats of all of a client's members at one coordinator, over one connection."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from pykafka.exceptions import (
+    CorrelationIdError,
+    KafkaException,
+    ResponseTimeoutError,
+    SocketDisconnectedError,
+)
+from pykafka.protocol.schema import decode_response, encode_request
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.handlers import Handler
+    from pykafka.handlers.base import EventType
+    from pykafka.network.connection import BrokerConnection
+    from pykafka.protocol.schema import Request
+
+CLIENT_ID = "pykafka"
+#: How often the worker looks for new members and overdue answers while it waits for an answer (s).
+LOOK_S = 0.1
+#: The pause after the coordinator could not be reached (s).
+RETRY_S = 1.0
+#: Requests that are due within this time go out together (s), if their members agree: fewer wake-ups.
+TOGETHER_S = 1.0
+#: How long the worker waits before it reads more answers where many are due (s): it takes those that came by then at once.
+GATHER_S = 0.01
+GATHER_FROM = 20
+#: How long the last requests of a coordinator that is closed may take (s).
+LAST_S = 1.0
+#: How long the end of the worker is waited for (s).
+JOIN_S = 5.0
+#: How often it is looked for (s).
+JOIN_TICK_S = 0.005
+
+
+class Call(NamedTuple):
+    """A request of one member, and what becomes of its answer."""
+
+    request: Request[Any]
+    version: int
+    #: For connecting and for the answer (s).
+    timeout: float
+    answered: Callable[[Any], object]
+    failed: Callable[[KafkaException], object]
+
+
+class Beating(Protocol):
+    """A member, as its pulse sees it: each method is called on the native worker, logs nothing and waits for nothing."""
+
+    def step(self, now: float) -> Call | float | None:
+        """Return the request that is due, or for how long none is (s); None: the pulse forgets this member.
+
+        While a request is on its way, the member is not asked for another.
+        """
+
+    def end(self, error: KafkaException) -> Call | None:
+        """Return the last request, if there is one, since the connection is closed for good by the client."""
+
+
+class Pulse:
+    """The heartbeats of a client's members whose groups one broker coordinates; `Broker.shared` has it.
+
+    The worker sends what is due, and does not wait for one answer before it sends the next request. It begins with the first
+    member and ends with the last one. A coordinator that hangs so holds up only its own groups, and a member costs neither a
+    thread nor a connection.
+
+    State: `_members` and `_inbox` change by single steps, on any worker: no lock is held that a signal's handler or a hub could
+    wait for. `_running` is held from a worker's start until its end, and nobody waits for it. All else is in `_Run`, which is
+    the worker's own.
+
+    :param handler: the application's; the worker runs on its `native`
+    :param broker: the coordinator
+    """
+
+    def __init__(self, handler: Handler, broker: Broker) -> None:
+        self._handler = handler
+        self._native = handler.native
+        self._broker = broker
+        self._members: dict[Beating, None] = {}
+        self._inbox: deque[Beating] = deque()
+        self._wake = self._native.Event()
+        self._running = self._native.Lock()
+        self._run: _Run | None = None
+        self._worker: Any = None
+        self._over = False
+
+    @classmethod
+    def at(cls, broker: Broker, handler: Handler) -> Pulse:
+        """Return the pulse that all members at a coordinator share.
+
+        :raises KafkaException: the broker has left the cluster, or the client was closed
+        """
+        return broker.shared("heartbeats", lambda: cls(handler, broker))
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the worker runs."""
+        worker = self._worker
+        return worker is not None and worker.is_alive()
+
+    # -- the application's side --------------------------------------------------------------------------------------
+
+    def add(self, member: Beating) -> bool:
+        """Ask a member for requests from now on, or sooner than it has said; return False if this pulse is over.
+
+        :raises WorkerNotStartedError: the system cannot start a thread at present
+        """
+        if self._over:
+            return False
+        self._members[member] = None
+        self._inbox.append(member)
+        self._start()
+        self._wake.set()
+        return True
+
+    def remove(self, member: Beating, wait: bool = True) -> None:
+        """Ask a member no more, and end the worker and its connection with the last one.
+
+        :param wait: until it has ended
+        """
+        self._members.pop(member, None)
+        if self._members:
+            return
+        self._cut()
+        if wait:
+            self._await_end(JOIN_S)
+
+    def stop(self) -> None:
+        """End for good: the broker has left the cluster, or the client is closed. Members are told."""
+        self._over = True
+        self._wake.set()
+        self._await_end(LAST_S)
+        self._cut()
+        self._await_end(JOIN_S)
+
+    def abandon(self) -> None:
+        """End soon, as by `stop`, without waiting."""
+        self._over = True
+        self._wake.set()
+
+    def _cut(self) -> None:
+        run = self._run
+        if run is not None:
+            run.cut()
+        self._wake.set()
+
+    def _await_end(self, seconds: float) -> None:
+        # Polled, not joined: a join would block a hub for the moment that the thread needs.
+        deadline = self._handler.now() + seconds
+        while self.is_alive and (self._over or not self._members) and self._handler.now() < deadline:
+            self._handler.sleep(JOIN_TICK_S)
+
+    def _start(self) -> None:
+        if not self._running.acquire(False):
+            return
+        run = None
+        try:
+            run = self._run = _Run(self._native, self._broker, self._members, self._inbox, self._wake)
+            self._worker = self._native.spawn(self._main, run, name=f"pykafka.Heartbeats.{self._broker.address}")
+        except BaseException:  # Ctrl-C may come when the thread is there already: then it ends by itself
+            if run is not None:
+                run.stopping.set()
+            self._running.release()
+            raise
+
+    # -- the thread's side -------------------------------------------------------------------------------------------
+
+    def _main(self, run: _Run) -> None:
+        while not run.stopping.is_set():
+            try:
+                while self._members and not run.stopping.is_set():
+                    if self._over:
+                        run.finish()
+                    else:
+                        run.turn()
+            except BaseException:
+                run.close()
+                self._running.release()
+                raise
+            run.close()
+            if run.stopping.is_set():
+                return
+            self._running.release()
+            # a member that was added meanwhile has found it taken
+            if not self._members or not self._running.acquire(False):
+                return
+
+
+class _Flying(NamedTuple):
+    """A request on its way."""
+
+    number: int
+    member: Beating
+    call: Call
+    deadline: float
+
+
+class _Run:
+    """The worker's state: when each member is due, the connection, and the requests on their way.
+
+    :param native: supplies sockets and clock
+    :param broker: the coordinator
+    :param members: of the pulse
+    :param inbox: members to be asked at once
+    :param wake: set when there are some
+    """
+
+    def __init__(
+        self,
+        native: Handler,
+        broker: Broker,
+        members: dict[Beating, None],
+        inbox: deque[Beating],
+        wake: EventType,
+    ) -> None:
+        self._native = native
+        self._broker = broker
+        self._members = members
+        self._inbox = inbox
+        self._wake = wake
+        #: Set where nobody knows this run.
+        self.stopping = native.Event()
+        self._heap: list[tuple[float, int, Beating]] = []
+        self._due: dict[Beating, float] = {}
+        self._order = count()
+        self._flying: deque[_Flying] = deque()
+        self._number = 0
+        self._connection: BrokerConnection | None = None
+        self._resume_at = 0.0
+        self._looked_at = 0.0
+
+    def cut(self) -> None:
+        """End connection and connecting, by any worker: the thread notices."""
+        connection = self._connection
+        if connection is not None:
+            connection.give_up()
+
+    def close(self) -> None:
+        """End the connection, and forget all."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.disconnect()
+        self._flying.clear()
+        self._heap.clear()
+        self._due.clear()
+
+    def turn(self) -> None:
+        """Send what is due; then wait for an answer, or for what is due next."""
+        self._wake.clear()
+        self._take_inbox()
+        pause = self._send_due()
+        if self._flying:
+            self._read(min(pause, LOOK_S))
+        else:
+            self._wake.wait(pause)
+
+    def finish(self) -> None:
+        """Send what members send at last, and forget them."""
+        error = SocketDisconnectedError(
+            "the coordinator has left the cluster, or the client was closed", broker=self._broker.address
+        )
+        calls = [(member, call) for member in list(self._members) if (call := member.end(error)) is not None]
+        if calls:
+            self._send([(member, call._replace(timeout=min(call.timeout, LAST_S))) for member, call in calls])
+            while self._flying:
+                self._read(LOOK_S)
+        self._members.clear()
+
+    # -- what is due ---------------------------------------------------------------------------------------------------
+
+    def _take_inbox(self) -> None:
+        now = self._native.now()
+        flying = {one.member for one in self._flying} if self._inbox else ()
+        while self._inbox:
+            member = self._inbox.popleft()
+            if member not in flying:
+                self._schedule(member, now)
+
+    def _schedule(self, member: Beating, at: float) -> None:
+        self._due[member] = at
+        heapq.heappush(self._heap, (at, next(self._order), member))
+
+    def _send_due(self) -> float:
+        """Send all requests that are due, and return the time until others are (s)."""
+        now = self._native.now()
+        if self._resume_at > now:
+            return self._resume_at - now
+        if self._flying and (self._connection is None or self._connection.login_due):
+            return LOOK_S  # the next connection logs in anew, when these are answered
+        heap = self._heap
+        calls: list[tuple[Beating, Call]] = []
+        if heap and heap[0][0] <= now:
+            waits: list[tuple[Beating, float]] = []
+            while heap and heap[0][0] <= now + TOGETHER_S:
+                at, _, member = heapq.heappop(heap)
+                if self._due.get(member) != at:
+                    continue  # it was asked for sooner
+                del self._due[member]
+                if member not in self._members:
+                    continue
+                found = member.step(now)
+                if found is None:
+                    self._members.pop(member, None)
+                elif isinstance(found, Call):
+                    calls.append((member, found))
+                else:
+                    waits.append((member, now + found))
+            for member, at in waits:
+                self._schedule(member, at)
+        if calls:
+            self._send(calls)
+        return max(0.001, heap[0][0] - now) if heap else TOGETHER_S
+
+    # -- requests and answers ------------------------------------------------------------------------------------------
+
+    def _send(self, calls: list[tuple[Beating, Call]]) -> None:
+        timeout = min(call.timeout for _, call in calls)
+        try:
+            connection = self._connected(timeout)
+            deadline = self._native.now()
+            buffers: list[Any] = []
+            flying: list[_Flying] = []
+            for member, call in calls:
+                self._number = (self._number + 1) % 2**31
+                buffers += encode_request(call.request, call.version, self._number, CLIENT_ID)
+                flying.append(_Flying(self._number, member, call, deadline + call.timeout))
+            self._flying += flying
+            calls = []
+            connection.send(buffers, timeout)
+        except KafkaException as error:
+            self._break(error)
+            self._resume_at = self._native.now() + RETRY_S
+            for member, call in calls:
+                self._fail(member, call, error)
+
+    def _connected(self, timeout: float) -> BrokerConnection:
+        connection = self._connection
+        if connection is not None:
+            # No worker reads between heartbeats, so that nobody has noticed if the broker found the connection idle.
+            if connection.connected and (self._flying or not (connection.login_due or connection.is_hung_up)):
+                return connection
+            connection.disconnect()
+        connection = self._connection = self._broker.new_connection(self._native)
+        if not self._members:  # meanwhile, and `cut` may have found the former one
+            connection.give_up()
+        connection.connect(max(1, round(timeout * 1000)))
+        return connection
+
+    def _read(self, patience: float) -> None:
+        connection = self._connection
+        if len(self._flying) >= GATHER_FROM:
+            self._native.sleep(GATHER_S)
+        try:
+            if connection is None:
+                raise SocketDisconnectedError("the connection is gone", broker=self._broker.address)
+            # those that are here already are taken together
+            self._take(connection.receive(patience))
+            for _ in range(len(self._flying)):
+                self._take(connection.receive(0.0))
+        except ResponseTimeoutError:
+            pass
+        except KafkaException as error:
+            self._break(error)
+            return
+        now = self._native.now()
+        if now - self._looked_at >= LOOK_S:
+            self._looked_at = now
+            if any(one.deadline <= now for one in self._flying):
+                text = "no answer to a heartbeat in time; the broker may be overloaded, or the network be slow"
+                self._break(ResponseTimeoutError(text, broker=self._broker.address))
+
+    def _take(self, frame: memoryview) -> None:
+        number, member, call, _ = self._flying[0]
+        found, response = decode_response(type(call.request), call.version, frame, None)
+        if found != number:
+            raise CorrelationIdError(
+                f"the coordinator answered request {found} where the answer to {number} was due",
+                broker=self._broker.address,
+            )
+        self._flying.popleft()
+        now = self._native.now()
+        throttled_ms = getattr(response, "throttle_time_ms", 0)
+        if throttled_ms > 0 and call.version in type(response).early_versions:
+            self._resume_at = max(self._resume_at, now + throttled_ms / 1000)
+        if member in self._members:
+            call.answered(response)
+            self._schedule(member, now)
+
+    def _break(self, error: KafkaException) -> None:
+        """End the connection, and tell those whose requests are on their way."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.disconnect()
+        flying, self._flying = self._flying, deque()
+        for one in flying:
+            self._fail(one.member, one.call, error)
+
+    def _fail(self, member: Beating, call: Call, error: KafkaException) -> None:
+        if member in self._members:
+            call.failed(error)
+            self._schedule(member, self._native.now())
