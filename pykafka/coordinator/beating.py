@@ -107,7 +107,7 @@ class BeatWorker(ABC, Generic[B]):
 
     @abstractmethod
     def _leave(self, beat: B) -> Call | None:
-        """Return the request to leave the group because the application takes no messages, or is gone; None if none is needed."""
+        """Return the request to leave the group, as the application takes no messages, or is gone; None if none is needed."""
 
     @abstractmethod
     def _failed(self, beat: B, error: KafkaException) -> None:

@@ -1,0 +1,214 @@
+"""The heartbeats of many members over one connection: against a coordinator of the test's, which can hang and hang up."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from pykafka.broker import Broker
+from pykafka.coordinator.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender
+from pykafka.coordinator.pulse import Pulse
+from pykafka.handlers import Handler
+from tests.support.waiting import until
+
+#: An answer to a heartbeat of version 1: no throttling, no error.
+ALL_IS_WELL = b"\0\0\0\0" + b"\0\0"
+
+
+class Coordinator:
+    """A broker that answers each request alike; `hangs` stops that, and `cut` ends its connections."""
+
+    def __init__(self) -> None:
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._server.getsockname()[1]
+        self.accepted: list[socket.socket] = []
+        self.asked = 0
+        self.hangs = False
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = self._server.accept()
+                self.accepted.append(connection)
+                threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+
+    def _answer(self, connection: socket.socket) -> None:
+        with suppress(OSError), connection.makefile("rb") as requests:
+            while head := requests.read(4):
+                frame = requests.read(int.from_bytes(head, "big"))
+                self.asked += 1
+                if not self.hangs:
+                    answer = frame[4:8] + ALL_IS_WELL
+                    connection.sendall(len(answer).to_bytes(4, "big") + answer)
+
+    def cut(self) -> None:
+        for connection in self.accepted:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        with suppress(OSError):  # which wakes `accept`
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+        self.cut()
+        for connection in self.accepted:
+            connection.close()
+        self._thread.join(5)
+
+
+@pytest.fixture
+def coordinators() -> Iterator[tuple[Coordinator, Coordinator]]:
+    """Yield two coordinators."""
+    one, two = Coordinator(), Coordinator()
+    yield one, two
+    one.close()
+    two.close()
+
+
+def broker_of(handler: Handler, coordinator: Coordinator, timeout_ms: int = 5000) -> Broker:
+    return Broker(1, "127.0.0.1", coordinator.port, handler, timeout_ms, timeout_ms)
+
+
+def member(handler: Handler, interval_ms: int = 100, session_ms: int = 1000) -> HeartbeatSender:
+    clock = handler.native.now
+    timer = Heartbeat(session_timeout_ms=session_ms, heartbeat_interval_ms=interval_ms, clock=clock)
+    return HeartbeatSender(handler, timer, Activity(), 300_000, lambda: None)
+
+
+def beat(broker: Broker, number: int = 0) -> Beat:
+    return Beat(broker, "g", 1, f"m{number}", None, 1, 1)
+
+
+def test_members_share_a_thread_and_a_connection(
+    handler: Handler, coordinators: tuple[Coordinator, Coordinator]
+) -> None:
+    one, _ = coordinators
+    broker = broker_of(handler, one)
+    members = [member(handler) for _ in range(50)]
+    for number, sender in enumerate(members):
+        sender.beat(beat(broker, number))
+    until(handler, lambda: one.asked > 3 * len(members))
+    assert len(one.accepted) == 1
+    assert len(Pulse.at(broker, handler)) == 50
+    assert not any(sender.news for sender in members)
+    assert not any(sender.heartbeat.session_expired() for sender in members)
+    for sender in members[1:]:
+        sender.stop()
+    assert members[0].is_alive
+    worker = Pulse.at(broker, handler)._worker
+    members[0].stop()
+    assert not worker.is_alive()
+    asked = one.asked
+    members[0].beat(beat(broker))  # it begins again
+    until(handler, lambda: one.asked > asked)
+    assert len(one.accepted) == 2
+    broker.close()
+    assert not members[0].is_alive
+    assert [news.code for news in members[0].news] == [0]
+
+
+def test_a_connection_that_breaks_is_made_anew_once_for_all(
+    handler: Handler, coordinators: tuple[Coordinator, Coordinator]
+) -> None:
+    one, _ = coordinators
+    broker = broker_of(handler, one)
+    members = [member(handler) for _ in range(20)]
+    for number, sender in enumerate(members):
+        sender.beat(beat(broker, number))
+    until(handler, lambda: one.asked > 40)
+    one.hangs = True
+    asked = one.asked
+    until(handler, lambda: one.asked > asked)
+    one.cut()
+    one.hangs = False
+    until(handler, lambda: len(one.accepted) == 2)
+    asked = one.asked
+    until(handler, lambda: one.asked > asked + 60)
+    assert len(one.accepted) == 2
+    # those that waited for an answer are told, and none of them twice
+    assert any(sender.news for sender in members)
+    assert all(len(sender.news) <= 1 for sender in members)
+    for sender in members:
+        sender.stop()
+
+
+def test_a_coordinator_that_hangs_holds_up_its_own_groups_only(
+    handler: Handler, coordinators: tuple[Coordinator, Coordinator]
+) -> None:
+    one, two = coordinators
+    one.hangs = True
+    hung, well = member(handler), member(handler)
+    hung.beat(beat(broker_of(handler, one)))
+    until(handler, lambda: one.asked > 0)
+    well.beat(beat(broker_of(handler, two)))
+    until(handler, lambda: two.asked > 10)
+    assert not well.news
+    assert not well.heartbeat.session_expired()
+    until(handler, lambda: bool(hung.news))  # after its session
+    assert "no answer to a heartbeat in time" in str(hung.news[0].error)
+    # also the last member of one that hangs ends at once
+    until(handler, lambda: len(one.accepted) > 1)
+    began = handler.now()
+    hung.stop()
+    assert handler.now() - began < 1
+    well.stop()
+
+
+def test_a_member_whose_consumer_is_gone_leaves_alone(
+    handler: Handler, coordinators: tuple[Coordinator, Coordinator]
+) -> None:
+    one, _ = coordinators
+    broker = broker_of(handler, one)
+
+    class Consumer:
+        calls = 0
+
+        def attend(self) -> None:
+            """Take note."""
+
+        def wake(self) -> None:
+            """Wake up."""
+
+    consumer: Any = Consumer()
+    dropped, stays = member(handler), member(handler)
+    dropped.attendant = weakref.ref(consumer)
+    dropped.beat(beat(broker, 1))
+    stays.beat(beat(broker, 2))
+    until(handler, lambda: one.asked > 4)
+    del consumer
+    pulse = Pulse.at(broker, handler)
+    until(handler, lambda: len(pulse) == 1)
+    assert [news.idle for news in dropped.news] == [True]
+    stays.stop()
+
+
+def test_a_thread_that_was_interrupted_while_it_was_started_ends(
+    handler: Handler, coordinators: tuple[Coordinator, Coordinator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C between the start of the thread and the note of it."""
+    one, _ = coordinators
+    broker = broker_of(handler, one)
+    native = handler.native
+    spawn, lost = native.spawn, []
+
+    def interrupted(*args: Any, **options: Any) -> None:
+        lost.append(spawn(*args, **options))
+        raise KeyboardInterrupt
+
+    sender = member(handler)
+    with monkeypatch.context() as patch:
+        patch.setattr(native, "spawn", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            sender.beat(beat(broker))
+    until(handler, lambda: not lost[0].is_alive())
+    sender.beat(beat(broker))
+    until(handler, lambda: one.asked > 2)
+    sender.stop()
