@@ -208,8 +208,10 @@ class ChangingEngine(ConsumerEngine):
 
     def begun(self, owned: OwnedPartition) -> None:
         """Fetch a partition whose start was found. `Starting` calls this."""
-        self._began[owned.key] = int(owned.position)
-        self._back.pop(owned.key, None)
+        position = int(owned.position)
+        if position >= 0:  # else it was put back a moment ago, and waits again
+            self._began[owned.key] = position
+            self._back.pop(owned.key, None)
         if not owned.given_up:
             self.recovery.attach(owned)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pykafka.consumer.complaints import Complaints
 from pykafka.consumer.ondemand import OnDemand
@@ -33,6 +33,18 @@ class Beginner(Reader, Protocol):
     def begun(self, owned: OwnedPartition) -> None: ...
 
 
+class _Wanted(NamedTuple):
+    """A partition that waits for its start: one of these for each time that it begins to wait.
+
+    :param position: an OffsetType or a time; None for its commit, or the rules
+    :param moves: how often it had been moved then
+    """
+
+    owned: OwnedPartition
+    position: Position | None
+    moves: int
+
+
 class Starting(OnDemand[Beginner]):
     """The partitions of one consumer that wait for their start.
 
@@ -48,8 +60,7 @@ class Starting(OnDemand[Beginner]):
         super().__init__(reader)
         self._complaints = Complaints(self._handler.now)
         self._pauses = Backoff(FIRST_MS, LONGEST_MS, self._handler.random)
-        # What each partition waits for, and how often it had been moved then.
-        self._wanted: dict[TopicPartition, tuple[Position | None, int]] = {}
+        self._wanted: dict[TopicPartition, _Wanted] = {}
         self._failures = 0
 
     def begin(self, wanted: Iterable[tuple[OwnedPartition, Position | None]]) -> None:
@@ -61,7 +72,7 @@ class Starting(OnDemand[Beginner]):
             for owned, position in wanted:
                 if owned.position >= 0:  # here, so that recovery never sees one without a position that does not wait
                     owned.buffers.move(owned, -1, -1)
-                self._wanted[owned.key] = position, owned.moves
+                self._wanted[owned.key] = _Wanted(owned, position, owned.moves)
             self._start()
         self._wake.set()
 
@@ -77,7 +88,7 @@ class Starting(OnDemand[Beginner]):
 
     def wanted(self) -> dict[TopicPartition, Position | None]:
         """Return what is waited for, so that a forked child goes on with it; this needs no lock."""
-        return {key: position for key, (position, _) in list(self._wanted.items())}
+        return {key: one.position for key, one in list(self._wanted.items())}
 
     # -- the worker ------------------------------------------------------------------------------------------------
 
@@ -97,15 +108,14 @@ class Starting(OnDemand[Beginner]):
                 self._worker = None
                 return False
         assert reader is not None
-        starts, errors = reader.find_starts({key: position for key, (position, _) in wanted.items()})
-        for key, (_, moves) in wanted.items():
-            owned = reader.partitions.get(key)
-            if owned is not None and key in errors:
-                self._complaints.judge(reader, owned, errors[key])
-            elif owned is not None:
-                self._apply(reader, owned, moves, starts.get(key))
+        starts, errors = reader.find_starts({key: one.position for key, one in wanted.items()})
+        for key, one in wanted.items():
+            if reader.partitions.get(key) is not one.owned:
+                self._drop(one)
+            elif key in errors:
+                self._complaints.judge(reader, one.owned, errors[key])
             else:
-                self.forget([key])
+                self._apply(reader, one, starts.get(key))
         reader.arrived()
         self._failures = self._failures + 1 if errors else 0
         del reader
@@ -113,15 +123,23 @@ class Starting(OnDemand[Beginner]):
             self._wake.wait(self._pauses.seconds(self._failures))
         return True
 
-    def _apply(self, reader: Beginner, owned: OwnedPartition, moves: int, start: tuple[int, Lineage] | None) -> None:
-        """Fetch a partition from its start on; one that the application has moved meanwhile stays where it is."""
+    def _drop(self, one: _Wanted) -> None:
+        """Look no more for a partition that is read no more; it may have come back meanwhile, and wait for another start."""
         with self._lock:
-            found = self._wanted.get(owned.key)
-            if found is None or found[1] != moves or owned.moves != moves:
+            if self._wanted.get(one.owned.key) is one:
+                del self._wanted[one.owned.key]
+
+    def _apply(self, reader: Beginner, one: _Wanted, start: tuple[int, Lineage] | None) -> None:
+        """Fetch a partition from its start on; one that was moved meanwhile stays where it is."""
+        owned = one.owned
+        with self._lock:
+            if self._wanted.get(owned.key) is not one:  # it has gone and come back, or is to go elsewhere
+                return
+            if owned.moves != one.moves and owned.position < 0:
+                self._wanted[owned.key] = one._replace(moves=owned.moves)
                 return
             del self._wanted[owned.key]
-            if start is not None:
-                reader.buffers.move(owned, start[0], start[0] - 1, moves, start[1])
+            if start is not None and reader.buffers.move(owned, start[0], start[0] - 1, one.moves, start[1]):
                 owned.topic_id = None  # it is an offset of the topic that there is now
         owned.trouble_since = None
         reader.begun(owned)

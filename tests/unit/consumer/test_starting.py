@@ -1,0 +1,118 @@
+"""The starts of partitions that go and come back while the brokers are asked."""
+
+from __future__ import annotations
+
+from collections import deque
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pykafka.common import TopicPartition
+from pykafka.consumer.buffers import Buffers, OwnedPartition
+from pykafka.consumer.lineage import Lineage
+from pykafka.consumer.starting import Starting
+from pykafka.handlers import Handler
+from tests.support.waiting import until
+
+KEY = TopicPartition("t", 0)
+
+
+class Asker:
+    """A consumer of one partition, whose questions about starts the test answers one after another."""
+
+    name = "t"
+    running = is_patient = True
+
+    def __init__(self, handler: Handler) -> None:
+        self.handler = handler
+        self.buffers = Buffers(handler, 1 << 20)
+        self.buffers.closed = False
+        self.errors: deque[BaseException] = deque()
+        self.asked = 0
+        self.answers: deque[int] = deque()
+        self.come = handler.Event()
+        self.begun_at: list[int] = []
+        self.partitions: dict[TopicPartition, OwnedPartition] = {}
+        me: Any = self
+        self.starting = Starting(me)
+
+    def take_up(self) -> OwnedPartition:
+        """Read the partition, as a share of a group that has come."""
+        partition: Any = SimpleNamespace(id=0, topic_name="t", leader=None)
+        owned = OwnedPartition(partition, self.buffers, 1000, 1 << 20)
+        self.partitions = {KEY: owned}
+        self.starting.begin([(owned, None)])
+        return owned
+
+    def give_up(self) -> None:
+        """Read it no more."""
+        self.starting.forget([KEY])
+        self.partitions = {}
+
+    def answer(self, offset: int) -> None:
+        self.answers.append(offset)
+        self.come.set()
+
+    def find_starts(self, wanted: dict[TopicPartition, Any]) -> tuple[dict[TopicPartition, tuple[int, Lineage]], Any]:
+        self.asked += 1
+        while not self.answers:
+            self.come.wait(1)
+            self.come.clear()
+        offset = self.answers.popleft()
+        return {key: (offset, Lineage()) for key in wanted}, {}
+
+    def begun(self, owned: OwnedPartition) -> None:
+        self.begun_at.append(owned.position)
+
+    def arrived(self) -> None:
+        """Do nothing: nobody waits."""
+
+
+@pytest.fixture
+def asker(handler: Handler) -> Asker:
+    return Asker(handler)
+
+
+def test_an_answer_from_before_a_partition_went_is_not_for_the_one_that_has_come_back(asker: Asker) -> None:
+    """Another member has read and committed meanwhile: the old answer would have it read again."""
+    asker.take_up()
+    until(asker.handler, lambda: asker.asked == 1)
+    asker.give_up()
+    owned = asker.take_up()
+    asker.answer(10)
+    until(asker.handler, lambda: asker.asked == 2)
+    assert owned.position == -1
+    asker.answer(25)
+    until(asker.handler, lambda: asker.begun_at == [25])
+    assert owned.position == 25
+
+
+def test_a_partition_that_comes_back_while_the_former_answer_is_read_waits_on(asker: Asker) -> None:
+    asker.take_up()
+    until(asker.handler, lambda: asker.asked == 1)
+    asker.give_up()
+    gone = asker.partitions
+
+    class ComesBack(dict[TopicPartition, OwnedPartition]):
+        """Not there, but there as soon as that was seen."""
+
+        def get(self, key: Any, default: Any = None) -> Any:
+            if asker.partitions is self:
+                asker.take_up()
+            return default
+
+    asker.partitions = ComesBack(gone)
+    asker.answer(10)
+    until(asker.handler, lambda: asker.asked == 2)
+    asker.answer(25)
+    until(asker.handler, lambda: asker.begun_at == [25])
+
+
+def test_a_partition_that_was_moved_meanwhile_stays_there(asker: Asker) -> None:
+    owned = asker.take_up()
+    until(asker.handler, lambda: asker.asked == 1)
+    asker.buffers.move(owned, 7, 6)
+    asker.answer(10)
+    until(asker.handler, lambda: asker.begun_at == [7])
+    assert asker.asked == 1
