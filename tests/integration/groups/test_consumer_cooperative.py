@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import random
-import uuid
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -15,19 +12,14 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
-from pykafka.consumer.offsets import GroupOffsets
-from pykafka.exceptions import ConsumerStoppedException, FencedInstanceId, KafkaException, ShareLostError
 from pykafka.groups.listener import RebalanceListener
 from pykafka.kafkaconsumer import KafkaConsumer
 from tests.brokers import KafkaCluster
 from tests.integration.groups.test_consumer_groups import Committer, Readers
-from tests.support.topics import create_topic
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
 
-#: Of the long form, for each handler.
-REBALANCES = int(os.environ.get("REBALANCES", "200"))
 COOPERATIVE: dict[str, Any] = {"assignor": "cooperative-sticky"}
 
 
@@ -158,127 +150,3 @@ def test_a_parallel_run_drains_only_what_goes(readers: Readers) -> None:
         assert set(counts.values()) == {1}
     finally:
         one.close()
-
-
-class Churn:
-    """Members that come, go, hang, are killed and fenced, each read by a worker; commits never go back."""
-
-    def __init__(self, client: KafkaClient, seed: int) -> None:
-        self.client = client
-        self.handler = client.cluster.handler
-        self.random = random.Random(seed)
-        self.group = f"g-{uuid.uuid4().hex[:8]}"
-        self.topics = [create_topic(client, 4).name for _ in range(2)]
-        self.keys = sorted(TopicPartition(name, id_) for name in self.topics for id_ in range(4))
-        self.members: dict[KafkaConsumer[Any, Any], Any] = {}
-        self.stalled: set[KafkaConsumer[Any, Any]] = set()
-        self.ended: list[Any] = []
-        self.offsets = GroupOffsets(client.cluster, self.group, 100, 5)
-        self.committed: dict[TopicPartition, int] = {}
-        self.revoked: list[tuple[list[TopicPartition], set[TopicPartition]]] = []
-
-    def join(self) -> None:
-        instance_id = self.random.choice((None, f"static-{self.random.randrange(3)}"))
-        consumer = self.client.consumer(
-            *self.topics,
-            group=self.group,
-            heartbeat_interval_ms=100,
-            session_timeout_ms=6000,
-            max_poll_interval_ms=6000,
-            group_instance_id=instance_id,
-            **COOPERATIVE,
-        )
-        self.members[consumer] = self.handler.spawn(self.read, consumer)
-
-    def read(self, consumer: KafkaConsumer[Any, Any]) -> None:
-        while True:
-            try:
-                while consumer in self.stalled:
-                    self.handler.sleep(0.05)
-                if consumer.poll(3, 0.1):
-                    consumer.commit()
-            except ConsumerStoppedException:
-                return
-            except FencedInstanceId:
-                self.ended.append(consumer)
-                return
-            except ShareLostError:
-                pass
-            except KafkaException as error:
-                if not error.retriable and "closed" not in str(error):
-                    raise
-
-    def close(self, consumer: KafkaConsumer[Any, Any]) -> None:
-        worker = self.members.pop(consumer)
-        self.stalled.discard(consumer)
-        consumer.close()
-        assert worker.join(20)
-        assert worker.error is None
-
-    def kill(self, consumer: KafkaConsumer[Any, Any]) -> None:
-        """Take a member out of the group without a word to it."""
-        shares: Any = consumer._sharing.shares
-        if shares is not None and shares.member_id and shares.config["group_instance_id"] is None:
-            shares.link.leave(shares.member_id, 3000)
-
-    def step(self) -> None:
-        for consumer in self.ended:
-            if consumer in self.members:
-                self.close(consumer)
-        self.ended.clear()
-        one = self.random.choice(list(self.members)) if self.members else None
-        action = self.random.random()
-        if one is None or len(self.members) < 2 or (len(self.members) < 5 and action < 0.45):
-            self.join()
-        elif action < 0.6:
-            self.stalled ^= {one}
-        elif action < 0.7:
-            self.kill(one)
-        else:
-            self.close(one)
-        self.handler.sleep(self.random.choice((0, 0.05, 0.3)))
-        self.look()
-
-    def look(self) -> None:
-        found = {key: one.offset for key, one in self.offsets.fetch(self.keys).items()}
-        assert all(offset >= self.committed.get(key, -1) for key, offset in found.items()), (found, self.committed)
-        self.committed = found
-
-    def at_rest(self) -> bool:
-        for consumer in self.ended:
-            if consumer in self.members:
-                self.close(consumer)
-        return sorted(key for consumer in list(self.members) for key in consumer.assignment()) == self.keys
-
-    def run(self, steps: int) -> None:
-        for name in self.topics:
-            with self.client.topics[name].get_producer(linger_ms=1) as producer:
-                for number in range(steps * 40):
-                    producer.produce(b"%d" % number)
-        try:
-            for _ in range(steps):
-                self.step()
-            self.stalled.clear()
-            until(self.handler, self.at_rest, 30)
-            self.look()
-            self.handler.sleep(0.5)
-            assert self.at_rest()
-        finally:
-            self.stalled.clear()
-            for consumer in list(self.members):
-                self.close(consumer)
-
-
-@pytest.mark.needs("static")
-@pytest.mark.later("greenlets")
-def test_churn(client: KafkaClient) -> None:
-    Churn(client, 1).run(12)
-
-
-@pytest.mark.needs("static")
-@pytest.mark.matrix
-@pytest.mark.slow
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize("seed", range(3))
-def test_churn_for_long(client: KafkaClient, seed: int) -> None:
-    Churn(client, seed).run(REBALANCES // 3)
