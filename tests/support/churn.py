@@ -21,6 +21,8 @@ from tests.support.topics import create_topic
 from tests.support.waiting import until
 
 PARTITIONS = 4
+#: The longest that a member hangs in a batch (s).
+HANG_S = 8.0
 #: How long a group may take to come to rest (s): a member that has vanished is missed after its session.
 REST_S = 60.0
 
@@ -28,14 +30,16 @@ REST_S = 60.0
 class Chances(NamedTuple):
     """How often each thing happens to a member that is chosen, when nobody joins; the rest stops in good order.
 
-    :param hangs: it handles a batch until it is told to go on, beyond `max_poll_interval_ms` or not
+    :param hangs: it handles a batch for up to `HANG_S`, beyond `max_poll_interval_ms` or not
     :param put_out: the coordinator removes it behind its back
     :param vanishes: it ends without a word, as a process that is killed: its session has to end
+    :param static: of those that join: it has an instance id, which another one may take over
     """
 
-    hangs: float = 0.2
-    put_out: float = 0.1
-    vanishes: float = 0.03
+    hangs: float = 0.05
+    put_out: float = 0.2
+    vanishes: float = 0.01
+    static: float = 0.05
 
 
 class Owners:
@@ -66,8 +70,8 @@ class Member(RebalanceListener):
     def __init__(self, churn: Churn, **options: Any) -> None:
         self._churn = churn
         self._handler = churn.handler
-        #: Whether its worker hangs in a batch.
-        self.hangs = False
+        #: Until when its worker hangs in a batch (s of the handler's clock).
+        self.hangs_until = 0.0
         #: Whether another member has its instance id.
         self.fenced = False
         self.consumer: KafkaConsumer[Any, Any] = churn.client.consumer(
@@ -79,7 +83,7 @@ class Member(RebalanceListener):
 
     def on_assigned(self, partitions: list[TopicPartition]) -> None:
         """Note the share: all of it, or what is new in it."""
-        self._churn.rebalances += 1
+        self._churn.generations.add(self.consumer._generation or 0)
         self._churn.owners.assigned(self, partitions)
 
     # -- the worker ------------------------------------------------------------------------------------------------
@@ -106,7 +110,7 @@ class Member(RebalanceListener):
             key = TopicPartition(record.topic, record.partition)
             self._churn.reads[key][record.offset] += 1
             ends[key] = record.offset + 1
-        while self.hangs:
+        while self._handler.now() < self.hangs_until:
             self._handler.sleep(0.05)
         if ends:
             self._commit(ends)
@@ -129,7 +133,7 @@ class Member(RebalanceListener):
 
     def close(self) -> None:
         """Leave in good order."""
-        self.hangs = False
+        self.hangs_until = 0.0
         self.consumer.close()
         assert self.worker.join(30)
         if self.worker.error is not None:
@@ -157,7 +161,6 @@ class Churn:
     :param chances: of what happens to members
     :param options: of the consumers
     :param member: the kind of members; a group of another protocol overrides how they vanish and are put out
-    :param static: some members have an instance id, which another one may take over
     :param most: how many members there are at most
     """
 
@@ -167,22 +170,23 @@ class Churn:
         seed: int,
         chances: Chances | None = None,
         member: type[Member] = Member,
-        static: bool = True,
         most: int = 5,
         **options: Any,
     ) -> None:
         self.client, self.handler = client, client.cluster.handler
         self.random = random.Random(seed)
         self._chances = chances or Chances()
-        self._member, self._static, self._most = member, static, most
+        self._member, self._most = member, most
         self.group = f"g-{uuid.uuid4().hex[:8]}"
         self.topics = [create_topic(client, PARTITIONS).name for _ in range(2)]
         self.keys = sorted(TopicPartition(name, id_) for name in self.topics for id_ in range(PARTITIONS))
         self.options: dict[str, Any] = options
         self.members: list[Member] = []
         self.owners = Owners()
-        #: How often members were given a share, how many commits were refused, and what has happened.
-        self.rebalances = self.refused = 0
+        #: Those in which a member was given a share, or told that it keeps its own.
+        self.generations: set[int] = set()
+        #: How many commits were refused, and what has happened how often.
+        self.refused = 0
         self.happened: Counter[str] = Counter()
         self.reads: dict[TopicPartition, Counter[int]] = defaultdict(Counter)
         self._ends: Counter[TopicPartition] = Counter()
@@ -192,17 +196,14 @@ class Churn:
     # -- what happens ----------------------------------------------------------------------------------------------
 
     def run(self, rebalances: int) -> None:
-        """Let things happen until there were so many rebalances; then check all.
-
-        :param rebalances: shares that members were given
-        """
+        """Let things happen until there were so many rebalances; then check all."""
         try:
             with self.client.producer(linger_ms=5) as producer:
-                while self.rebalances < rebalances:
+                while len(self.generations) < rebalances:
                     self._produce(producer, 2)
                     self.step()
             for member in self.members:
-                member.hangs = False
+                member.hangs_until = 0.0
             until(self.handler, self._is_at_rest, REST_S)
             self.handler.sleep(0.5)
             assert self._is_at_rest(), self._shares()
@@ -233,10 +234,10 @@ class Churn:
         self._look()
 
     def _befall(self, one: Member, chance: float) -> None:
-        hangs, put_out, vanishes = self._chances
+        hangs, put_out, vanishes, _ = self._chances
         if chance < hangs:
-            self._happens("hang" if not one.hangs else "go on")
-            one.hangs = not one.hangs
+            self._happens("hang")
+            one.hangs_until = self.handler.now() + self.random.uniform(0.5, HANG_S)
         elif chance < hangs + put_out:
             self._happens("put out")
             one.be_put_out()
@@ -252,8 +253,10 @@ class Churn:
         self.happened[what] += 1
 
     def _join(self) -> None:
-        instance_id = self.random.choice((None, f"static-{self.random.randrange(3)}")) if self._static else None
-        self.members.append(self._member(self, **({} if instance_id is None else {"group_instance_id": instance_id})))
+        options: dict[str, Any] = {}
+        if self.random.random() < self._chances.static:
+            options["group_instance_id"] = f"static-{self.random.randrange(2)}"
+        self.members.append(self._member(self, **options))
 
     def _remove(self, member: Member) -> None:
         if member in self.members:
@@ -300,6 +303,6 @@ class Churn:
         doubled = sum(found.total() - len(found) for found in self.reads.values())
         total = sum(self._ends.values())
         return (
-            f"{self.rebalances} rebalances ({dict(self.happened)}), {total} messages, {doubled} read again, "
+            f"{len(self.generations)} rebalances ({dict(self.happened)}), {total} messages, {doubled} read again, "
             f"{self.refused} commits refused"
         )

@@ -21,7 +21,7 @@ QUICK: dict[str, Any] = {"heartbeat_interval_ms": 100, "session_timeout_ms": 600
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
 def test_churn(client: KafkaClient, assignor: str) -> None:
     """In short: without what only the end of a session brings to light."""
-    Churn(client, 1, Chances(0, 0.3, 0), static=False, assignor=assignor, **QUICK).run(15)
+    Churn(client, 1, Chances(0, 0.3, 0, 0), assignor=assignor, **QUICK).run(15)
 
 
 @pytest.mark.matrix
