@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.client import KafkaClient
     from pykafka.cluster import Cluster
-    from pykafka.common import CompressionType, OffsetAndMetadata, OffsetType, TopicPartition
+    from pykafka.common import CompressionType, OffsetAndMetadata, OffsetType, SubscriptionPattern, TopicPartition
     from pykafka.consumer.startrules import StartRules
     from pykafka.deadletters import DeadLetters
     from pykafka.embedded import EmbeddedCluster
@@ -107,6 +107,7 @@ __all__ = [
     "SimpleConsumer",
     "SslConfig",
     "StartRules",
+    "SubscriptionPattern",
     "ThreadingHandler",
     "Topic",
     "TopicNotFoundError",
@@ -127,7 +128,7 @@ _HOMES = {
         "broker": ["Broker"],
         "client": ["KafkaClient"],
         "cluster": ["Cluster"],
-        "common": ["CompressionType", "OffsetAndMetadata", "OffsetType", "TopicPartition"],
+        "common": ["CompressionType", "OffsetAndMetadata", "OffsetType", "SubscriptionPattern", "TopicPartition"],
         "consumer.startrules": ["StartRules"],
         "deadletters": ["DeadLetters"],
         "embedded": ["EmbeddedCluster"],

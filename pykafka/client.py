@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pykafka.broker import Broker
+    from pykafka.common import SubscriptionPattern
     from pykafka.consumer.arguments import KafkaConsumerArguments
     from pykafka.network.proxies import Proxy
     from pykafka.producer.kafkaarguments import KafkaProducerArguments
@@ -258,31 +259,31 @@ class KafkaClient:
 
     @overload
     def consumer(
-        self, *topics: str | re.Pattern[str], **options: Unpack[KafkaConsumerArguments]
+        self, *topics: str | re.Pattern[str] | SubscriptionPattern, **options: Unpack[KafkaConsumerArguments]
     ) -> KafkaConsumer[bytes, bytes]: ...
     @overload
     def consumer(
         self,
-        *topics: str | re.Pattern[str],
+        *topics: str | re.Pattern[str] | SubscriptionPattern,
         value_deserializer: DeserializerLike[V],
         **options: Unpack[KafkaConsumerArguments],
     ) -> KafkaConsumer[bytes, V]: ...
     @overload
     def consumer(
         self,
-        *topics: str | re.Pattern[str],
+        *topics: str | re.Pattern[str] | SubscriptionPattern,
         key_deserializer: DeserializerLike[K],
         **options: Unpack[KafkaConsumerArguments],
     ) -> KafkaConsumer[K, bytes]: ...
     @overload
     def consumer(
         self,
-        *topics: str | re.Pattern[str],
+        *topics: str | re.Pattern[str] | SubscriptionPattern,
         key_deserializer: DeserializerLike[K],
         value_deserializer: DeserializerLike[V],
         **options: Unpack[KafkaConsumerArguments],
     ) -> KafkaConsumer[K, V]: ...
-    def consumer(self, *topics: str | re.Pattern[str], **options: Any) -> KafkaConsumer[Any, Any]:
+    def consumer(self, *topics: str | re.Pattern[str] | SubscriptionPattern, **options: Any) -> KafkaConsumer[Any, Any]:
         """Return a `KafkaConsumer` of topics; without any, `assign()` says what it reads.
 
         :param topics: names; or one pattern: a compiled one, or a text that begins with "^", which whole names have to match

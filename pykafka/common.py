@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from pykafka.protocol.message import Message
 
-__all__ = ["CompressionType", "Message", "OffsetAndMetadata", "OffsetType", "TopicPartition"]
+__all__ = ["CompressionType", "Message", "OffsetAndMetadata", "OffsetType", "SubscriptionPattern", "TopicPartition"]
 
 
 class CompressionType(IntEnum):
@@ -36,6 +37,20 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True)
+class SubscriptionPattern:
+    """A pattern of topics that the broker matches, in the syntax of RE2/J (KIP-848; Kafka 4.0 and later).
+
+    `client.consumer(SubscriptionPattern("orders-.*"), group="g", protocol="consumer")` reads all topics whose whole name
+    matches, and no internal ones. Backreferences and look-around, which Python's patterns have, are errors there.
+    """
+
+    pattern: str
+
+    def __str__(self) -> str:
+        return self.pattern
 
 
 class OffsetAndMetadata(NamedTuple):

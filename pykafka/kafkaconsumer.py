@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Never, Self
 
-from pykafka.common import TopicPartition
+from pykafka.common import SubscriptionPattern, TopicPartition
 from pykafka.consumer.arrowbatches import ARROW_BYTES, ARROW_MESSAGES, ArrowTables
 from pykafka.consumer.calls import unpacked, valid_timeout, valid_topics
 from pykafka.consumer.changing import ChangingEngine
@@ -62,7 +62,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     `poll`, `batches`, `arrow`): a second one is refused by name. All other calls may come from any worker.
 
     :param cluster: that has the topics
-    :param topics: names; or one pattern: a compiled one, or a text that begins with "^", which whole names have to match
+    :param topics: names; or one pattern, which whole names have to match: a compiled one, a text that begins with "^", or a
+        `SubscriptionPattern` for the broker
     :param group: under which offsets are committed, and whose members share the topics; None for none
     :param auto_offset_reset: where to begin without a committed offset, and when the offset is no longer kept: the first
         message, the end, an error, or the first message that is not older than a duration (KIP-1106)
@@ -85,8 +86,11 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         it
     :param heartbeat_interval_ms: how often heartbeats go out (ms); below the session timeout
     :param max_poll_interval_ms: a member that takes no message for this long loses its share (ms)
+    :param protocol: how the member takes part: "classic", by JoinGroup; "consumer", the next-generation protocol, where the
+        broker shares out (KIP-848; Kafka 4.0 and later); "auto" takes "consumer" where brokers and group permit it
     :param assignor: how the group shares out partitions: "range", "roundrobin", "sticky" (KIP-54), "cooperative-sticky"
-        (KIP-429) or an assignor of your own; several, the best first: the best that all members know
+        (KIP-429) or an assignor of your own; several, the best first: the best that all members know. With
+        `protocol="consumer"` a name of the broker's: "uniform" or "range". None: "range", or what the broker has by default
     :param group_instance_id: makes a static member (KIP-345; Kafka 2.3 and later): `close()` does not leave the group, and a
         consumer that starts with the same id within the session timeout gets the same share, without a rebalance
     :param consumer_timeout_ms: how long an iteration waits for the next record before it ends (ms); -1 for as long as it
@@ -116,7 +120,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     def __init__(
         self,
         cluster: BaseCluster,
-        topics: Iterable[str | re.Pattern[str]] = (),
+        topics: Iterable[str | re.Pattern[str] | SubscriptionPattern] = (),
         *,
         group: str | None = None,
         auto_offset_reset: Reset = "earliest",
@@ -132,7 +136,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         session_timeout_ms: int = 30 * 1000,
         heartbeat_interval_ms: int = 3000,
         max_poll_interval_ms: int = 5 * 60 * 1000,
-        assignor: str | type[Any] | Sequence[str | type[Any]] = "range",
+        protocol: str = "classic",
+        assignor: str | type[Any] | Sequence[str | type[Any]] | None = None,
         group_instance_id: str | None = None,
         consumer_timeout_ms: int = -1,
         isolation_level: str = "read_uncommitted",
@@ -176,7 +181,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         self._cluster = cluster
         self._handler = cluster.handler
         self._options = options
-        self._subscribed: tuple[tuple[str, ...], re.Pattern[str] | None] = ((), None)
+        self._subscribed: tuple[tuple[str, ...], re.Pattern[str] | SubscriptionPattern | None] = ((), None)
         self._closing = self._closed = False
         self._engine = ChangingEngine(cluster, options.for_engine(more), options.rules)
         self._buffers = self._engine.buffers  # close at hand: each record is taken from there
@@ -224,7 +229,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
     # -- what is read ----------------------------------------------------------------------------------------------
 
-    def subscribe(self, *topics: str | re.Pattern[str] | Collection[str]) -> None:
+    def subscribe(self, *topics: str | re.Pattern[str] | SubscriptionPattern | Collection[str]) -> None:
         """Read topics as a whole, instead of what was read before: those that stay keep their positions.
 
         With `group=` this consumer becomes a member of the group, in the next call that reads; topics may come later.
@@ -242,6 +247,10 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
             self._sharing.subscribe(wanted)
             self._subscribed = names, pattern
             return
+        if isinstance(pattern, SubscriptionPattern):
+            raise ValueError(
+                "SubscriptionPattern needs group=: the coordinator of a group matches it; give a compiled pattern"
+            )
         self._engine.read_whole(names, pattern)
         self._subscribed = names, pattern
         self._await_starts(list(self._engine.partitions))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pykafka.broker import Broker
     from pykafka.client import K, V
+    from pykafka.common import SubscriptionPattern
     from pykafka.consumer.arguments import KafkaConsumerArguments
     from pykafka.network.proxies import Proxy
     from pykafka.producer.kafkaarguments import KafkaProducerArguments
@@ -117,31 +118,33 @@ class KafkaClient(Client[_KafkaClient]):
 
     @overload
     def consumer(
-        self, *topics: str | re.Pattern[str], **options: Unpack[KafkaConsumerArguments]
+        self, *topics: str | re.Pattern[str] | SubscriptionPattern, **options: Unpack[KafkaConsumerArguments]
     ) -> Opening[KafkaConsumer[bytes, bytes]]: ...
     @overload
     def consumer(
         self,
-        *topics: str | re.Pattern[str],
+        *topics: str | re.Pattern[str] | SubscriptionPattern,
         value_deserializer: DeserializerLike[V],
         **options: Unpack[KafkaConsumerArguments],
     ) -> Opening[KafkaConsumer[bytes, V]]: ...
     @overload
     def consumer(
         self,
-        *topics: str | re.Pattern[str],
+        *topics: str | re.Pattern[str] | SubscriptionPattern,
         key_deserializer: DeserializerLike[K],
         **options: Unpack[KafkaConsumerArguments],
     ) -> Opening[KafkaConsumer[K, bytes]]: ...
     @overload
     def consumer(
         self,
-        *topics: str | re.Pattern[str],
+        *topics: str | re.Pattern[str] | SubscriptionPattern,
         key_deserializer: DeserializerLike[K],
         value_deserializer: DeserializerLike[V],
         **options: Unpack[KafkaConsumerArguments],
     ) -> Opening[KafkaConsumer[K, V]]: ...
-    def consumer(self, *topics: str | re.Pattern[str], **options: Any) -> Opening[KafkaConsumer[Any, Any]]:
+    def consumer(
+        self, *topics: str | re.Pattern[str] | SubscriptionPattern, **options: Any
+    ) -> Opening[KafkaConsumer[Any, Any]]:
         """Return a `KafkaConsumer` of topics; without any, `assign()` says what it reads."""
         return Opening(lambda: KafkaConsumer(self._here.consumer(*topics, **sync_all(options))))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pykafka.common import OffsetAndMetadata, TopicPartition
+    from pykafka.common import OffsetAndMetadata, SubscriptionPattern, TopicPartition
     from pykafka.consumer.committing import OnCommit, What
     from pykafka.consumer.startrules import Start
     from pykafka.parallel.jobs import Order
@@ -34,7 +34,7 @@ class KafkaConsumer(Records[K, V]):
     As `pykafka.kafkaconsumer.KafkaConsumer`, which documents parameters and errors.
     """
 
-    async def subscribe(self, *topics: str | re.Pattern[str] | Collection[str]) -> None:
+    async def subscribe(self, *topics: str | re.Pattern[str] | SubscriptionPattern | Collection[str]) -> None:
         """Read topics as a whole, instead of what was read before: those that stay keep their positions."""
         return await bridged(lambda: self._here.subscribe(*topics))
 

@@ -64,7 +64,8 @@ class KafkaConsumerArguments(TypedDict, total=False):
     session_timeout_ms: int
     heartbeat_interval_ms: int
     max_poll_interval_ms: int
-    assignor: str | type[Any] | Sequence[str | type[Any]]
+    protocol: str
+    assignor: str | type[Any] | Sequence[str | type[Any]] | None
     group_instance_id: str | None
     consumer_timeout_ms: int
     isolation_level: str

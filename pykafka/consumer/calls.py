@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from pykafka.common import SubscriptionPattern
+
 
 def valid_timeout(param: Any) -> float:
     """Return a time to wait (s).
@@ -25,12 +27,14 @@ def unpacked(topics: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(lone) if isinstance(lone, (list, tuple, set, frozenset)) else topics
 
 
-def valid_topics(topics: tuple[Any, ...]) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
+def valid_topics(topics: tuple[Any, ...]) -> tuple[tuple[str, ...], re.Pattern[str] | SubscriptionPattern | None]:
     """Return names of topics, or a pattern.
 
     :raises TypeError: one is neither a name nor a pattern
     :raises ValueError: there is none, or there are several patterns
     """
+    if any(isinstance(one, SubscriptionPattern) for one in topics):
+        return (), valid_pattern(topics)
     for one in topics:
         if not (isinstance(one, str) or (isinstance(one, re.Pattern) and isinstance(one.pattern, str))):
             raise TypeError(
@@ -48,3 +52,18 @@ def valid_topics(topics: tuple[Any, ...]) -> tuple[tuple[str, ...], re.Pattern[s
         except re.error as error:
             raise ValueError(f"the pattern {patterns[0]!r} of topics is malformed: {error}") from error
     return tuple(dict.fromkeys(topics)), None
+
+
+def valid_pattern(topics: tuple[Any, ...]) -> SubscriptionPattern:
+    """Return the pattern for the broker that stands alone.
+
+    :raises TypeError, ValueError: it does not, or is no text
+    """
+    if len(topics) > 1:
+        raise ValueError("give names of topics, or one SubscriptionPattern")
+    found: SubscriptionPattern = topics[0]
+    if not isinstance(found.pattern, str):
+        raise TypeError(f"SubscriptionPattern takes a text in the syntax of RE2/J, not {found.pattern!r}")
+    if not found.pattern:
+        raise ValueError("SubscriptionPattern must not be empty")
+    return found

@@ -11,11 +11,13 @@ from uuid import UUID
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.exceptions import (
     FencedInstanceId,
+    FencedMemberEpoch,
     IllegalGeneration,
     KafkaException,
     OffsetsNotCommitted,
     RebalanceInProgress,
     ShareLostError,
+    StaleMemberEpoch,
     TopicRecreatedError,
     UnknownMemberId,
     UnknownTopicId,
@@ -53,10 +55,10 @@ Metadata = str | Mapping[str, str] | Mapping[TopicPartition, str]
 FIND_COORDINATOR = "FindCoordinator"
 #: What a commit is to name when it is repeated, and the partitions of it that have been the member's without a break.
 Renewed = tuple[tuple[int, str], Collection[TopicPartition]]
-#: What the coordinator answers to a commit of a former generation, or while the group waits for its shares.
-BETWEEN = (IllegalGeneration, RebalanceInProgress)
+#: What the coordinator answers to a commit of a former generation or epoch, or while the group waits for its shares.
+BETWEEN = (IllegalGeneration, RebalanceInProgress, StaleMemberEpoch)
 #: What the coordinator answers to a commit of a member that is out of the group.
-MEMBER_IS_OUT = (IllegalGeneration, UnknownMemberId, FencedInstanceId)
+MEMBER_IS_OUT = (IllegalGeneration, UnknownMemberId, FencedInstanceId, StaleMemberEpoch, FencedMemberEpoch)
 #: The pauses while a transaction is about to commit offsets: the first and the longest (ms).
 UNSTABLE_FIRST_MS = 50
 UNSTABLE_MOST_MS = 1000
@@ -85,8 +87,6 @@ class Membership:
     generation_id: int = -1
     member_id: str = ""
     group_instance_id: str | None = None
-    #: Whether `generation_id` is the epoch of a member of the next-generation protocol (KIP-848).
-    by_epoch: bool = False
     #: Of a member that keeps partitions through rebalances: called with what a refused commit has named and its partitions,
     #: it returns how to repeat it; None: the member is out of the group.
     renew: Callable[[tuple[int, str], Collection[TopicPartition]], Renewed | None] | None = None

@@ -107,6 +107,10 @@ class EpochBeats(BeatWorker[Place]):
         # How many heartbeats in a row have found no partition for this member.
         self._waits = 0
         self._unreleased_since: float | None = None
+        # Whether the coordinator may have this member although it is out here: its instance id is then its own's.
+        self._unsure = False
+        # Whether to release the instance id before the next join.
+        self._releases = False
         self._hurried = False
 
     # -- the application's side --------------------------------------------------------------------------------------
@@ -151,10 +155,14 @@ class EpochBeats(BeatWorker[Place]):
         out = answer is None or answer.join != self.joins or self.membership.state is not State.MEMBER
         return None if out else answer
 
-    def leaving(self, place: Place, member_id: str) -> wire.ConsumerGroupHeartbeatRequest:
-        """Return the request by which a member leaves; a static one is expected back."""
-        epoch = LEAVES if place.instance_id is None else PAUSES
-        return _request(place, member_id, epoch)
+    @property
+    def may_be_member(self) -> bool:
+        """Whether the coordinator may have this member: it is one, or an answer to its joining has not come."""
+        return self.membership.state is State.MEMBER or self._joined < self.joins
+
+    def leaving(self, place: Place) -> wire.ConsumerGroupHeartbeatRequest:
+        """Return the request by which the member leaves; a static one is expected back."""
+        return _request(place, self.membership.member_id, LEAVES if place.instance_id is None else PAUSES)
 
     def _after_fork(self) -> None:
         super()._after_fork()
@@ -170,6 +178,8 @@ class EpochBeats(BeatWorker[Place]):
         return changed or self._hurried or self._is_time
 
     def _ask(self, place: Place) -> Call:
+        if self._releases:
+            return self._release_instance(place)
         join, wanted, owned = self.joins, self.wanted, self.owned
         joins = self.membership.state is not State.MEMBER
         self._hurried = False
@@ -196,6 +206,7 @@ class EpochBeats(BeatWorker[Place]):
                 self._answered(join, wanted, owned, response)
 
         def failed(error: KafkaException) -> None:
+            self._unsure |= joins
             self._failed(place, error, join)
 
         return Call(request, place.version, self._timeout(place), answered, failed)
@@ -213,7 +224,7 @@ class EpochBeats(BeatWorker[Place]):
         if response.assignment is not None:
             assignment = {one.topic_id: tuple(one.partitions) for one in response.assignment.topic_partitions}
         self.membership.apply(Event.ANSWERED, response.member_epoch)
-        self._joined, self._unreleased_since = join, None
+        self._joined, self._unreleased_since, self._unsure = join, None, False
         self._told = Told(wanted, owned, assignment)
         interval = max(response.heartbeat_interval_ms, 1) / 1000
         # The coordinator may share out, or match a pattern, only after its first answer, and tell of it with the next one.
@@ -232,7 +243,9 @@ class EpochBeats(BeatWorker[Place]):
         code = response.error_code
         error = error_for(code, response.error_message, broker=place.broker.address, api=API)
         found = verdict(code, error.retriable)
-        if found is Verdict.WAITS:
+        if found is Verdict.WAITS and self._unsure:
+            self._releases = True
+        elif found is Verdict.WAITS:
             now = self._native.now()
             self._unreleased_since = self._unreleased_since or now
             if now - self._unreleased_since > UNRELEASED_S:
@@ -243,9 +256,22 @@ class EpochBeats(BeatWorker[Place]):
         else:
             self._joined = join
             self._waits = 0
+            self._unsure = self.membership.state is State.MEMBER
             self.membership.apply(Event.FENCED)
             self.heartbeat.interval = FIRST_S
         self._tell(join, found, error)
+
+    def _release_instance(self, place: Place) -> Call:
+        """Return a request that releases the instance id, if this member has it: the answer to an earlier join was lost."""
+
+        def released(_: object) -> None:
+            self._releases = self._unsure = False
+
+        def failed(error: KafkaException) -> None:
+            self._failed(place, error)
+
+        request = _request(place, self.membership.member_id, PAUSES)
+        return Call(request, place.version, self._timeout(place), released, failed)
 
     def _leave(self, beat: Place) -> Call | None:
         join = self.joins

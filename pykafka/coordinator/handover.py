@@ -250,6 +250,11 @@ class CooperativeHandover(Handover):
         since = self.since
         return set() if self.is_broken else {key for key in keys if since.get(key, generation + 1) <= generation}
 
+    def lose_remade(self, topics: Collection[str]) -> None:
+        """Lose partitions of topics that were deleted and made anew: their positions mean nothing in the new ones."""
+        if topics:
+            self._lose(frozenset(key for key in self.share if key.topic in topics))
+
     def _begin_anew(self) -> None:
         self.pending = self._added = None
         self.joins_again = False

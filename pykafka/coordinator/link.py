@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from pykafka.protocol.schema import Request
 
 log = logging.getLogger(__name__)
+
+#: Asks a coordinator to remove a member, by a deadline (s), and returns the error code of its answer.
+LeaveOnce = Callable[["Broker", float], int]
 
 #: The longest pause before a request is tried again (ms): Kafka's own retry.backoff.max.ms.
 RETRY_BACKOFF_MAX_MS = 1000
@@ -218,6 +222,14 @@ class GroupLink:
             raise ResponseTimeoutError("no answer in the time that was left for it", broker=broker.address, api=api)
         return pending.get_when_due()
 
+    def error(self, code: int, message: str | None, api: str) -> ProtocolClientError:
+        """Return the error that the coordinator has answered.
+
+        :param message: its own words; None for none
+        """
+        address = None if self.coordinator is None else self.coordinator.address
+        return error_for(code, message, broker=address, api=api)
+
     def borrow(self, broker: Broker) -> str:
         """Return the name of the channel for a request that the broker holds back; call `give_back` or `drop_connection`."""
         self.drop_connection()
@@ -251,12 +263,20 @@ class GroupLink:
         :param member_id: the member; empty for none
         :param timeout_ms: for how long to try
         """
-        if not member_id:
-            return
+        if member_id:
+            self.leave_by(partial(self._leave_once, member_id), member_id, timeout_ms)
+
+    def leave_by(self, once: LeaveOnce, member_id: str, timeout_ms: int) -> None:
+        """Ask the coordinator, wherever it is by now, to remove a member; if that fails, the session times out.
+
+        :param once: asks a coordinator, by a deadline (s), and returns the error code of its answer
+        :param member_id: the member, for the log
+        :param timeout_ms: for how long to try
+        """
         deadline = self.handler.now() + timeout_ms / 1000
         for tries in count(1):
             try:
-                self._leave_once(member_id, deadline)
+                self._leave_at(once, deadline)
                 log.info("group %s: %s has left", self.group_id, member_id)
                 return
             except KafkaException as error:
@@ -271,16 +291,19 @@ class GroupLink:
                 self.coordinator = None
             self.pause(tries)
 
-    def _leave_once(self, member_id: str, deadline: float) -> None:
+    def _leave_at(self, once: LeaveOnce, deadline: float) -> None:
         if self.is_unknown():
             self._ask_for_coordinator(self.left_ms(deadline))
         coordinator = self.coordinator
         if coordinator is None:
             raise NotCoordinatorForGroup(f"group {self.group_id}: the coordinator was lost a moment ago")
-        version = coordinator.api_version(wire.LeaveGroupRequest)
-        request = leave_request(self.group_id, member_id, version)
-        response = self.call(request, coordinator, max(deadline, self.handler.now() + LOOK_S), version=version)
-        codes = [response.error_code, *(member.error_code for member in response.members)]
-        code = next((code for code in codes if code), 0)
+        code = once(coordinator, max(deadline, self.handler.now() + LOOK_S))
         if code:
             raise error_for(code, broker=coordinator.address, api="LeaveGroup")
+
+    def _leave_once(self, member_id: str, coordinator: Broker, deadline: float) -> int:
+        version = coordinator.api_version(wire.LeaveGroupRequest)
+        request = leave_request(self.group_id, member_id, version)
+        response = self.call(request, coordinator, deadline, version=version)
+        codes = [response.error_code, *(member.error_code for member in response.members)]
+        return next((code for code in codes if code), 0)

@@ -37,7 +37,7 @@ class Outlook:
         self._topics = topics
         self._max_age_s = max_age_s
         #: The topics of which the application was told that it may not read them.
-        self._refused: frozenset[str] = frozenset()
+        self.refused_names: frozenset[str] = frozenset()
         #: When to look again (s, by the handler's clock).
         self.look_at = -1.0
         self._match_at = -1.0
@@ -48,7 +48,7 @@ class Outlook:
 
     def forget(self) -> None:
         """Begin anew: the application is told again of what it may not read."""
-        self._refused = frozenset()
+        self.refused_names = frozenset()
         self.hurry()
 
     def is_due(self) -> bool:
@@ -73,8 +73,8 @@ class Outlook:
         """Return errors of topics that the brokers do not let this client read: once, until they do."""
         errors = {name: self._cluster.topic_error(name) for name in sorted(selection.names)}
         refused = {name: error for name, error in errors.items() if error is not None and not error.retriable}
-        fresh: list[Exception] = [error for name, error in refused.items() if name not in self._refused]
-        self._refused = frozenset(refused)
+        fresh: list[Exception] = [error for name, error in refused.items() if name not in self.refused_names]
+        self.refused_names = frozenset(refused)
         return fresh
 
     def _match(self, selection: Selection, now: float, timeout_ms: int | None) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
+from pykafka.common import SubscriptionPattern
 from pykafka.utils import get_string, is_legal_name
 
 #: A subscription that begins so is a pattern, and no name: no topic can have this name.
 PATTERN_SIGN = "^"
 
-Topics = str | bytes | re.Pattern[str] | Iterable[str | bytes | re.Pattern[str]]
+Topics = (
+    str | bytes | re.Pattern[str] | SubscriptionPattern | Iterable[str | bytes | re.Pattern[str] | SubscriptionPattern]
+)
 
 
 class Selection:
@@ -24,11 +27,16 @@ class Selection:
     """
 
     def __init__(self, topics: Topics) -> None:
-        if isinstance(topics, (str, bytes, re.Pattern)):
+        if isinstance(topics, (str, bytes, re.Pattern, SubscriptionPattern)):
             topics = [topics]
         names: set[str] = set()
         patterns: list[re.Pattern[str]] = []
+        #: A pattern that the broker matches, in its own syntax; None for none.
+        self.broker_pattern: str | None = None
         for topic in topics:
+            if isinstance(topic, SubscriptionPattern):
+                self.broker_pattern = topic.pattern
+                continue
             if isinstance(topic, re.Pattern):
                 patterns.append(_of_text(topic))
                 continue
@@ -42,7 +50,7 @@ class Selection:
                     f"Kafka accepts no topic of the name {name!r}: it takes 1 to 249 letters, digits, dots, underscores or "
                     f'hyphens; a pattern begins with "{PATTERN_SIGN}", or is compiled by re.compile()'
                 )
-        if not names and not patterns:
+        if not names and not patterns and self.broker_pattern is None:
             raise ValueError("subscribe to one topic at least, or to a pattern; unsubscribe() ends a subscription")
         self.names = frozenset(names)
         self.patterns = tuple(patterns)
@@ -51,14 +59,19 @@ class Selection:
 
     def __eq__(self, other: object) -> bool:
         """Return whether another selection has the same names and patterns."""
-        return isinstance(other, Selection) and (self.names, self.patterns) == (other.names, other.patterns)
+        return isinstance(other, Selection) and self._identity == other._identity
 
     def __hash__(self) -> int:
-        return hash((self.names, self.patterns))
+        return hash(self._identity)
 
     def __repr__(self) -> str:
         """Return the names and patterns as one text, for logs and errors."""
-        return ", ".join([*sorted(self.names), *(pattern.pattern for pattern in self.patterns)])
+        given = [] if self.broker_pattern is None else [self.broker_pattern]
+        return ", ".join([*sorted(self.names), *(pattern.pattern for pattern in self.patterns), *given])
+
+    @property
+    def _identity(self) -> tuple[frozenset[str], tuple[re.Pattern[str], ...], str | None]:
+        return self.names, self.patterns, self.broker_pattern
 
     @property
     def topics(self) -> frozenset[str]:

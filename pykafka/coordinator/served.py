@@ -31,7 +31,6 @@ class Identity(Protocol):
     generation_id: int
     member_id: str
     #: See `pykafka.consumer.offsets.Membership`.
-    by_epoch: bool
     renew: Callable[[tuple[int, str], Collection[TopicPartition]], Renewed | None] | None
 
 

@@ -70,7 +70,6 @@ class Subscriber(BaseCoordinator, ServedShares):
         self._handover: Handover = self._kind(self._hooks, self.membership, self._topics.is_missing)
         if before is not None:
             before.end(self._handover)
-        self.member.by_epoch = False
         self.member.renew = self._renewed if self._handover.cooperative else None
         self._joined_for: frozenset[str] = frozenset()
         #: Why this member does not join again.

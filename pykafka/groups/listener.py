@@ -24,7 +24,8 @@ class RebalanceListener:
         """Prepare for the loss of partitions; they are still this member's, so that `commit()` works.
 
         Called before each rebalance with the whole share, as the group shares out anew, and before the member leaves. With
-        "cooperative-sticky" it is called during a rebalance, with what goes to other members, if something does.
+        "cooperative-sticky", and with `protocol="consumer"`, it is called during a rebalance, with what goes to other members,
+        if something does.
 
         :param partitions: those that go, at least one
         """
@@ -32,7 +33,8 @@ class RebalanceListener:
     def on_assigned(self, partitions: list[TopicPartition]) -> object:
         """Prepare for reading partitions; `seek()` works here.
 
-        :param partitions: the whole new share, with "cooperative-sticky" what is new in it; perhaps none
+        :param partitions: the whole new share; with "cooperative-sticky", and `protocol="consumer"`, what is new in it; perhaps
+            none
         """
 
     def on_lost(self, partitions: list[TopicPartition]) -> object:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pykafka.consumer.positions import Position
-from pykafka.coordinator.assignors.known import AssignorLike, valid_assignor
+from pykafka.coordinator.assignors.known import AssignorLike
+from pykafka.groups.choice import PROTOCOLS, assignor_for, valid_group_assignor
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, valid_protocol
 from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_callable, valid_ms
-from pykafka.utils.settings import Settings, above_0, anything, at_least_0, optional, setting
+from pykafka.utils.settings import Settings, above_0, anything, at_least_0, one_of, optional, setting
 
 #: The default address of ZooKeeper.
 DEFAULT_ZOOKEEPER = "127.0.0.1:2181"
@@ -139,13 +141,26 @@ class SubscriberOptions(MemberOptions):
         "that starts with the same id within the session timeout gets the same share, without a rebalance",
         costs="A member that does not come back keeps its partitions for `session_timeout_ms`.",
     )
-    assignor: AssignorLike = setting(
-        "range",
-        valid_assignor,
+    protocol: str = setting(
+        "classic",
+        partial(one_of, PROTOCOLS),
+        'how the member takes part: "classic", by JoinGroup; "consumer", the next-generation protocol, where the broker shares '
+        'out (KIP-848; Kafka 4.0 and later); "auto" takes "consumer" where brokers and group permit it',
+        allowed='`"classic"`, `"consumer"`, `"auto"`',
+        costs='With `"consumer"`, what stays is read on in each rebalance, and the listener is told of differences alone; '
+        "session and heartbeat interval are the group's settings at the broker, and those given here count for nothing.",
+    )
+    assignor: AssignorLike | None = setting(
+        None,
+        optional(valid_group_assignor),
         'how the group shares out partitions: "range", "roundrobin", "sticky" (KIP-54), "cooperative-sticky" (KIP-429) or an '
-        "assignor of your own; several, the best first: the best that all members know",
-        allowed='`"range"`, `"roundrobin"`, `"sticky"`, `"cooperative-sticky"`, a name of Kafka\'s Java classes for them, an '
-        "`AbstractPartitionAssignor`, or a list of these",
+        'assignor of your own; several, the best first: the best that all members know. With `protocol="consumer"` a name of '
+        'the broker\'s: "uniform" or "range". None: "range", or what the broker has by default',
+        allowed='None, `"range"`, `"roundrobin"`, `"sticky"`, `"cooperative-sticky"`, a name of Kafka\'s Java classes for '
+        'them, an `AbstractPartitionAssignor`, a list of these; at the broker `"uniform"`, `"range"`, or another that it has',
         costs='`"range"` keeps partitions of the same number together; `"roundrobin"` shares many small topics more evenly; '
         'the sticky ones move as few partitions as they can, and `"cooperative-sticky"` lets members read on meanwhile.',
     )
+
+    def _check_together(self) -> None:
+        self._set("assignor", assignor_for(self.protocol, self.assignor))

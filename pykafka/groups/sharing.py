@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 from pykafka.consumer.offsets import may_commit_later
-from pykafka.coordinator.subscriber import Subscriber
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted, ShareLostError
 from pykafka.groups.listener import Listeners, valid_listener
+from pykafka.groups.protocols import make_shares
 
 if TYPE_CHECKING:
-    from pykafka.common import TopicPartition
+    from pykafka.common import SubscriptionPattern, TopicPartition
     from pykafka.consumer.changing import ChangingEngine
     from pykafka.groups.options import SubscriberOptions
     from pykafka.groups.shares import Shares
@@ -62,24 +62,25 @@ class Sharing:
 
     # -- the consumer calls, on the worker of the application ------------------------------------------------------
 
-    def subscribe(self, topics: Collection[str | re.Pattern[str]]) -> None:
+    def subscribe(self, topics: Collection[str | re.Pattern[str] | SubscriptionPattern]) -> None:
         """Take part in the group, from the next call that reads on; errors as of `pykafka.coordinator.selection.Selection`."""
         shares = self.shares
         if shares is None:
             engine = self._engine
             engine.membership.group_instance_id = self._options.group_instance_id
             engine.commits_of("subscribe()").pinned = True
-            shares = Subscriber(
+            shares = make_shares(
+                self._options.protocol,
                 engine.cluster,
                 self,
                 engine.membership,
+                topics,
                 group_id=engine.options.consumer_group,
                 client_rack=engine.cluster.client_rack
                 if engine.options.client_rack is None
                 else engine.options.client_rack,
-                **vars(self._options),
+                **{name: value for name, value in vars(self._options).items() if name != "protocol"},
             )
-            shares.subscribe(topics)
             engine.forget_topics(())  # the partitions of `assign()`
             self._counts = {}
             self._midway = False

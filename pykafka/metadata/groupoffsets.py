@@ -13,8 +13,10 @@ from pykafka.protocol import wire
 V = TypeVar("V")
 
 CHANNEL = "offsets"
-#: The highest versions that name topics, and not their ids; and that ask for one group.
-COMMIT_CEILING = 8
+#: The highest versions that name topics, and not their ids; and that ask for one group. Commits of members of the
+#: next-generation protocol (KIP-848) need the last one; fetches name no member: a member that is out of its group loses its
+#: partitions anyway, and should not fail before.
+COMMIT_CEILING = 9
 FETCH_CEILING = 7
 #: The versions that tell topics by their ids (KIP-848, Kafka 4.2), and the first one that asks for several groups.
 COMMIT_BY_ID = 10

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import (
+    FencedMemberEpoch,
     IllegalGeneration,
     InvalidProducerEpoch,
     KafkaException,
     OutOfOrderSequenceNumber,
     RebalanceInProgress,
+    StaleMemberEpoch,
     TransactionAbortable,
     TransactionAbortableError,
     TransactionUnfinishedError,
@@ -40,6 +42,8 @@ PASSING = (
     RebalanceInProgress,
     IllegalGeneration,
     UnknownMemberId,
+    StaleMemberEpoch,
+    FencedMemberEpoch,
     TransactionAbortable,
     InvalidProducerEpoch,
     OutOfOrderSequenceNumber,

@@ -80,6 +80,12 @@ def kraft(
         "controller.quorum.fetch.timeout.ms": 2000,
         "broker.heartbeat.interval.ms": 500,
         "broker.session.timeout.ms": 4000,
+        # Groups of the next-generation protocol share out at once, and members hear of it in a moment.
+        "group.consumer.min.heartbeat.interval.ms": 100,
+        "group.consumer.heartbeat.interval.ms": 250,
+        "group.consumer.min.session.timeout.ms": 1000,
+        "group.consumer.min.assignment.interval.ms": 0,
+        "group.consumer.assignment.interval.ms": 0,
         "share.coordinator.state.topic.replication.factor": min(3, len(controllers)),
         "share.coordinator.state.topic.min.isr": 1,
         "share.coordinator.state.topic.num.partitions": 5,

@@ -10,7 +10,9 @@ from typing import Any
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.consumer.offsets import GroupOffsets, Membership
-from pykafka.coordinator.subscriber import Subscriber
+from pykafka.groups.choice import CLASSIC, assignor_for, valid_group_assignor
+from pykafka.groups.protocols import make_shares
+from pykafka.protocol import wire
 from tests.support.topics import create_topic
 
 Keys = Collection[TopicPartition]
@@ -79,8 +81,13 @@ class Member:
         self.identity = Membership(group_instance_id=settings.get("group_instance_id"))
         self.offsets = GroupOffsets(self.cluster, group, 100, 5, self.identity)
         settings = {"heartbeat_interval_ms": 200, "session_timeout_ms": 6000, "metadata_max_age_ms": 1000, **settings}
-        self.subscriber = Subscriber(self.cluster, self.hooks, self.identity, group_id=group, **settings)
-        self.subscriber.subscribe(topics)
+        protocol = settings.pop("protocol", CLASSIC)
+        assignor = settings.get("assignor")
+        valid = None if assignor is None else valid_group_assignor(assignor, "assignor")
+        settings["assignor"] = assignor_for(protocol, valid)
+        self.subscriber: Any = make_shares(
+            protocol, self.cluster, self.hooks, self.identity, topics, group_id=group, **settings
+        )
 
     @property
     def share(self) -> set[TopicPartition]:
@@ -138,6 +145,17 @@ class Members:
             return same and sorted(found) == sorted(wanted) and sorted(map(len, shares)) == sorted(sizes)
 
         self.until(divided)
+
+    def forget(self, member: Member) -> None:
+        """Make the coordinator drop a member of the next-generation protocol, as if its session had ended."""
+        self.forget_at(member.subscriber.beats.place, member)
+
+    def forget_at(self, place: Any, member: Member) -> None:
+        """Make a coordinator drop a member, whose heartbeats may have stopped."""
+        request = wire.ConsumerGroupHeartbeatRequest(
+            group_id=self.name, member_id=member.subscriber.member_id, member_epoch=-1, instance_id=place.instance_id
+        )
+        assert place.broker.call(request, "forget").error_code == 0
 
     def leave(self, *members: Member) -> None:
         for member in members or tuple(self.members):

@@ -66,6 +66,10 @@ def valid_assignor(value: Any, name: str) -> tuple[str | Assignor, ...]:
     return tuple(found.values())
 
 
+#: The assignors that brokers have by default (KIP-848), and that members of the classic protocol do not know.
+AT_BROKER = ("uniform",)
+
+
 def assignors_of(value: Any, name: str) -> list[Assignor]:
     """Return the assignors themselves; parameters and errors as of `valid_assignor`."""
     return [KNOWN[one] if isinstance(one, str) else one for one in valid_assignor(value, name)]

@@ -8,14 +8,18 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
  * A member of Kafka's own Java client: it prints its share whenever that changes, until its input ends. The system property
- * "assignor" is its assignor's class; by default it has the client's.
+ * "assignor" is its assignor's class; by default it has the client's. With "protocol" it takes part by that protocol.
  */
 public class GroupMember {
     public static void main(String[] arguments) throws Exception {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", arguments[0]);
         settings.put("group.id", arguments[1]);
-        settings.put("heartbeat.interval.ms", "200");
+        if (System.getProperty("protocol") != null) {
+            settings.put("group.protocol", System.getProperty("protocol"));
+        } else {
+            settings.put("heartbeat.interval.ms", "200");
+        }
         settings.put("metadata.max.age.ms", "1000");
         settings.put("auto.offset.reset", "earliest");
         settings.put("key.deserializer", ByteArrayDeserializer.class.getName());

@@ -43,7 +43,7 @@ class Reader(RebalanceListener):
             listener=self,
             heartbeat_interval_ms=100,
             session_timeout_ms=6000,
-            max_poll_interval_ms=history.max_poll_interval_ms,
+            **history.options,
         )
         self.worker = history.handler.spawn(self.run)
 
@@ -78,9 +78,9 @@ class Reader(RebalanceListener):
 class History:
     """A group whose members come and go while a producer writes; what each has read, in one list."""
 
-    def __init__(self, client: KafkaClient, max_poll_interval_ms: int = 60_000) -> None:
+    def __init__(self, client: KafkaClient, max_poll_interval_ms: int = 60_000, **options: Any) -> None:
         self.client, self.handler = client, client.cluster.handler
-        self.max_poll_interval_ms = max_poll_interval_ms
+        self.options: dict[str, Any] = {"max_poll_interval_ms": max_poll_interval_ms, **options}
         #: Whether commits may fail, as their coordinator is killed.
         self.may_fail = False
         self.group = f"g-{uuid.uuid4().hex[:8]}"

@@ -95,10 +95,14 @@ def test_shares_a_group_with_confluent_kafka(members: Members, kafka: KafkaClust
 class JavaMember:
     """A member of Kafka's Java client in a process of its own; `share` is what it printed last."""
 
-    def __init__(self, hosts: str, group: str, topics: list[str], assignor: str | None = None) -> None:
+    def __init__(
+        self, hosts: str, group: str, topics: list[str], assignor: str | None = None, protocol: str | None = None
+    ) -> None:
         jars = classpath((f"org.apache.kafka:kafka-clients:{LATEST}",))
         source = Path(__file__).with_name("GroupMember.java")
         chosen = [] if assignor is None else [f"-Dassignor=org.apache.kafka.clients.consumer.{assignor}"]
+        if protocol is not None:
+            chosen.append(f"-Dprotocol={protocol}")
         command = [java(), *chosen, "-cp", f"{jars}/*", str(source), hosts, group, *topics]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.share: set[TopicPartition] = set()

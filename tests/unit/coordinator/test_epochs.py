@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka.coordinator.epochs import TABLE, EpochMembership, Event, State
+from pykafka.coordinator.epochs import TABLE, EpochMembership, Event, State, Verdict, verdict
 
 
 def test_each_event_has_an_effect_in_each_state() -> None:
@@ -35,3 +35,25 @@ def test_a_late_answer_does_not_bring_back_who_has_left(event: Event) -> None:
     member.apply(Event.LEFT)
     member.apply(event, 5)
     assert (member.state, member.epoch) == (State.LEFT, -1)
+
+
+@pytest.mark.parametrize(
+    ("code", "retriable", "expected"),
+    [
+        (25, False, Verdict.FENCED),
+        (110, False, Verdict.FENCED),
+        (16, False, Verdict.MOVED),
+        (14, True, Verdict.MOVED),
+        (7, True, Verdict.MOVED),
+        (111, False, Verdict.WAITS),
+        (82, False, Verdict.ENDED),
+        (69, False, Verdict.FOREIGN),
+        (35, False, Verdict.FOREIGN),
+        (112, False, Verdict.REFUSED),
+        (81, False, Verdict.REFUSED),
+        (128, False, Verdict.REFUSED),
+        (30, False, Verdict.REFUSED),
+    ],
+)
+def test_each_error_has_a_verdict(code: int, retriable: bool, expected: Verdict) -> None:
+    assert verdict(code, retriable) is expected

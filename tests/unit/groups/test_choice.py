@@ -1,0 +1,75 @@
+"""The protocol of a member's group: what each takes, and what "auto" means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pykafka.coordinator import RoundRobinPartitionAssignor
+from pykafka.groups.choice import Facts, assignor_for, choose
+from pykafka.groups.options import SubscriberOptions
+
+OFFERED = Facts(True)
+
+
+@pytest.mark.parametrize(
+    ("assignor", "facts", "protocol"),
+    [
+        (None, OFFERED, "consumer"),
+        (("range",), OFFERED, "consumer"),
+        ("uniform", OFFERED, "consumer"),
+        (("sticky",), OFFERED, "classic"),
+        (("cooperative-sticky", "range"), OFFERED, "classic"),
+        ((RoundRobinPartitionAssignor,), OFFERED, "classic"),
+        (None, Facts(False), "classic"),
+        ("uniform", Facts(False), "consumer"),  # which the broker then refuses by name
+        (None, Facts(True, has_classic_members=True), "classic"),
+        (None, Facts(True, refused="GROUP_ID_NOT_FOUND"), "classic"),
+    ],
+)
+def test_auto_is_the_next_generation_where_all_agree(assignor: Any, facts: Facts, protocol: str) -> None:
+    assert choose(assignor, False, facts)[0] == protocol
+
+
+def test_a_pattern_for_the_broker_needs_the_next_generation() -> None:
+    assert choose(("sticky",), True, Facts(False))[0] == "consumer"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "given", "kept"),
+    [
+        ("classic", None, ("range",)),
+        ("classic", "sticky", ("sticky",)),
+        ("consumer", None, None),
+        ("consumer", "range", "range"),
+        ("consumer", "org.apache.kafka.clients.consumer.RangeAssignor", "range"),
+        ("consumer", "uniform", "uniform"),
+        ("consumer", "one-of-the-broker-s-own", "one-of-the-broker-s-own"),
+        ("auto", None, None),
+        ("auto", "uniform", "uniform"),
+        ("auto", "sticky", ("sticky",)),
+    ],
+)
+def test_each_protocol_takes_its_assignors(protocol: str, given: Any, kept: Any) -> None:
+    assert SubscriberOptions(protocol=protocol, assignor=given).assignor == kept
+
+
+@pytest.mark.parametrize(
+    ("protocol", "assignor"),
+    [
+        ("classic", "uniform"),
+        ("consumer", "roundrobin"),
+        ("consumer", ["range", "sticky"]),
+        ("classic", 7),
+        ("auto", []),
+    ],
+)
+def test_assignors_that_a_protocol_does_not_know_are_refused_by_name(protocol: str, assignor: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match="assignor"):
+        SubscriberOptions(protocol=protocol, assignor=assignor)
+
+
+def test_an_own_assignor_is_named_where_it_is_refused() -> None:
+    with pytest.raises(ValueError, match="'roundrobin' shares out in the client"):
+        assignor_for("consumer", (RoundRobinPartitionAssignor,))
