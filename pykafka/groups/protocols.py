@@ -197,9 +197,7 @@ class ChosenShares:
             return Facts(False)
         if not isinstance(error, GroupIdNotFound):
             raise error
-        classic = coordinator.call(wire.DescribeGroupsRequest(groups=[group]), link.channel, timeout_ms=left_ms).groups[
-            0
-        ]
+        classic = self._ask(wire.DescribeGroupsRequest(groups=[group]), coordinator, deadline).groups[0]
         if classic.error_code and classic.error_code != GroupIdNotFound.ERROR_CODE:
             raise link.error(classic.error_code, classic.error_message, "DescribeGroups")
         return Facts(True, classic.group_state not in WITHOUT_MEMBERS, self._refused)

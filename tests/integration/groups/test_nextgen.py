@@ -38,7 +38,7 @@ def members(client: KafkaClient) -> Iterator[Members]:
 @pytest.mark.on_asyncio
 def test_only_what_goes_is_released_and_committed_before(members: Members) -> None:
     one = members.join()
-    one.serve(None)
+    members.settled(6)
     members.settled(6)
     one.hooks.then["release"] = lambda keys: one.commit(keys, 5)
     two = members.join()
@@ -140,7 +140,7 @@ def test_a_second_member_of_an_instance_id_waits_for_the_first(
     monkeypatch.setattr(epochbeats, "UNRELEASED_S", 60)
     members.leave(one)
     members.settled(6)
-    assert two.hooks.names() == ["extend"]
+    assert set(two.hooks.names()) == {"extend"}
 
 
 @pytest.mark.later("greenlets")
@@ -193,10 +193,10 @@ def test_a_compiled_pattern_is_matched_here(members: Members) -> None:
 def test_subscriptions_change_and_partitions_are_added(members: Members) -> None:
     first, second = members.topics
     one = members.join()
-    one.serve(None)
+    members.settled(6)
     one.subscriber.subscribe([first])
     members.settled(3, keys=members.keys(first))
-    assert one.hooks.told[1] == ("release", frozenset(members.keys(second)))
+    assert one.hooks.told[-1] == ("release", frozenset(members.keys(second)))
     one.subscriber.subscribe([first, second])
     members.settled(6)
     members.client.admin.create_partitions({first: 5})
@@ -231,7 +231,7 @@ class Broken(Exception):
 @pytest.mark.later("greenlets")
 def test_a_listener_s_error_is_raised_and_the_share_is_right(members: Members, hook: str) -> None:
     one = members.join()
-    one.serve(None)
+    members.settled(6)
 
     def fail(keys: Any) -> None:
         del one.hooks.then[hook]
@@ -250,11 +250,11 @@ def test_a_listener_s_error_is_raised_and_the_share_is_right(members: Members, h
 
 def test_a_hook_may_leave(members: Members) -> None:
     one = members.join()
-    one.serve(None)
+    members.settled(6)
     one.hooks.then["release"] = lambda keys: one.subscriber.leave()
     two = members.join()
     members.until(lambda: len(two.share) == 6)
-    assert one.hooks.names() == ["extend", "release"]
+    assert one.hooks.names()[-2:] == ["extend", "release"]
     assert not one.subscriber.due
 
 
@@ -263,10 +263,11 @@ def test_a_timeout_in_a_listener_runs_it_again(kafka: KafkaCluster, hook: str) -
     with KafkaClient(hosts=kafka.hosts, use_greenlets=True) as client:
         members = Members(client, defaults=CONSUMER)
         one = members.join()
-        one.serve(None)
+        members.settled(6)
         two = members.join()
         if hook == "extend":
             members.settled(3, 3)
+        before = len(one.hooks.told)
         one.hooks.then[hook] = lambda keys: gevent.sleep(10)
         if hook == "extend":
             members.leave(two)
@@ -277,7 +278,7 @@ def test_a_timeout_in_a_listener_runs_it_again(kafka: KafkaCluster, hook: str) -
         name, keys = one.hooks.told[-1]
         one.hooks.share = one.hooks.share | keys if name == "release" else one.hooks.share - keys
         members.settled(*([3, 3] if hook == "release" else [6]))
-        assert one.hooks.told.count((name, keys)) == 2
+        assert one.hooks.told[before:].count((name, keys)) == 2
         members.leave()
 
 
