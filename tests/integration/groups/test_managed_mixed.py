@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import uuid
 from collections import Counter
 from typing import Any
@@ -14,6 +13,7 @@ from pykafka import KafkaClient, ManagedBalancedConsumer
 from pykafka.exceptions import UnsupportedVersion
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
+from tests.support.foreign import AioKafka, Confluent, Foreign, KafkaPython
 from tests.support.topics import create_topic
 from tests.support.waiting import until
 
@@ -25,112 +25,6 @@ def managed(topic: Topic, group: str, **kwargs: Any) -> ManagedBalancedConsumer:
     consumer = topic.get_balanced_consumer(group, managed=True, **settings)
     assert isinstance(consumer, ManagedBalancedConsumer)
     return consumer
-
-
-class Foreign:
-    """A member of another client, in a thread of its own: what it was assigned, and what it has read."""
-
-    def __init__(self, hosts: str, group: str, topic: str) -> None:
-        self.share: set[int] = set()
-        self.values: list[bytes | None] = []
-        self.error: BaseException | None = None
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._guarded, args=(hosts, group, topic))
-        self._thread.start()
-
-    def _guarded(self, hosts: str, group: str, topic: str) -> None:
-        try:
-            self.run(hosts, group, topic)
-        except BaseException as error:  # noqa: BLE001 - raised by stop()
-            self.error = error
-
-    def run(self, hosts: str, group: str, topic: str) -> None:
-        raise NotImplementedError
-
-    @property
-    def stopping(self) -> bool:
-        return self._stopping.is_set()
-
-    def stop(self) -> None:
-        self._stopping.set()
-        self._thread.join(30)
-        assert not self._thread.is_alive()
-        if self.error is not None:
-            raise self.error
-
-
-class Confluent(Foreign):
-    def run(self, hosts: str, group: str, topic: str) -> None:
-        from confluent_kafka import Consumer
-
-        consumer = Consumer(
-            {
-                "bootstrap.servers": hosts,
-                "group.id": group,
-                "partition.assignment.strategy": "range",
-                "auto.offset.reset": "earliest",
-                "heartbeat.interval.ms": 200,
-            }
-        )
-        try:
-            consumer.subscribe([topic])
-            while not self.stopping:
-                message = consumer.poll(0.1)
-                if message is not None and message.error() is None:
-                    self.values.append(message.value())
-                self.share = {part.partition for part in consumer.assignment()}
-        finally:
-            consumer.close()
-
-
-class KafkaPython(Foreign):
-    def run(self, hosts: str, group: str, topic: str) -> None:
-        from kafka import KafkaConsumer
-        from kafka.coordinator.assignors.range import RangePartitionAssignor
-
-        consumer = KafkaConsumer(
-            topic,
-            bootstrap_servers=hosts,
-            group_id=group,
-            auto_offset_reset="earliest",
-            heartbeat_interval_ms=200,
-            partition_assignment_strategy=[RangePartitionAssignor],
-        )
-        try:
-            while not self.stopping:
-                for messages in consumer.poll(timeout_ms=100).values():
-                    self.values.extend(message.value for message in messages)
-                self.share = {part.partition for part in consumer.assignment()}
-        finally:
-            consumer.close()
-
-
-class AioKafka(Foreign):
-    def run(self, hosts: str, group: str, topic: str) -> None:
-        import asyncio
-
-        asyncio.run(self.read(hosts, group, topic))
-
-    async def read(self, hosts: str, group: str, topic: str) -> None:
-        from aiokafka import AIOKafkaConsumer
-        from aiokafka.coordinator.assignors.range import RangePartitionAssignor
-
-        consumer = AIOKafkaConsumer(
-            topic,
-            bootstrap_servers=hosts,
-            group_id=group,
-            auto_offset_reset="earliest",
-            heartbeat_interval_ms=200,
-            partition_assignment_strategy=[RangePartitionAssignor],
-        )
-        await consumer.start()
-        try:
-            while not self.stopping:
-                for messages in (await consumer.getmany(timeout_ms=100)).values():
-                    self.values.extend(message.value for message in messages)
-                self.share = {part.partition for part in consumer.assignment()}
-        finally:
-            await consumer.stop()
 
 
 @pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")  # kafka-python's
