@@ -40,7 +40,12 @@ FIVE_MILLION = f"{INTEGRATION}/producer/test_idempotence.py::test_five_million_m
 #: All tests that depend on the release of the shared brokers.
 SUITE = [INTEGRATION, "-m", "kafka and not matrix"]
 OWN_BROKERS = f"{INTEGRATION}/test_brokers.py"
-SUITE += [f"--ignore={OWN_BROKERS}"]
+KILLED = f"{INTEGRATION}/test_killed_brokers.py"
+SUITE += without([OWN_BROKERS, KILLED])
+#: Proofs that nothing is lost, which have parts of their own: their long forms are for hours of spare time.
+CHURN = f"{INTEGRATION}/groups/test_consumer_churn.py"
+CLIENTS = [f"{INTEGRATION}/consumer/test_foreign_transactions.py", f"{INTEGRATION}/groups/test_consumer_clients.py"]
+PROOFS = [KILLED, CHURN, *CLIENTS]
 #: Brokers that are stopped, killed and hung, and programs: each brings a cluster of its own.
 OUTAGES = [f"{INTEGRATION}/test_{name}.py" for name in ("benchmarks", "brokers", "closing", "failures")]
 OUTAGES += [f"{INTEGRATION}/producer/test_idempotence.py"]
@@ -248,7 +253,7 @@ if shutil.which("krb5-config") is None:
 #: What `make test` runs, two at a time: those that compute beside those that wait, the short ones last.
 TEST = {
     "spark-programs": Part("4.3.1", ["tests/examples", *without([FIRST_WEEK]), *SPARK_PROGRAMS, "-m", "not matrix"], 7),
-    "kafka": Part("4.3.1", [INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS]), "-m", "not matrix"], 7),
+    "kafka": Part("4.3.1", [INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS, *PROOFS]), "-m", "not matrix"], 7),
     # Whatever no other part has.
     "quick": Part(
         "4.3.1",
@@ -270,6 +275,7 @@ TEST = {
     "spark": Part("4.3.1", ["tests/spark", *without([*SPARK_PIPELINES, *SPARK_PROGRAMS]), "-m", "not matrix"], 4),
     "spark-4.2": Part("2.8.2", [*SOURCE_AND_SINK, "-m", "not matrix"], 4, ".venvs/spark42"),
     "promises": Part("4.3.1", [*PROMISES, FIRST_WEEK, "-m", "not matrix"], 4),
+    "proofs": Part("4.3.1", [*PROOFS, "-m", "not matrix"], 2),
     "core-0.9.0.1": Part("0.9.0.1", CORE_OF_ZOOKEEPER, 1),
     "core-2.8.2": Part("2.8.2", CORE_OF_BROKERS, 1),
 }
@@ -330,12 +336,28 @@ MATRIX = {
         )
         for turn in ("first", "second")
     },
+    # Two hundred kills of brokers, fifty a part, under idempotent producers and cooperative members.
+    **{
+        f"killed-brokers-{kind}-{turn}": Part("4.3.1", [KILLED, "-m", "matrix", "-k", f"{kind} and {turn}"], 8)
+        for kind in ("threads", "greenlets")
+        for turn in ("first", "second")
+    },
+    "killed-brokers-asyncio": Part(
+        "4.3.1", [KILLED, CHURN, *ON_ASYNCIO[:1], "-k", "asyncio and not long and not second"], 8
+    ),
+    # A thousand rebalances of each assignor, half of them on each handler.
+    **{
+        f"churn-{assignor}-{kind}": Part("4.3.1", [CHURN, "-m", "matrix", "-k", f"long and {kind} and {assignor}"], 8)
+        for kind in ("threads", "greenlets")
+        for assignor in ("range", "cooperative")
+    },
+    "other-clients": Part("4.3.1", ["-m", "matrix", *CLIENTS], 4),
     "registry": Part("4.3.1", ["-m", "matrix", f"{INTEGRATION}/serialization"], 2),
     # Clients on an event loop: the integration suite as far as its tests take a client of `concurrency`.
     **{
         f"asyncio-{name}": Part("4.3.1", [*paths, *ON_ASYNCIO], minutes)
         for name, (paths, minutes) in {
-            "core": ([INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS])], 6),
+            "core": ([INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS, KILLED, CHURN])], 6),
             "groups": (GROUPS, 8),
             "access": (ACCESS_ON_LOOPS, 8),
             "outages": (OUTAGES, 8),

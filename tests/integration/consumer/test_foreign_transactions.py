@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import aiokafka
@@ -88,7 +89,8 @@ def by_aiokafka(hosts: str, topics: dict[str, str]) -> None:
         for codec, topic in topics.items():
             await write(codec, topic)
 
-    asyncio.run(write_all())
+    with ThreadPoolExecutor(1) as pool:  # this thread may have a loop already
+        pool.submit(asyncio.run, write_all()).result()
 
 
 def by_kafka_python(hosts: str, topics: dict[str, str]) -> None:
