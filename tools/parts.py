@@ -64,6 +64,9 @@ MANY_TOPICS += [
     for part in ("attacks", "cooperative", "groups", "histories", "interrupted")
 ]
 MANY_TOPICS += [f"{INTEGRATION}/parallel/test_groups.py"]
+#: Members of the next-generation protocol (KIP-848).
+NEXT_GENERATION = [f"{INTEGRATION}/groups/test_nextgen{part}.py" for part in ("", "_mixed", "_outages")]
+NEXT_GENERATION_CONSUMERS = f"{INTEGRATION}/groups/test_nextgen_consumers.py"
 GROUPS += MANY_TOPICS
 GROUPS += [
     f"{INTEGRATION}/groups/test_managed_{name}.py"
@@ -290,6 +293,9 @@ MATRIX = {
     "churn-zookeeper": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "zookeeper"], 5),
     "churn-managed": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "managed"], 5),
     "groups-managed": Part("4.3.1", ["-m", "matrix", *MANAGED], 3),
+    "groups-next-generation": Part("4.3.1", ["-m", "matrix", *NEXT_GENERATION], 8),
+    "groups-next-generation-consumers": Part("4.3.1", ["-m", "matrix and not slow", NEXT_GENERATION_CONSUMERS], 7),
+    "churn-next-generation": Part("4.3.1", ["-m", "slow", NEXT_GENERATION_CONSUMERS], 8),
     "groups-many-topics": Part("4.3.1", ["-m", "matrix", *MANY_TOPICS], 8),
     "cases": Part("4.3.1", ["-m", "matrix", *CASES], 7),
     "cases-embedded": Part("4.3.1", ["-m", "matrix", "tests/unit", "tests/embedded"], 4),

@@ -190,9 +190,7 @@ class EpochBeats(BeatWorker[Place]):
             _introduce(request, place)
         if told.wanted != wanted:
             request.subscribed_topic_names = list(wanted.topics)
-            request.subscribed_topic_regex = wanted.pattern if place.version else None
-            if wanted.pattern is None and told.wanted is not None and told.wanted.pattern is not None:
-                request.subscribed_topic_regex = ""
+            request.subscribed_topic_regex = (wanted.pattern or "") if place.version else None
         if told.owned != owned:
             request.topic_partitions = [
                 wire.ConsumerGroupHeartbeatRequest.TopicPartitions(topic_id=id_, partitions=list(parts))

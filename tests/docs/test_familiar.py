@@ -75,7 +75,7 @@ def test_errors_say_what_to_write() -> None:
                 client.producer(**given)
         for given, expected in (
             ({"group_id": "g"}, "group_id is group here"),
-            ({"group_protocol": "consumer"}, "this client has no group_protocol yet"),
+            ({"group_protocol": "consumer"}, "group_protocol is protocol here"),
             ({"topics": ["a"]}, "topics is consumer(*topics) here"),
             ({"cluster": None}, "no option cluster"),
         ):

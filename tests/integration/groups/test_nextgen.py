@@ -55,6 +55,7 @@ def test_only_what_goes_is_released_and_committed_before(members: Members) -> No
     assert one.hooks.told[-1] == ("extend", share)
 
 
+@pytest.mark.later("threads")
 def test_a_member_with_a_share_waits_for_nobody_and_its_commits_pass(members: Members) -> None:
     """One makes no call for a while; the others read and commit on."""
     now = members.client.cluster.handler.now
@@ -88,6 +89,7 @@ def test_commits_of_a_former_epoch_are_made_for_what_has_stayed(members: Members
     assert {found.offset for found in one.offsets.fetch(kept).values()} == {11}
 
 
+@pytest.mark.later("greenlets")
 def test_a_member_that_the_group_has_dropped_loses_its_share_and_joins_again(members: Members) -> None:
     one, two = members.join(), members.join()
     members.settled(3, 3)
@@ -258,6 +260,7 @@ def test_a_hook_may_leave(members: Members) -> None:
     assert not one.subscriber.due
 
 
+@pytest.mark.later("extend")
 @pytest.mark.parametrize("hook", ["release", "extend"])
 def test_a_timeout_in_a_listener_runs_it_again(kafka: KafkaCluster, hook: str) -> None:
     with KafkaClient(hosts=kafka.hosts, use_greenlets=True) as client:
@@ -282,6 +285,7 @@ def test_a_timeout_in_a_listener_runs_it_again(kafka: KafkaCluster, hook: str) -
         members.leave()
 
 
+@pytest.mark.later("greenlets")
 def test_what_is_unsubscribed_within_the_call_of_another_worker_ends_it(members: Members) -> None:
     handler = members.client.cluster.handler
     members.join(group_instance_id="one").serve(None)

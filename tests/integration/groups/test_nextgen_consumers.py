@@ -39,6 +39,7 @@ def readers(client: KafkaClient) -> Iterator[Readers]:
 
 
 @pytest.mark.on_asyncio
+@pytest.mark.later("threads", "greenlets")
 def test_what_stays_flows_while_a_slow_member_holds_the_rebalance_open(readers: Readers) -> None:
     """Records come all the time, and are committed; neither poll nor commit waits for the member that is slow."""
     now, sleep = readers.client.cluster.handler.now, readers.client.cluster.handler.sleep
@@ -170,6 +171,7 @@ def test_a_transaction_commits_offsets_by_epoch_and_not_of_who_is_out(client: Ka
         two.close()
 
 
+@pytest.mark.matrix
 def test_a_timeout_inside_of_on_revoked_loses_nothing(kafka: KafkaCluster) -> None:
     with KafkaClient(hosts=kafka.hosts, use_greenlets=True) as client:
         readers = Readers(client)
