@@ -12,7 +12,6 @@ from pykafka.exceptions import KafkaException, SocketDisconnectedError
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
-    from pykafka.coordinator.heartbeat import Heartbeat
     from pykafka.handlers import Handler
 
 #: How long a member has nothing to send at a time, while it is none (s).
@@ -53,6 +52,20 @@ class Addressed(Protocol):
     def group(self) -> str: ...
 
 
+class Timer(Protocol):
+    """The times at which heartbeats are due; `pykafka.coordinator.heartbeat.Heartbeat` documents each member."""
+
+    timeout: float
+    interval: float
+    last_send: float
+
+    def ttl(self) -> float: ...
+    def session_expired(self) -> bool: ...
+    def sent_heartbeat(self) -> None: ...
+    def received_heartbeat(self) -> None: ...
+    def reset_session_timeout(self) -> None: ...
+
+
 B = TypeVar("B", bound=Addressed)
 
 
@@ -74,7 +87,7 @@ class BeatWorker(ABC, Generic[B]):
     def __init__(
         self,
         handler: Handler,
-        heartbeat: Heartbeat,
+        heartbeat: Timer,
         activity: Activity,
         max_poll_interval_ms: int,
         notify: Callable[[], object],

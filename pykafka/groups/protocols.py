@@ -186,7 +186,9 @@ class ChosenShares:
         :raises KafkaException: it cannot be asked
         """
         group, link = self._link.group_id, self._link
-        if not (coordinator.has(wire.ConsumerGroupHeartbeatRequest) and coordinator.has(wire.ConsumerGroupDescribeRequest)):
+        if not (
+            coordinator.has(wire.ConsumerGroupHeartbeatRequest) and coordinator.has(wire.ConsumerGroupDescribeRequest)
+        ):
             return Facts(False)
         asked = wire.ConsumerGroupDescribeRequest(group_ids=[group])
         (found,) = self._ask(asked, coordinator, deadline).groups

@@ -213,7 +213,7 @@ class NextGenMember(churn.Member):
         shares: Any = self.consumer._sharing.shares
         place = None if shares is None else shares.beats.place
         if place is not None and place.instance_id is None:
-            group, id_ = self.consumer._options.group, shares.member_id
+            group, id_ = place.group, shares.member_id
             request = wire.ConsumerGroupHeartbeatRequest(group_id=group, member_id=id_, member_epoch=-1)
             place.broker.call(request, "put out")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -90,7 +91,7 @@ def test_a_live_group_moves_to_the_next_generation_and_back(members: Members) ->
     for options in (consumer, classic):
         for _ in range(2):
             one = members.members[0]
-            one.hooks.then["revoke"] = lambda keys, one=one: one.commit(keys, 5)
+            one.hooks.then["revoke"] = partial(one.commit, offset=5)
             members.leave(one)
             members.join(**options)
             shared(members, 2, 4)

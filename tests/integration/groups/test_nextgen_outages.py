@@ -111,7 +111,8 @@ def test_a_static_member_whose_join_was_not_answered_has_its_place_all_the_same(
     members = members3
     one = members.join(group_instance_id="one")
     beats = one.subscriber.beats
-    ask, cut = beats._ask, []
+    ask = beats._ask
+    cut: list[Any] = []
 
     def lost(place: Any) -> Any:
         call = ask(place)
