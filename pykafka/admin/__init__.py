@@ -17,6 +17,7 @@ from pykafka.admin.configtypes import (
 from pykafka.admin.groupnames import GroupState, GroupType
 from pykafka.admin.grouptypes import GroupDescription, GroupListing, MemberDescription
 from pykafka.admin.logdirs import LogDir, Replica, ReplicaSize
+from pykafka.admin.migrationtypes import OffsetMove
 from pykafka.admin.moves import ElectionType, PartitionReassignment
 from pykafka.admin.offsettypes import ListedOffset, OffsetChange, OffsetSpec, ShareGroupOffset
 from pykafka.admin.operations import AclOperation
@@ -65,6 +66,7 @@ __all__ = [
     "PartitionReassignment",
     "ListedOffset",
     "OffsetChange",
+    "OffsetMove",
     "OffsetSpec",
     "ShareGroupOffset",
     "Endpoint",

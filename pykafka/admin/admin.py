@@ -5,8 +5,8 @@ from __future__ import annotations
 from pykafka.admin.acls import AclsAdmin
 from pykafka.admin.clusterinfo import ClusterAdmin
 from pykafka.admin.configs import ConfigsAdmin
-from pykafka.admin.groupoffsets import GroupOffsetsAdmin
 from pykafka.admin.logdirs import LogDirsAdmin
+from pykafka.admin.migration import MigrationAdmin
 from pykafka.admin.moves import MovesAdmin
 from pykafka.admin.quorum import QuorumAdmin
 from pykafka.admin.quotas import QuotasAdmin
@@ -16,7 +16,7 @@ from pykafka.admin.transactions import TransactionsAdmin
 
 
 class Admin(
-    GroupOffsetsAdmin,
+    MigrationAdmin,
     ConfigsAdmin,
     AclsAdmin,
     ScramUsersAdmin,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pykafka.admin.groupoffsets import Committed
     from pykafka.admin.grouptypes import GroupDescription, GroupListing
     from pykafka.admin.logdirs import LogDir, Replica
+    from pykafka.admin.migrationtypes import OffsetMove, Store
     from pykafka.admin.moves import PartitionReassignment
     from pykafka.admin.offsettypes import ListedOffset, OffsetChange, OffsetSpec
     from pykafka.admin.quorum import Endpoint, QuorumInfo
@@ -50,6 +51,42 @@ class Admin(Face[_Admin]):
 
     As `pykafka.admin.admin.Admin`, which documents parameters and errors.
     """
+
+    async def list_zookeeper_members(
+        self, group: str, *, zookeeper_hosts: str | None = None, timeout_ms: int = TIMEOUT_MS
+    ) -> dict[str, frozenset[str] | None]:
+        """Return the live members of a group in ZooKeeper: {member id: topics that it reads, or None for a pattern}."""
+        return await bridged(
+            lambda: self._here.list_zookeeper_members(
+                group=group, zookeeper_hosts=zookeeper_hosts, timeout_ms=timeout_ms
+            )
+        )
+
+    async def migrate_group_offsets(
+        self,
+        group: str,
+        to: Store = "kafka",
+        *,
+        zookeeper_hosts: str | None = None,
+        topics: str | Iterable[str] = (),
+        overwrite: bool = False,
+        dry_run: bool = False,
+        timeout_ms: int = TIMEOUT_MS,
+        raise_errors: bool = True,
+    ) -> Results[TopicPartition, OffsetMove]:
+        """Copy the committed offsets of a group without members from ZooKeeper to Kafka, or back, and read them again."""
+        return await bridged(
+            lambda: self._here.migrate_group_offsets(
+                group=group,
+                to=to,
+                zookeeper_hosts=zookeeper_hosts,
+                topics=topics,
+                overwrite=overwrite,
+                dry_run=dry_run,
+                timeout_ms=timeout_ms,
+                raise_errors=raise_errors,
+            )
+        )
 
     async def list_group_offsets(
         self,

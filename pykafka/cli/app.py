@@ -20,6 +20,7 @@ from pykafka.cli import (
     cmd_doctor,
     cmd_groups,
     cmd_lag,
+    cmd_migrate,
     cmd_pipeline,
     cmd_produce,
     cmd_quotas,
@@ -126,8 +127,8 @@ def tools(ctx: click.Context, /, **_: Any) -> None:
 
     The options below may also stand behind the command.
 
-    Exit statuses: 0 success, 1 failure, 2 wrong usage, 3 no broker can be reached, 4 no such topic, group or user, 5 the
-    broker does not support the operation, 6 lag above the given limit, 130 after Ctrl-C, 143 after SIGTERM.
+    Exit statuses: 0 success, 1 failure, 2 wrong usage, 3 no broker, or no ZooKeeper, can be reached, 4 no such topic, group or
+    user, 5 the broker does not support the operation, 6 lag above the given limit, 130 after Ctrl-C, 143 after SIGTERM.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
@@ -178,6 +179,7 @@ def _with_session(callback: Callable[..., Any] | None) -> Callable[..., Any]:
 _MODULES = (
     *(cmd_acls, cmd_change, cmd_cluster, cmd_completion, cmd_configs, cmd_consume, cmd_doctor, cmd_groups, cmd_lag),
     *(
+        cmd_migrate,
         cmd_pipeline,
         cmd_produce,
         cmd_quotas,

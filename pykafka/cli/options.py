@@ -36,6 +36,7 @@ class Session:
     :param socket_timeout_ms: timeout of connects and responses
     :param ssl_config: None for plaintext
     :param arguments: further arguments of KafkaClient, of a configuration
+    :param names_brokers: whether `hosts` was given, and is not the default
     """
 
     def __init__(
@@ -45,11 +46,13 @@ class Session:
         socket_timeout_ms: int,
         ssl_config: SslConfigLike | None,
         arguments: Mapping[str, Any] | None = None,
+        names_brokers: bool = False,
     ) -> None:
         self.hosts = hosts
         self.zookeeper = zookeeper
         self.socket_timeout_ms = socket_timeout_ms
         self.ssl_config = ssl_config
+        self.names_brokers = names_brokers
         self._arguments = dict(arguments or {})
 
     @property
@@ -133,7 +136,8 @@ def session_of(root: click.Context, **instead: Any) -> Session:
 
     zookeeper = None if "host" in typed and "zookeeper" not in typed else chosen("zookeeper", "zookeeper_hosts")
     timeout_ms = chosen("socket_timeout_ms", "socket_timeout_ms")
-    return Session(chosen("host", "hosts"), zookeeper, timeout_ms, config, arguments)
+    named = "host" in typed or "hosts" in found
+    return Session(chosen("host", "hosts"), zookeeper, timeout_ms, config, arguments, named)
 
 
 class HostsType(click.ParamType[str]):

@@ -20,6 +20,7 @@ from pykafka.exceptions import (
     TransactionalIdNotFound,
     UnknownTopicOrPartition,
     UnsupportedVersion,
+    ZooKeeperError,
 )
 
 
@@ -56,6 +57,7 @@ _STATUSES: tuple[tuple[type[KafkaException], Status], ...] = (
     (NoBrokersAvailableError, Status.UNREACHABLE),
     (SocketDisconnectedError, Status.UNREACHABLE),
     (ResponseTimeoutError, Status.UNREACHABLE),
+    (ZooKeeperError, Status.UNREACHABLE),
 )
 
 
@@ -77,7 +79,7 @@ def explain(error: KafkaException) -> str:
 
 
 def in_options(text: str) -> str:
-    """Return a sentence of the library, with kafka-tools' options added if it names parameters for TLS or SASL.
+    """Return a sentence of the library, with kafka-tools' options added if it names parameters for TLS, SASL or ZooKeeper.
 
     An error of a pipeline names the options of its file itself.
     """
@@ -85,6 +87,8 @@ def in_options(text: str) -> str:
         return text
     if "ssl_config" in text or "SslConfig" in text:
         return f"{text} (of kafka-tools: --tls, --cafile, --certfile, --keyfile)"
+    if "zookeeper_hosts=" in text:
+        return f"{text} (of kafka-tools: --zookeeper HOST:PORT)"
     if "sasl=" in text or "sasl_" in text:
         return f"{text} (of kafka-tools: --config FILE with security.protocol, sasl.mechanism, sasl.username, sasl.password)"
     return text

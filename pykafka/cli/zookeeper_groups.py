@@ -2,40 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
 from typing import TYPE_CHECKING
-
-from kazoo.exceptions import NoNodeError
 
 from pykafka.cli.zookeeper_topics import connected
 from pykafka.exceptions import KafkaException
-from pykafka.protocol import wire
+from pykafka.metadata.groupnodes import GroupNodes
+from pykafka.metadata.zookeeperaddress import zookeeper_of
 
 if TYPE_CHECKING:
     from pykafka.client import KafkaClient
     from pykafka.handlers import Handler
-
-_BROKER_RESOURCE = 4
-_ADDRESS = "zookeeper.connect"
-
-
-def zookeeper_of(client: KafkaClient) -> str | None:
-    """Return the brokers' ZooKeeper; None if they have none, or do not report it (before 0.11).
-
-    :raises UnsupportedVersion: the brokers are too old
-    :raises KafkaException: no broker answered
-    """
-    broker = next(iter(client.brokers.values()), None)
-    if broker is None:
-        return None
-    resource = wire.DescribeConfigsRequest.Resource(resource_type=_BROKER_RESOURCE, resource_name=str(broker.id))
-    resource.configuration_keys = [_ADDRESS]
-    for result in broker.call(wire.DescribeConfigsRequest(resources=[resource])).results:
-        for config in result.configs:
-            if config.name == _ADDRESS:
-                return config.value or None
-    return None
 
 
 def zookeeper_members(hosts: str, handler: Handler, timeout_ms: int, group: str, topic: str) -> list[str]:
@@ -43,30 +19,14 @@ def zookeeper_members(hosts: str, handler: Handler, timeout_ms: int, group: str,
 
     :param hosts: "host:port,host:port/chroot"
     :param handler: its kazoo handler runs the client
-    :param timeout_ms: timeout of the connect
+    :param timeout_ms: for connecting, and for the answers (ms)
     :raises NoBrokersAvailableError: ZooKeeper cannot be reached
+    :raises ZooKeeperError: it does not answer
     """
-    path = f"/consumers/{group}/ids"
-    found = []
+    deadline = handler.now() + timeout_ms / 1000
     with connected(hosts, handler, timeout_ms / 1000, "did not tell the members of groups") as zookeeper:
-        members = zookeeper.get_children(path) if zookeeper.exists(path) else []
-        for member in sorted(members):
-            with suppress(NoNodeError):  # it has left meanwhile
-                if _wants(zookeeper.get(f"{path}/{member}")[0], topic):
-                    found.append(member)
-    return found
-
-
-def _wants(content: bytes, topic: str) -> bool:
-    """Return whether a member subscribes to a topic: PyKafka's store its name, Java's a JSON object; others may."""
-    text = content.decode(errors="replace")
-    try:
-        said = json.loads(text)
-    except ValueError:
-        return text == topic
-    if not isinstance(said, dict):
-        return text == topic  # a topic whose name is a number
-    return said.get("pattern", "static") != "static" or topic in said.get("subscription", {topic: 1})
+        nodes = GroupNodes(zookeeper, group, lambda: max(deadline - handler.now(), 0.0))
+        return [name for name, topics in nodes.members().items() if topics is None or topic in topics]
 
 
 class ZooKeeperGroups:
@@ -89,7 +49,7 @@ class ZooKeeperGroups:
         if self._hosts is not None:
             return zookeeper_members(self._hosts, handler, self._timeout_ms, group, topic), ""
         try:
-            hosts = zookeeper_of(client)
+            hosts = zookeeper_of(client.cluster)
             if hosts is None:
                 return [], ""
             return zookeeper_members(hosts, handler, self._timeout_ms, group, topic), ""

@@ -18,13 +18,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+from kazoo.exceptions import NodeExistsError, NoNodeError
 from kazoo.protocol.states import KazooState
 
 from pykafka.exceptions import PartitionOwnedError, ZooKeeperError
 from pykafka.groups.options import DEFAULT_ZOOKEEPER
 from pykafka.handlers.ending import Ending
-from pykafka.metadata.zookeeper import BROKER_IDS, KAZOO_S, end_session, is_connected
+from pykafka.metadata.zookeeper import BROKER_IDS, KAZOO_S, answered, end_session, is_connected
 from pykafka.network.addresses import parse_address
 
 if TYPE_CHECKING:
@@ -205,21 +205,7 @@ class ZooKeeperGroup:
         :raises NoNodeError, NodeExistsError: as ZooKeeper says
         :raises ZooKeeperError: there was no answer in time, or another error
         """
-        result.wait(self._timeout_s)
-        if not result.ready():
-            raise ZooKeeperError(
-                f"no answer from ZooKeeper within {self._timeout_s:g} s; check that it is up and can be reached",
-                topic=self._topic,
-            )
-        try:
-            return result.get()
-        except (NoNodeError, NodeExistsError):
-            raise
-        except KazooException as error:
-            raise ZooKeeperError(
-                f"ZooKeeper: {type(error).__name__} {error} from {name} of {path}; trying again may help",
-                topic=self._topic,
-            ) from error
+        return answered(result, self._timeout_s, name, path, topic=self._topic)
 
     def leave_to_parent(self) -> None:
         """Disable this process' copy of the connection after a fork: copied greenlets would use it otherwise."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException
+from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 
-from pykafka.exceptions import NoBrokersAvailableError
+from pykafka.exceptions import NoBrokersAvailableError, ZooKeeperError
 from pykafka.handlers.ending import Ending
 
 if TYPE_CHECKING:
@@ -33,6 +35,53 @@ def end_session(client: Any) -> None:
     """End a connection and its session, and so remove the session's nodes."""
     client.stop()
     client.close()
+
+
+def answered(result: Any, timeout_s: float, name: str, path: str, **context: Any) -> Any:
+    """Wait for an answer of kazoo's, and return it.
+
+    :param result: of a call such as `get_async`
+    :param timeout_s: how long to wait (s)
+    :param name: of the call, for errors
+    :param path: that it was about, likewise
+    :param context: as for KafkaException
+    :raises NoNodeError, NodeExistsError: as ZooKeeper says
+    :raises ZooKeeperError: there was no answer in time, or another error
+    """
+    result.wait(timeout_s)
+    if not result.ready():
+        raise ZooKeeperError(
+            f"no answer from ZooKeeper within {timeout_s:g} s; check that it is up and can be reached", **context
+        )
+    try:
+        return result.get()
+    except (NoNodeError, NodeExistsError):
+        raise
+    except KazooException as error:
+        raise ZooKeeperError(
+            f"ZooKeeper: {type(error).__name__} {error} from {name} of {path}; trying again may help", **context
+        ) from error
+
+
+@contextmanager
+def opened(hosts: str, handler: Handler, timeout_s: float) -> Iterator[Any]:
+    """Yield a connection to ZooKeeper for the length of the `with` block: a KazooClient.
+
+    :param hosts: "host:port,host:port/chroot"
+    :param handler: supplies kazoo's handler
+    :param timeout_s: for connecting (s); also the session timeout
+    :raises ZooKeeperError: no host answered in time
+    """
+    client = KazooClient(hosts, timeout=timeout_s, handler=handler.kazoo())
+    ending = Ending(handler, "pykafka.ZooKeeper.end")
+    try:
+        if not is_connected(client, timeout_s):
+            raise ZooKeeperError(
+                f"ZooKeeper at {hosts} did not answer within {timeout_s:g} s; check that it is up, and zookeeper_hosts="
+            )
+        yield client
+    finally:
+        ending.take(partial(end_session, client), timeout_s + KAZOO_S)
 
 
 def broker_addresses(hosts: str, handler: Handler, timeout_ms: int) -> list[tuple[str, int]]:

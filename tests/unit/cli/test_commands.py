@@ -24,7 +24,6 @@ from pykafka.cli.listing import time_text
 from pykafka.cli.moments import Moment, parse_moment
 from pykafka.cli.releases import speaks_as
 from pykafka.cli.statuses import Status, explain, status_of
-from pykafka.cli.zookeeper_groups import _wants
 from pykafka.exceptions import (
     KafkaException,
     NoBrokersAvailableError,
@@ -41,7 +40,7 @@ ROOT = Path(__file__).resolve().parents[3]
 COMMANDS = {
     *("consume_topic", "desc_topic", "print_managed_consumer_groups", "print_consumer_lag", "print_offsets"),
     *("print_topics", "reset_offsets", "create_topic", "delete_topic"),
-    *("doctor", "completion", "pipeline", "spark-pack", "consume", "produce"),
+    *("doctor", "completion", "pipeline", "spark-pack", "consume", "produce", "migrate-offsets"),
 }
 #: Those that have verbs; see test_nouns.py.
 NOUNS = {
@@ -370,28 +369,13 @@ def test_as_a_module() -> None:
     assert done.stdout.startswith("Usage: kafka-tools")
 
 
-@pytest.mark.parametrize(
-    ("content", "wants"),
-    [
-        (b"clicks", True),
-        (b"views", False),
-        (b"12", False),
-        (b'{"version":1,"subscription":{"clicks":2},"pattern":"static"}', True),
-        (b'{"version":1,"subscription":{"views":2},"pattern":"static"}', False),
-        (b'{"version":1,"subscription":{"cl.*":1},"pattern":"white_list"}', True),
-        (b"", False),
-    ],
-)
-def test_which_topic_a_member_in_zookeeper_wants(content: bytes, wants: bool) -> None:
-    assert _wants(content, "clicks") is wants
-
-
 #: What each command needs besides the options that say where the cluster is.
 WORDS = {
     "consume": ["clicks"],
     "consume_topic": ["clicks"],
     "produce": ["clicks"],
     "desc_topic": ["clicks"],
+    "migrate-offsets": ["billing"],
     "print_managed_consumer_groups": [],
     "print_consumer_lag": ["clicks", "billing"],
     "print_offsets": ["clicks", "EARLIEST"],
