@@ -87,12 +87,15 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     :param heartbeat_interval_ms: how often heartbeats go out (ms); below the session timeout
     :param max_poll_interval_ms: a member that takes no message for this long loses its share (ms)
     :param protocol: how the member takes part: "classic", by JoinGroup; "consumer", the next-generation protocol, where the
-        broker shares out (KIP-848; Kafka 4.0 and later); "auto" takes "consumer" where brokers and group permit it
+        broker shares out (KIP-848; Kafka 4.0 and later); "zookeeper", where members agree through ZooKeeper (for brokers before
+        0.9); "auto" takes "consumer" where brokers and group permit it, and "zookeeper" where brokers keep no groups
     :param assignor: how the group shares out partitions: "range", "roundrobin", "sticky" (KIP-54), "cooperative-sticky"
         (KIP-429) or an assignor of your own; several, the best first: the best that all members know. With
         `protocol="consumer"` a name of the broker's: "uniform" or "range". None: "range", or what the broker has by default
     :param group_instance_id: makes a static member (KIP-345; Kafka 2.3 and later): `close()` does not leave the group, and a
         consumer that starts with the same id within the session timeout gets the same share, without a rebalance
+    :param zookeeper_hosts: "host:port,host:port/chroot" of the ZooKeeper that keeps the group, for `protocol="zookeeper"` and
+        "auto"; None takes that of the client
     :param consumer_timeout_ms: how long an iteration waits for the next record before it ends (ms); -1 for as long as it
         takes
     :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
@@ -139,6 +142,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         protocol: str = "classic",
         assignor: str | type[Any] | Sequence[str | type[Any]] | None = None,
         group_instance_id: str | None = None,
+        zookeeper_hosts: str | None = None,
         consumer_timeout_ms: int = -1,
         isolation_level: str = "read_uncommitted",
         fetch_min_bytes: int = 1,

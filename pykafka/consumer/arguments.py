@@ -67,6 +67,7 @@ class KafkaConsumerArguments(TypedDict, total=False):
     protocol: str
     assignor: str | type[Any] | Sequence[str | type[Any]] | None
     group_instance_id: str | None
+    zookeeper_hosts: str | None
     consumer_timeout_ms: int
     isolation_level: str
     fetch_min_bytes: int

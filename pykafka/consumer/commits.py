@@ -95,7 +95,8 @@ class Commits:
 
     def owns(self) -> bool:
         """Return whether the consumer may commit: it still owns its partitions, as far as it can tell."""
-        return not self.given_up and (self.may_commit is None or self.may_commit())
+        may_commit = self.may_commit or self.group.membership.may_commit
+        return not self.given_up and (may_commit is None or may_commit())
 
     def uncommitted(self, offsets: Offsets) -> dict[TopicPartition, int]:
         """Return the offsets that differ from this consumer's last commit."""

@@ -90,6 +90,8 @@ class Membership:
     #: Of a member that keeps partitions through rebalances: called with what a refused commit has named and its partitions,
     #: it returns how to repeat it; None: the member is out of the group.
     renew: Callable[[tuple[int, str], Collection[TopicPartition]], Renewed | None] | None = None
+    #: Of a member of a group that the brokers do not know: returns whether it still owns its partitions.
+    may_commit: Callable[[], bool] | None = None
 
     @property
     def identity(self) -> tuple[int, str]:
@@ -172,6 +174,12 @@ class GroupOffsets:
         recreated: list[TopicRecreatedError] = []
 
         lost: dict[TopicPartition, int] = {}
+        if (may_commit := self.membership.may_commit) is not None and not may_commit():
+            raise ShareLostError(
+                f"group {self._group}: the session in ZooKeeper has ended, or may have, so other members may read these "
+                "messages again; the next call for messages joins again",
+                dict(remaining.items()),
+            )
 
         def attempt() -> None:
             if callable(offsets):

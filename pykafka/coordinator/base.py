@@ -353,7 +353,7 @@ class BaseCoordinator(ABC):
         except UnsupportedVersion as error:
             raise UnsupportedVersion(
                 f"group {self.group_id}: brokers keep groups from Kafka 0.9 on; read without a group here, or let ZooKeeper "
-                "keep the group (get_balanced_consumer)",
+                'keep the group (client.consumer(..., protocol="zookeeper"), get_balanced_consumer)',
                 broker=coordinator.address,
                 api="JoinGroup",
             ) from error

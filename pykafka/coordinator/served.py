@@ -32,6 +32,8 @@ class Identity(Protocol):
     member_id: str
     #: See `pykafka.consumer.offsets.Membership`.
     renew: Callable[[tuple[int, str], Collection[TopicPartition]], Renewed | None] | None
+    #: Likewise.
+    may_commit: Callable[[], bool] | None
 
 
 class ServedShares(ABC):

@@ -6,13 +6,16 @@ from typing import Any, NamedTuple
 
 from pykafka.coordinator.assignors.known import JAVA_NAMES, KNOWN, valid_assignor
 
-CLASSIC, CONSUMER, AUTO = "classic", "consumer", "auto"
+CLASSIC, CONSUMER, ZOOKEEPER, AUTO = "classic", "consumer", "zookeeper", "auto"
 #: The values of the setting `protocol`.
-PROTOCOLS = (CLASSIC, CONSUMER, AUTO)
+PROTOCOLS = (CLASSIC, CONSUMER, ZOOKEEPER, AUTO)
 #: The assignor that the broker and members of the classic protocol have in common.
 COMMON = "range"
 #: The assignor of members of the classic protocol that name none.
 DEFAULT = "range"
+#: The assignors that members of groups in ZooKeeper have.
+BY_TOPIC = ("range", "roundrobin")
+NO_STATIC_MEMBERS = "a group in ZooKeeper has no static members: leave group_instance_id out"
 
 
 def valid_group_assignor(value: Any, name: str) -> Any:
@@ -29,11 +32,14 @@ def assignor_for(protocol: str, value: Any) -> Any:
     """Return the assignors that a protocol takes.
 
     :param value: as of `valid_group_assignor`, or None
-    :returns: for "classic" a tuple of them, else one name for the broker or None; for "auto" as they were given
+    :returns: for "classic" a tuple of them, for "zookeeper" one name, else one name for the broker or None; for "auto" as they
+        were given
     :raises ValueError: the protocol does not know them, by name
     """
     if protocol == CLASSIC:
         return valid_assignor(DEFAULT if value is None else value, "assignor")
+    if protocol == ZOOKEEPER:
+        return _in_zookeeper(value)
     at_broker = value if isinstance(value, str) else COMMON if value == (COMMON,) else None
     if protocol == CONSUMER and value is not None and at_broker is None:
         names = ", ".join(repr(one if isinstance(one, str) else one.name) for one in value)
@@ -42,6 +48,17 @@ def assignor_for(protocol: str, value: Any) -> Any:
             '"range", or None for what the broker has by default; or protocol="classic"'
         )
     return at_broker if protocol == CONSUMER else value
+
+
+def _in_zookeeper(value: Any) -> str:
+    if value is None:
+        return DEFAULT
+    if isinstance(value, tuple) and len(value) == 1 and value[0] in BY_TOPIC:
+        return str(value[0])
+    raise ValueError(
+        "members of a group in ZooKeeper cannot agree on an assignor, so all must have the same: give assignor="
+        f"{' or '.join(map(repr, BY_TOPIC))}, not {value!r}"
+    )
 
 
 class Facts(NamedTuple):
@@ -53,6 +70,8 @@ class Facts(NamedTuple):
     has_classic_members: bool = False
     #: Why the coordinator refused the next-generation protocol to this member; empty where it did not.
     refused: str = ""
+    #: Whether the brokers keep groups at all, as they do from 0.9 on.
+    keeps_groups: bool = True
 
 
 def choose(assignor: Any, by_broker_pattern: bool, facts: Facts) -> tuple[str, str]:
@@ -61,6 +80,8 @@ def choose(assignor: Any, by_broker_pattern: bool, facts: Facts) -> tuple[str, s
     :param assignor: as of `assignor_for`
     :param by_broker_pattern: whether the member subscribes by a pattern for the broker
     """
+    if not facts.keeps_groups:
+        return ZOOKEEPER, "the brokers keep no groups"
     if by_broker_pattern:
         return CONSUMER, "only the broker matches a SubscriptionPattern"
     if isinstance(assignor, str):

@@ -9,7 +9,7 @@ from typing import Any
 
 from pykafka.consumer.positions import Position
 from pykafka.coordinator.assignors.known import AssignorLike
-from pykafka.groups.choice import PROTOCOLS, assignor_for, valid_group_assignor
+from pykafka.groups.choice import NO_STATIC_MEMBERS, PROTOCOLS, ZOOKEEPER, assignor_for, valid_group_assignor
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, valid_protocol
 from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_callable, valid_ms
@@ -145,8 +145,9 @@ class SubscriberOptions(MemberOptions):
         "classic",
         partial(one_of, PROTOCOLS),
         'how the member takes part: "classic", by JoinGroup; "consumer", the next-generation protocol, where the broker shares '
-        'out (KIP-848; Kafka 4.0 and later); "auto" takes "consumer" where brokers and group permit it',
-        allowed='`"classic"`, `"consumer"`, `"auto"`',
+        'out (KIP-848; Kafka 4.0 and later); "zookeeper", where members agree through ZooKeeper (for brokers before 0.9); '
+        '"auto" takes "consumer" where brokers and group permit it, and "zookeeper" where brokers keep no groups',
+        allowed='`"classic"`, `"consumer"`, `"zookeeper"`, `"auto"`',
         costs='With `"consumer"`, what stays is read on in each rebalance, and the listener is told of differences alone; '
         "session and heartbeat interval are the group's settings at the broker, and those given here count for nothing.",
     )
@@ -162,5 +163,14 @@ class SubscriberOptions(MemberOptions):
         'the sticky ones move as few partitions as they can, and `"cooperative-sticky"` lets members read on meanwhile.',
     )
 
+    zookeeper_hosts: str | None = setting(
+        None,
+        optional(get_string),
+        '"host:port,host:port/chroot" of the ZooKeeper that keeps the group, for `protocol="zookeeper"` and "auto"; None takes '
+        "that of the client",
+    )
+
     def _check_together(self) -> None:
+        if self.protocol == ZOOKEEPER and self.group_instance_id is not None:
+            raise ValueError(NO_STATIC_MEMBERS)
         self._set("assignor", assignor_for(self.protocol, self.assignor))

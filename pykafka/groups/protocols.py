@@ -14,7 +14,7 @@ from pykafka.coordinator.outlook import LOOK_S
 from pykafka.coordinator.selection import Selection
 from pykafka.coordinator.subscriber import Subscriber
 from pykafka.exceptions import GroupIdNotFound, KafkaException, UnsupportedVersion
-from pykafka.groups.choice import AUTO, CLASSIC, CONSUMER, Facts, assignor_for, choose
+from pykafka.groups.choice import AUTO, CLASSIC, CONSUMER, NO_STATIC_MEMBERS, ZOOKEEPER, Facts, assignor_for, choose
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class ChosenShares:
     def subscribe(self, topics: Topics) -> None:
         """Read these topics, and no others: from the next `serve` on. Errors as of `Selection`."""
         chosen = self.chosen
-        if chosen is None or self.protocol == CLASSIC:
+        if chosen is None or self.protocol != CONSUMER:
             check_pattern(self.protocol, topics)
         Selection(topics)  # raises where they are none
         self._topics = topics
@@ -186,6 +186,8 @@ class ChosenShares:
         :raises KafkaException: it cannot be asked
         """
         group, link = self._link.group_id, self._link
+        if not coordinator.has(wire.JoinGroupRequest):
+            return Facts(False, keeps_groups=False)
         if not (
             coordinator.has(wire.ConsumerGroupHeartbeatRequest) and coordinator.has(wire.ConsumerGroupDescribeRequest)
         ):
@@ -208,8 +210,36 @@ class ChosenShares:
         return self._link.call(request, coordinator, deadline, wanted=lambda: not self._link.closing)
 
 
+#: What a member needs that agrees with others through ZooKeeper.
+NO_HOSTS = (
+    'members that agree through ZooKeeper (protocol="zookeeper", or "auto" where brokers before 0.9 keep no groups) need '
+    'zookeeper_hosts="host:port", of the consumer or of the client'
+)
+
+
+def _by_zookeeper(cluster: BaseCluster, hooks: ShareHooks, member: Identity, **configs: Any) -> Shares:
+    """Return a membership of a group that ZooKeeper keeps.
+
+    :raises ValueError: nobody says where ZooKeeper is, or the member is to be a static one
+    :raises RuntimeError: the client runs on an event loop
+    """
+    hosts = configs["zookeeper_hosts"] or cluster.zookeeper_hosts
+    if not hosts:
+        raise ValueError(NO_HOSTS)
+    if configs["group_instance_id"] is not None:
+        raise ValueError(NO_STATIC_MEMBERS)
+    from pykafka.groups.zookeepershares import ZooKeeperShares  # kazoo is not for everybody
+
+    return ZooKeeperShares(cluster, hooks, member, **{**configs, "zookeeper_hosts": hosts})
+
+
 #: What makes the membership for each value of the setting `protocol`.
-MAKERS: dict[str, Make] = {CLASSIC: Subscriber, CONSUMER: NextGenSubscriber, AUTO: ChosenShares}
+MAKERS: dict[str, Make] = {
+    CLASSIC: Subscriber,
+    CONSUMER: NextGenSubscriber,
+    ZOOKEEPER: _by_zookeeper,
+    AUTO: ChosenShares,
+}
 
 
 def make_shares(
@@ -232,11 +262,11 @@ def make_shares(
 def check_pattern(protocol: str, topics: Any) -> None:
     """Check that a protocol takes the patterns of a subscription.
 
-    :raises ValueError: the classic one has none for the broker
+    :raises ValueError: only the next generation has some for the broker
     """
     given = [topics] if isinstance(topics, (str, bytes, re.Pattern, SubscriptionPattern)) else topics
-    if protocol == CLASSIC and any(isinstance(one, SubscriptionPattern) for one in given):
+    if protocol in (CLASSIC, ZOOKEEPER) and any(isinstance(one, SubscriptionPattern) for one in given):
         raise ValueError(
-            'SubscriptionPattern is for the broker, which matches it with protocol="consumer" or "auto"; with "classic" give a '
+            'SubscriptionPattern is for the broker, which matches it with protocol="consumer" or "auto"; otherwise give a '
             "compiled pattern, or a text that begins with ^"
         )

@@ -191,6 +191,10 @@ class ZooKeeperGroup:
         if self._own:
             end_session(client)
 
+    def answer_within(self, seconds: float) -> None:
+        """Wait so long for each answer from now on (s)."""
+        self._timeout_s = seconds
+
     def _client(self) -> Any:
         if self.client is None:
             raise ZooKeeperError("the connection to ZooKeeper was closed; start() the consumer", topic=self._topic)

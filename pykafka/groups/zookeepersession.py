@@ -1,0 +1,186 @@
+"""`ZooKeeperSession`: a member's own session in ZooKeeper, which ends when the application no longer calls."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kazoo.client import KazooClient
+
+from pykafka.exceptions import ZooKeeperError
+from pykafka.groups.zookeepergroup import ZooKeeperGroup
+from pykafka.handlers.ending import Ending
+from pykafka.metadata.zookeeper import KAZOO_S, end_session
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler, Worker
+
+log = logging.getLogger(__name__)
+
+#: How often the application's signs of life are looked at (s).
+LOOK_S = 1.0
+#: How long the first connection may take (s).
+CONNECT_S = 10.0
+
+#: Returns a number that grows with each call of the application, and whether it waits; None if the consumer is gone.
+Pulse = Callable[[], "tuple[int, bool] | None"]
+
+
+class ZooKeeperSession:
+    """A session, the state of its connection, and the worker that ends it.
+
+    State: belongs to the worker that serves; the session's own worker stores `state.lost`, and ends the connection.
+
+    :param handler: supplies kazoo's handler, the clock and the worker
+    :param group: the group, for logs
+    :param hosts: "host:port,host:port/chroot"
+    :param timeout_s: the session timeout asked for (s)
+    :param pulse: the application's signs of life; must not wait
+    :param patience_s: how long the application may make no call (s)
+    :param changed: called when the session's state changes; must not wait
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        group: str,
+        hosts: str,
+        timeout_s: float,
+        pulse: Pulse,
+        patience_s: float,
+        changed: Callable[[], object],
+    ) -> None:
+        self._handler = handler
+        self._group = group
+        self._hosts = hosts
+        self._timeout_s = timeout_s
+        self._pulse = pulse
+        self._patience_s = patience_s
+        self._changed = changed
+        self._forget()
+
+    def _forget(self) -> None:
+        self.client: Any = None
+        #: What is known of the session: whether it is lost, since when the connection is away.
+        self.state: ZooKeeperGroup | None = None
+        self._started: Any = None
+        self._began = 0.0
+        self._stop = self._handler.Event()
+        self._worker: Worker | None = None
+        self._ending = Ending(self._handler, "pykafka.ZooKeeper.end")
+
+    @property
+    def lost(self) -> str:
+        """Why the session's nodes are gone; empty while they are there, or before the first connection."""
+        return "" if self.state is None else self.state.lost
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection now."""
+        return self.state is not None and self.state.connected
+
+    @property
+    def stale(self) -> str:
+        """Why partitions are to be given up: the connection is away for so long that the session may end; else empty."""
+        state = self.state
+        if state is None or state.away_s <= state.session_timeout_s / 4:
+            return ""
+        return f"ZooKeeper has not answered for {state.away_s:.1f} s, and may end the session"
+
+    def may_own(self) -> bool:
+        """Return whether this member still owns its partitions, as far as it can tell."""
+        return self.state is not None and self.state.may_own()
+
+    def connect(self, deadline: float | None) -> bool:
+        """Connect, or go on with it; return whether there is a connection.
+
+        :param deadline: of the handler's clock (s); the next call goes on
+        :raises ZooKeeperError: no host answered in time
+        """
+        if self.state is not None:
+            return self.state.connected
+        now = self._handler.now()
+        if self.client is None:
+            self.client = KazooClient(self._hosts, timeout=self._timeout_s, handler=self._handler.kazoo())
+            self._began = now
+            self._started = self.client.start_async()
+        patience = self._began + min(self._timeout_s, CONNECT_S)
+        self._started.wait(max(0.0, min(patience, patience if deadline is None else deadline) - now))
+        if self.client.connected:
+            self._begin()
+            return True
+        if self._handler.now() >= patience:
+            self.end()
+            raise ZooKeeperError(
+                f"group {self._group}: ZooKeeper at {self._hosts} did not answer within {min(self._timeout_s, CONNECT_S):g} s; "
+                'check that it is up, and zookeeper_hosts=; brokers from 0.9 on keep groups themselves, by protocol="classic"'
+            )
+        return False
+
+    def _begin(self) -> None:
+        state = ZooKeeperGroup(self._handler, self._group, "", "", round(self._timeout_s * 1000), self._changed)
+        state.use(self.client)
+        self.state = state
+        self._stop = self._handler.Event()
+        watch = partial(_watch, self._stop, self._pulse, self._patience_s, partial(self._silent, state))
+        self._worker = self._handler.spawn(watch, name=f"pykafka.ZooKeeper.{self._group}")
+
+    def _silent(self, state: ZooKeeperGroup, why: str) -> None:
+        """End the session for an application that makes no calls; its own worker calls this."""
+        log.warning("group %s: %s; this member leaves, and the next call joins again", self._group, why)
+        client = state.client
+        state.lost = why
+        if client is not None:
+            end_session(client)
+        self._changed()
+
+    def renew(self) -> None:
+        """Begin anew after the session was lost: on its new session, or by a new connection."""
+        state = self.state
+        if state is not None and state.connected:
+            state.lost = ""
+        else:
+            self.end()
+
+    def interrupt(self) -> None:
+        """End a `connect` that waits in another worker."""
+        started = self._started
+        if started is not None:
+            started.set()
+
+    def end(self) -> None:
+        """End the session, so that its nodes go; may be repeated."""
+        client, state = self.client, self.state
+        self._stop.set()
+        self.client = self.state = self._started = None
+        if state is not None:
+            state.close()
+        if client is not None:
+            self._ending.take(partial(end_session, client), self._timeout_s + KAZOO_S)
+
+    def leave_to_parent(self) -> None:
+        """Forget the session after a fork, and close this process' copy of its connection."""
+        if self.state is not None:
+            self.state.leave_to_parent()
+        self._forget()
+
+
+def _watch(stop: Any, pulse: Pulse, patience_s: float, silent: Callable[[str], object]) -> None:
+    """Look for signs of life until `stop` is set, or there are none for too long: the worker's main function.
+
+    It does not keep the consumer alive.
+    """
+    last, quiet_s = -1, 0.0
+    while not stop.wait(LOOK_S):
+        found = pulse()
+        if found is None:
+            silent("the consumer was dropped without close()")
+            return
+        count, waits = found
+        quiet_s = 0.0 if waits or count != last else quiet_s + LOOK_S
+        last = count
+        if quiet_s > patience_s:
+            silent(f"no call for messages within max_poll_interval_ms ({patience_s * 1000:.0f})")
+            return
