@@ -52,7 +52,15 @@ OUTAGES += [f"{INTEGRATION}/producer/test_idempotence.py"]
 #: Members of groups, and their commits.
 GROUPS = [
     f"{INTEGRATION}/groups/test_{name}.py"
-    for name in ("balanced", "balanced_callback", "balanced_fork", "commits", "managed", "migration")
+    for name in (
+        "balanced",
+        "balanced_callback",
+        "balanced_fork",
+        "commits",
+        "managed",
+        "migration",
+        "zookeeper_members",
+    )
 ]
 #: Members that read many topics, and parallel work of such members.
 MANY_TOPICS = [

@@ -228,6 +228,7 @@ def _by_zookeeper(cluster: BaseCluster, hooks: ShareHooks, member: Identity, **c
         raise ValueError(NO_HOSTS)
     if configs["group_instance_id"] is not None:
         raise ValueError(NO_STATIC_MEMBERS)
+    cluster.handler.kazoo()
     from pykafka.groups.zookeepershares import ZooKeeperShares  # kazoo is not for everybody
 
     return ZooKeeperShares(cluster, hooks, member, **{**configs, "zookeeper_hosts": hosts})

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -379,6 +379,17 @@ class ZooKeeperGroup:
         """
         for id_, owners in self.owners().items() if ids else ():
             if id_ in ids:
+                self._give_up(owners)
+
+    def keep(self, ids: Collection[int]) -> None:
+        """Release all partitions but these, also those that this member has entered in one place alone.
+
+        An answer that came too late may have left a node of a partition, which would keep other members from it.
+
+        :param ids: of the partitions that stay
+        """
+        for id_, owners in self.owners().items():
+            if id_ not in ids:
                 self._give_up(owners)
 
     def _give_up(self, owners: list[Owner]) -> None:

@@ -226,7 +226,7 @@ class ZooKeeperShares(ServedShares):
         try:
             if group.connected and not self._session.lost:
                 group.answer_within(ANSWER_S)
-                group.release(group.owned())
+                group.keep(())
                 group.unregister()
         finally:
             group.close()
@@ -309,9 +309,9 @@ class ZooKeeperShares(ServedShares):
         gone = self._handover.shrink(wanted)
         for name in self._groups.keys() - parts.keys():
             self._give_back(name, self._groups.pop(name))
+        for name, share in shares.items():
+            self._groups[name].keep(share.keys())
         held = {name: self._groups[name].held(self._called) for name in parts}
-        for name, ids in held.items():
-            self._groups[name].release(ids - shares[name].keys())
         mine, late = set(), []
         for name, share in shares.items():
             got = held[name] & share.keys()
@@ -376,7 +376,7 @@ class ZooKeeperShares(ServedShares):
     # -- what other workers call -----------------------------------------------------------------------------------------
 
     def changed(self) -> None:
-        """Have the next call look at the group: for watches; it waits for nothing."""
+        """Make the next call look at the group: for watches; it waits for nothing."""
         self._wanted = True
         self._hooks.attend()
         self._hooks.wake()

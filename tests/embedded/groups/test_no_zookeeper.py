@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import socket
 from typing import Any
 
 import pytest
 
-from pykafka import BalancedConsumer, EmbeddedCluster, KafkaClient
+from pykafka import BalancedConsumer, EmbeddedCluster, KafkaClient, aio
 from pykafka.exceptions import ZooKeeperError
 from pykafka.groups import zookeepergroup
 from pykafka.groups.options import DEFAULT_ZOOKEEPER
@@ -45,6 +46,19 @@ def test_one_that_was_named_is_given_its_time(embedded: EmbeddedCluster, handler
                 "g", zookeeper_connect=address, zookeeper_connection_timeout_ms=1000
             )
         assert handler.now() - start > 0.9
+
+
+def test_event_loops_refuse_it_by_name(embedded: EmbeddedCluster) -> None:
+    embedded.create_topic("clicks", partitions=1)
+
+    async def consume() -> None:
+        async with aio.KafkaClient(embedded.hosts) as client:
+            with pytest.raises(RuntimeError, match="kazoo does not run on an event loop"):
+                await client.consumer("clicks", group="g", protocol="zookeeper", zookeeper_hosts="127.0.0.1:1")
+            with pytest.raises(RuntimeError, match="kazoo does not run on an event loop"):
+                await client.admin.migrate_group_offsets("g", zookeeper_hosts="127.0.0.1:1")
+
+    asyncio.run(consume())
 
 
 def test_the_default_is_the_documented_one() -> None:

@@ -252,7 +252,6 @@ def test_brokers_tell_where_zookeeper_is(
         assert "--zookeeper HOST:PORT" in run("migrate-offsets", name, "--yes", status=Status.UNREACHABLE).stderr
 
 
-@pytest.mark.matrix
 @pytest.mark.lacks("settings")
 def test_what_old_brokers_and_consumers_write(
     client: KafkaClient, kafka: KafkaCluster, place: Place, name: str, topic: Topic, tmp_path: Path
@@ -276,7 +275,6 @@ def test_what_old_brokers_and_consumers_write(
 
 
 @pytest.mark.needs("groups")
-@pytest.mark.matrix
 def test_a_group_moves_while_its_members_restart_one_by_one(
     client: KafkaClient, place: Place, name: str, topic: Topic
 ) -> None:

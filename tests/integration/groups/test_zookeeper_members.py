@@ -188,6 +188,17 @@ def test_killed_members_are_replaced(join: Join, kazoo: Any, topic: Topic) -> No
     polled([first, second], shared([first, second], 2, 2))
 
 
+def test_a_partition_that_was_half_released_becomes_free(join: Join, kazoo: Any, topic: Topic) -> None:
+    """Each owner stands in two places; an answer that comes too late may leave one of them."""
+    first = join()
+    polled([first], shared([first], 4))
+    path = f"/consumers/{first._options.group}/owners/{topic.name}"
+    for name in kazoo.get_children(path):
+        kazoo.delete(f"{path}/{name}")
+    second = join()
+    polled([first, second], shared([first, second], 2, 2))
+
+
 def test_patterns_find_new_topics(client: KafkaClient, join: Join) -> None:
     prefix = f"p-{uuid.uuid4().hex[:8]}"
     create_topic(client, 2, name=f"{prefix}-a")
@@ -209,7 +220,7 @@ def test_calls_keep_their_time(client: KafkaClient, join: Join, topic: Topic) ->
 
 
 def test_what_it_refuses(client: KafkaClient, place: Place, topic: Topic) -> None:
-    options = {"group": "nobody", "protocol": "zookeeper"}
+    options: dict[str, Any] = {"group": "nobody", "protocol": "zookeeper"}
     with pytest.raises(ValueError, match='zookeeper_hosts="host:port"'):
         client.consumer(topic.name, **options)
     options["zookeeper_hosts"] = place.zookeeper

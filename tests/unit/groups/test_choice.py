@@ -26,6 +26,8 @@ OFFERED = Facts(True)
         ("uniform", Facts(False), "consumer"),  # which the broker then refuses by name
         (None, Facts(True, has_classic_members=True), "classic"),
         (None, Facts(True, refused="GROUP_ID_NOT_FOUND"), "classic"),
+        (None, Facts(False, keeps_groups=False), "zookeeper"),
+        (("sticky",), Facts(False, keeps_groups=False), "zookeeper"),  # which then refuses the assignor
     ],
 )
 def test_auto_is_the_next_generation_where_all_agree(assignor: Any, facts: Facts, protocol: str) -> None:
@@ -46,6 +48,9 @@ def test_a_pattern_for_the_broker_needs_the_next_generation() -> None:
         ("consumer", "org.apache.kafka.clients.consumer.RangeAssignor", "range"),
         ("consumer", "uniform", "uniform"),
         ("consumer", "one-of-the-broker-s-own", "one-of-the-broker-s-own"),
+        ("zookeeper", None, "range"),
+        ("zookeeper", "roundrobin", "roundrobin"),
+        ("zookeeper", "org.apache.kafka.clients.consumer.RangeAssignor", "range"),
         ("auto", None, None),
         ("auto", "uniform", "uniform"),
         ("auto", "sticky", ("sticky",)),
