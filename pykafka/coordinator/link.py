@@ -96,7 +96,13 @@ class GroupLink:
         if self.coordinator is not None:
             log.info("group %s: coordinator %s is given up: %s", self.group_id, self.coordinator.address, error)
             self.drop_connection()
-            self.coordinator = None
+            self._forget()
+
+    def _forget(self) -> None:
+        known = self.cluster.coordinators
+        if known.get(self.group_id) is self.coordinator:
+            known.pop(self.group_id, None)
+        self.coordinator = None
 
     def find(self, timeout_ms: int | None = None) -> None:
         """Find out which broker coordinates the group, unless that is known.
@@ -130,8 +136,13 @@ class GroupLink:
         return coordinator
 
     def _ask_for_coordinator(self, timeout_ms: int | None = None) -> None:
-        """Ask which broker coordinates the group; errors and `timeout_ms` as of `Cluster.get_group_coordinator`."""
-        self.coordinator = self.cluster.get_group_coordinator(self.group_id, timeout_ms)
+        """Ask which broker coordinates the group, unless another member of this client knows; as `get_group_coordinator`."""
+        known = self.cluster.coordinators
+        found = known.get(self.group_id)
+        if found is not None and self.cluster.brokers.get(found.id) is found:
+            self.coordinator = found
+            return
+        self.coordinator = known[self.group_id] = self.cluster.get_group_coordinator(self.group_id, timeout_ms)
         log.info("group %s: coordinated by %s", self.group_id, self.coordinator.address)
 
     # -- trying again ----------------------------------------------------------------------------------------------
@@ -288,7 +299,7 @@ class GroupLink:
                     return
                 log.info("group %s: leaving: %s; trying again", self.group_id, error)
                 self.drop_connection()
-                self.coordinator = None
+                self._forget()
             self.pause(tries)
 
     def _leave_at(self, once: LeaveOnce, deadline: float) -> None:

@@ -18,8 +18,9 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-#: How often a call that waits for the answer looks whether the application wants it to end (s).
-LOOK_S = 0.1
+#: How often a call that waits for the answer looks whether the application wants it to end (s): at first, and later, as
+#: many members may wait for long.
+LOOK_S, LOOK_MAX_S = 0.1, 0.5
 #: How long a call whose time is up may still take to connect (ms): with less, one that does not wait would never connect.
 CONNECT_MS = 2000
 
@@ -128,12 +129,14 @@ class OpenRequest:
     def _is_interrupted(self, asked: _Asked, deadline: float | None) -> bool:
         """Wait until the answer is there or due, or the time is up; return True if the call is to end before."""
         future, now = asked.pending.future, self._link.handler.now
+        began = now()
         while self.interrupted is not None and not future.done:
             if self.interrupted():
                 return True
+            tick = min(LOOK_MAX_S, max(LOOK_S, (now() - began) / 4))
             ends = [end for end in (deadline, future.due) if end is not None]
-            left = min(ends) - now() if ends else LOOK_S
-            if left <= 0 or future.wait(min(left, LOOK_S)):
+            left = min(ends) - now() if ends else tick
+            if left <= 0 or future.wait(min(left, tick)):
                 return False
         return False
 

@@ -98,6 +98,8 @@ class BaseCluster:
         self._allow_auto_create_topics = bool(allow_auto_create_topics)
         lookup = self._settings.client_dns_lookup
         self._seeds = Seeds(hosts, zookeeper_hosts, lookup, handler, self._socket_timeout_ms)
+        #: The coordinators that members of this client have found, by group: others need not ask. Changed by single steps.
+        self.coordinators: dict[str, Broker] = {}
         #: All parts of the client log repeated warnings through it.
         self.limiter = LogLimiter(handler)
         metadata = metadata or MetadataSettings()
@@ -546,4 +548,5 @@ class BaseCluster:
             self.memory.after_fork()
         self._upkeep.after_fork()
         self._topics.after_fork()
+        self.coordinators = {}
         self._brokers.after_fork()

@@ -31,7 +31,7 @@ class Channels:
         self.ended: KafkaException | None = None
 
     def __iter__(self) -> Iterator[tuple[str, Channel]]:
-        return iter(list(self._by_name.items()))
+        return iter(list(self._by_name.copy().items()))  # a copy is one step; a list of items is not
 
     def find(self, name: str) -> Channel | None:
         """Return the channel of this name; None where there is none yet."""
@@ -65,7 +65,7 @@ class Channels:
         """The likelihood that a request must wait for a connect, from 0 (main connection up) to 3 (in trouble)."""
         if self.is_up("main"):
             return 0
-        channels = list(self._by_name.values())
+        channels = list(self._by_name.copy().values())
         if any(channel.connected for channel in channels):
             return 1
         return 3 if any(channel.in_trouble for channel in channels) else 2
