@@ -1,4 +1,4 @@
-"""What many members of groups cost one process that has one client: `python -m benchmarks.members --help`."""
+"""The cost of many members of groups in one process with one client: `python -m benchmarks.members --help`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def client_of(hosts: str, on: str) -> KafkaClient:
 
 
 def measure(hosts: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Let members join, rest, and leave; return what each of that took."""
+    """Measure members that join, rest and leave; return the cost of each of that."""
     with client_of(hosts, options.on) as client:
         handler = client.cluster.handler
         topic, each = f"members-{time.time_ns()}", options.members // options.groups

@@ -69,7 +69,7 @@ MANY_TOPICS = [
 ]
 MANY_TOPICS += [
     f"{INTEGRATION}/groups/test_consumer_{part}.py"
-    for part in ("attacks", "cooperative", "groups", "histories", "interrupted")
+    for part in ("attacks", "cooperative", "groups", "histories", "interrupted", "many")
 ]
 MANY_TOPICS += [f"{INTEGRATION}/parallel/test_groups.py"]
 #: Members of the next-generation protocol (KIP-848).

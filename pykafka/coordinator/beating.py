@@ -70,7 +70,7 @@ B = TypeVar("B", bound=Addressed)
 
 
 class BeatWorker(ABC, Generic[B]):
-    """What one member sends to stay one: heartbeats, even while the application blocks its hub, and at last its leave.
+    """All that one member sends to stay one: heartbeats, even while the application blocks its hub, and at last its leave.
 
     `Pulse`, the native thread of all members at a coordinator, asks it what is due: see `pykafka.coordinator.pulse.Beating`.
 
@@ -148,7 +148,7 @@ class BeatWorker(ABC, Generic[B]):
             self._failed(beat, SocketDisconnectedError("the broker has left the cluster", broker=beat.broker.address))
 
     def _look(self) -> None:
-        """Have the thread look now whether something is due."""
+        """Ask the thread to look now whether something is due."""
         pulse = self._pulse
         if pulse is not None:
             pulse.add(self)
