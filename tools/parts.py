@@ -130,7 +130,9 @@ SPARK_PIPELINES = [
     )
 ]
 #: Programs that start Spark themselves, and Spark that is killed.
-SPARK_PROGRAMS = [f"tests/spark/test_{name}.py" for name in ("connect", "executor_faults", "kill", "shipping")]
+SPARK_PROGRAMS = [
+    f"tests/spark/test_{name}.py" for name in ("connect", "exactly_once_killed", "executor_faults", "kill", "shipping")
+]
 #: The environments with another PySpark, by its release: those whose own connector is published.
 PYSPARKS = {"4.0": ".venvs/spark40", "4.1": ".venvs/spark41", "4.2": ".venvs/spark42"}
 #: Source and sink together with Spark's own connector.
@@ -418,6 +420,13 @@ MATRIX = {
             "4.3.1", ["tests/spark/test_kill.py", "-m", "matrix", "-k", f"cluster and {turn}]"], 8
         )
         for turn in (1, 2, 3)
+    },
+    # A hundred kills of a query that writes in transactions, brokers among them: twenty-five a part.
+    **{
+        f"spark-exactly-once-{turn}": Part(
+            "4.3.1", ["tests/spark/test_exactly_once_killed.py", "-m", "matrix", "-k", f"{turn}]"], 8
+        )
+        for turn in (1, 2, 3, 4)
     },
     "demo-on-a-cluster": Part("4.3.1", ["tests/examples/test_flights.py", "-m", "matrix", "-k", "cluster"], 5),
     "shipping": Part(

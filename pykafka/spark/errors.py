@@ -33,6 +33,30 @@ class SinkError(KafkaException):
     """Rows cannot be written: Kafka does not accept a column, a value or a topic."""
 
 
+class PrefixInUseError(SinkError):
+    """Another query, or something else, uses the transactionalIdPrefix of a write."""
+
+
+class FencedWriteError(SinkError):
+    """Another run of the query, or another query with its transactionalIdPrefix, has begun: this one writes no more."""
+
+
+class EpochRecordMissingError(SinkError):
+    """Kafka has no record that tells whether a micro-batch is committed; transactionsFrom says that it is not."""
+
+
+class StaleCheckpointError(SinkError):
+    """The checkpoint of a query is older than the micro-batches that the query has committed to Kafka."""
+
+
+class EpochMismatchError(SinkError):
+    """A part of a micro-batch was lost after it was decided on, and the rows to repeat are not the same."""
+
+
+class UnknownOutcomeError(SinkError):
+    """Brokers no longer tell whether a transaction of a micro-batch was committed."""
+
+
 class PackageMissingError(KafkaException, ImportError):
     """The Python of Spark's planner or of a worker lacks a package; the text names it, the host and the interpreter."""
 

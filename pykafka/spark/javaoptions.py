@@ -17,8 +17,9 @@ REFUSED = {
     "kafka.interceptor.classes": "interceptors are Java classes; transform the DataFrame instead",
     "kafka.partitioner.class": "partitioners are Java classes; give the rows a 'partition' column instead",
     "kafka.partitioner.ignore.keys": "the key decides about rows with a key; give them a 'partition' column instead",
-    "kafka.transactional.id": "tasks write without transactions; each is an idempotent producer",
-    "kafka.transaction.two.phase.commit.enable": "tasks write without transactions; each is an idempotent producer",
+    "kafka.transactional.id": "each task needs an id of its own; 'transactionalIdPrefix' writes in transactions",
+    "kafka.transaction.two.phase.commit.enable": "the released brokers have no two-phase commit (KIP-939); "
+    "'transactionalIdPrefix' writes in transactions",
     "kafka.security.providers": "they are Java classes; TLS is OpenSSL's here",
     "kafka.config.providers": "they are Java classes; write ${env:NAME} or ${file:/path:key} without them",
     "kafka.ssl.engine.factory.class": "it is a Java class; TLS is OpenSSL's here",
@@ -105,7 +106,6 @@ WITHOUT_EFFECT = frozenset(
         "kafka.ssl.provider",
         "kafka.ssl.secure.random.implementation",
         "kafka.ssl.trustmanager.algorithm",
-        "kafka.transaction.timeout.ms",
     }
 )
 

@@ -24,6 +24,8 @@ from pykafka.utils.concealed import concealing
 from pykafka.utils.settings import Settings
 
 S = TypeVar("S", bound=Settings)
+#: How long a transaction may be open (ms): the brokers' default limit, transaction.max.timeout.ms.
+TRANSACTION_TIMEOUT_MS = 900_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,22 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class TransactionOptions:
+    """The options of a write in transactions.
+
+    :param prefix: of the transactional ids; it is also the driver's own, and the name of the group with the record
+    :param timeout_ms: after which brokers abort a transaction
+    :param first: the first micro-batch that is written in transactions
+    :param micro_batch: whether a batch write is that of a micro-batch, by foreachBatch
+    """
+
+    prefix: str
+    timeout_ms: int
+    first: int
+    micro_batch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class WriteOptions:
     """The options of a write, checked.
 
@@ -160,6 +178,7 @@ class WriteOptions:
     :param compression_level: of that codec; None: its own
     :param max_request_bytes: the largest request, and so the largest record batch
     :param delivery_timeout_ms: the longest time until a record batch is acknowledged, retries included
+    :param transactions: how to write in transactions; None: without
     """
 
     client: ClientOptions
@@ -168,6 +187,7 @@ class WriteOptions:
     compression_level: int | None
     max_request_bytes: int
     delivery_timeout_ms: int
+    transactions: TransactionOptions | None = None
 
 
 @concealing
@@ -246,7 +266,19 @@ def write_options(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], obje
         compression_level=values.get(f"kafka.compression.{values['kafka.compression.type']}.level"),
         max_request_bytes=values["kafka.max.request.size"],
         delivery_timeout_ms=values["kafka.delivery.timeout.ms"],
+        transactions=_transactions(values, tell),
     )
+
+
+def _transactions(values: Mapping[str, Any], tell: Callable[[str], object] | None) -> TransactionOptions | None:
+    timeout, since, foreach = "kafka.transaction.timeout.ms", "transactionsFrom", "foreachBatch"
+    if values["transactionalIdPrefix"] is not None:
+        timeout_ms, first = values[timeout] or TRANSACTION_TIMEOUT_MS, values[since] or 0
+        return TransactionOptions(values["transactionalIdPrefix"], timeout_ms, first, values[foreach])
+    for name in (timeout, since, foreach):
+        if values[name] not in (None, False) and tell is not None:
+            tell(f"option {name!r} has no effect without 'transactionalIdPrefix'")
+    return None
 
 
 def includes_headers(raw: Mapping[str, str]) -> bool:

@@ -34,6 +34,7 @@ from pykafka.spark.values import (
     timestamps,
     topic,
     topics,
+    transactional_prefix,
     verbatim,
 )
 from pykafka.utils.compression import GZIP, LZ4, ZSTD
@@ -190,6 +191,10 @@ OPTIONS = (
     Option("kafka.compression.zstd.level", compression_level(ZSTD), Mode.WRITE),
     Option("kafka.max.request.size", number(1024, 2**30), Mode.WRITE, 1024 * 1024),
     Option("kafka.delivery.timeout.ms", number(1), Mode.WRITE, 120_000),
+    Option("transactionalIdPrefix", transactional_prefix, Mode.WRITE),
+    Option("transactionsFrom", number(0), Mode.WRITE),
+    Option("foreachBatch", boolean, Mode.BATCH_WRITE, False),
+    Option("kafka.transaction.timeout.ms", number(1, 2**31 - 1), Mode.WRITE),
 )
 
 _BY_KEY = {option.name.lower(): option for option in OPTIONS}

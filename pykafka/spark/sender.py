@@ -66,19 +66,22 @@ class BatchSender:
 
     :param cluster: to write to
     :param options: of the write
+    :param transaction: that the batches are part of; None: none
     """
 
-    def __init__(self, cluster: BaseCluster, options: WriteOptions) -> None:
+    def __init__(self, cluster: BaseCluster, options: WriteOptions, transaction: Transaction | None = None) -> None:
         self.cluster = cluster
         self.handler = cluster.handler
         self.options = producer_options(options)
         self.lock = self.handler.Lock()
         self.attempts = Attempts(self.handler, self.options)
         self.targets = Targets(cluster)
-        self.transaction: Transaction | None = None
+        self.transaction = transaction
         self._client = options.client
         self._outcomes = Outcomes(self.handler, self.lock, self.attempts, self)
-        self._sequences = sequences.take(cluster, options.client)
+        # The numbers of a transaction are of its epoch: nothing goes on from task to task.
+        kept = transaction is None
+        self._sequences = sequences.take(cluster, options.client) if kept else sequences.Sequences(cluster)
         self.identity = self._sequences.identity
         self._backlog = Backlog(self.handler.Event(), sys.maxsize, MAX_QUEUED_BYTES, 0)
         self._queues: dict[TopicPartition, PartitionQueue] = {}
@@ -104,6 +107,8 @@ class BatchSender:
         queue = self._queues.get(tp)
         if queue is None:
             queue = self._queues[tp] = self._sequences.queue(tp)
+            if self.transaction is not None:
+                queue.lane = self.transaction.lane()
         batch = MessageBatch(topic, partition, self._backlog, self.handler.now(), None, builder=builder)
         queue.sealed.append(self._booked(batch))
         self._send_ready()
@@ -120,7 +125,8 @@ class BatchSender:
         for queue in self._queues.values():
             queue.sender = None  # of this task
         self._dispatches.clear()  # which refer to this one: neither would be freed before the next garbage collection
-        sequences.keep(self._client, self._sequences)
+        if self.transaction is None:
+            sequences.keep(self._client, self._sequences)
 
     def settle(self) -> str:
         """Take the answers that still come within a moment, and say what has become of the rows."""
@@ -133,6 +139,8 @@ class BatchSender:
         maybe = self._maybe + sum(flight.count for flight in flights if flight.on_wire or flight.uncertain)
         waiting = self._lost + self._backlog.messages - (maybe - self._maybe)
         written = ", ".join(f"{rows} to {topic}" for topic, rows in sorted(self.acknowledged.items())) or "0"
+        if self.transaction is not None:
+            return "None of this task's rows is committed: their transaction is aborted"
         return (
             f"Of this task's rows {written} are written, {maybe} may be and {waiting} waited; when Spark tries the task "
             "again, it writes all of them"

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: What Spark runs in the process that pickles the reader of a stream; another one has made the same reader, and keeps it.
 _PICKLING = "pyspark.sql.worker.plan_data_source_read"
+#: What it runs in the process that plans a write; another one makes the same writer to commit a micro-batch.
+_PLANNING_WRITES = "pyspark.sql.worker.write_into_data_source"
 
 
 def _is_in(module: str) -> bool:
@@ -122,7 +124,10 @@ class KafkaDataSource(Shipped, DataSource):
 
         options = write_options(self.options, Mode.BATCH_WRITE, warn)
         check_mode(overwrite)
-        return KafkaBatchWriter(options, check_schema(schema, options))
+        made = KafkaBatchWriter(options, check_schema(schema, options))
+        if _is_in(_PLANNING_WRITES):
+            made.plan()
+        return made
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return the writer of a stream; errors as in `writer`."""
@@ -132,4 +137,7 @@ class KafkaDataSource(Shipped, DataSource):
 
         idle: list[str] = []
         options = write_options(self.options, Mode.STREAM_WRITE, idle.append)
-        return KafkaStreamWriter(options, check_schema(schema, options), tuple(idle))
+        made = KafkaStreamWriter(options, check_schema(schema, options), tuple(idle))
+        if _is_in(_PLANNING_WRITES):
+            made.plan()
+        return made

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from pykafka.spark import javaregex
+from pykafka.spark.epochs import check_prefix
 from pykafka.spark.errors import OptionError
 from pykafka.spark.offsets import EARLIEST, LATEST, ByTime, Position, parse_offsets, parse_timestamps
 from pykafka.utils import is_legal_name
@@ -19,6 +20,16 @@ def text_of(text: str, name: str) -> str:
     if not text.strip():
         raise OptionError(f"option {name!r} is empty")
     return text.strip()
+
+
+def transactional_prefix(text: str, name: str) -> str:
+    """Return the prefix of transactional ids."""
+    prefix = text_of(text, name)
+    try:
+        check_prefix(prefix)
+    except ValueError as error:
+        raise OptionError(f"option {name!r} {error}, but is {prefix!r}") from None
+    return prefix
 
 
 def verbatim(text: str, name: str) -> str:

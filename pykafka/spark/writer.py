@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
 from pykafka.spark import batchlimits, session
+from pykafka.spark.epochs import Digest, Duty, Part, Plan, Prepared, Task, check_repeated, task_id
 from pykafka.spark.errors import SinkError
 from pykafka.spark.options import WriteOptions
 from pykafka.spark.rows import BytesColumn, Headers, TopicBatches
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.producer.core import Transaction
 
 #: Batches of this size are sent at once; smaller ones wait for the rows of the next Arrow batch...
 GOOD_BATCH_BYTES = 256 * 1024
@@ -41,10 +43,59 @@ def write_rows(iterator: Iterator[pa.RecordBatch], options: WriteOptions, column
                 writer.add(batch)
         return writer.finish() if writer is not None else {}
     except Exception as error:
-        # What sends tells by itself what has become of the rows before.
-        if writer is not None and not (isinstance(error, SinkError) and isinstance(error.__cause__, KafkaException)):
-            error.add_note(f"pykafka: {writer.settle()}")
+        _tell(error, writer)
         raise
+
+
+def _tell(error: Exception, writer: RowWriter | None) -> None:
+    """Note what has become of a task's rows with an error that does not tell it by itself, as those about sending do."""
+    if writer is not None and not (isinstance(error, SinkError) and isinstance(error.__cause__, KafkaException)):
+        error.add_note(f"pykafka: {writer.settle()}")
+
+
+def prepare_rows(
+    iterator: Iterator[pa.RecordBatch], options: WriteOptions, columns: frozenset[str], plan: Plan, task: Task
+) -> tuple[Part, dict[str, int]]:
+    """Write a task's rows in a transaction that stays open for the driver to commit; return it, and the rows by topic.
+
+    :param iterator: of Arrow batches
+    :param options: of the write
+    :param columns: those to write
+    :param plan: of the driver
+    :param task: that this is
+    :raises SinkError: a row cannot be written, or nothing tells whether the rows are committed; nothing is committed
+    """
+    from pykafka.spark.tasktransaction import TaskTransaction
+
+    settings = options.transactions
+    assert settings is not None
+    what = task.duty(plan, settings.first)
+    digest, writer = Digest(columns), None
+    identity = task_id(plan.prefix, task.number, task.attempt)
+    transaction: TaskTransaction | None = None
+    try:
+        for batch in iterator:
+            if batch.num_rows == 0 or what is Duty.SKIP:
+                continue  # also of what is skipped, all is taken: Spark uses its worker again
+            if writer is None:
+                cluster = session.cluster_for(options.client)
+                begun = TaskTransaction(cluster, identity, settings, options.delivery_timeout_ms / 1000)
+                begun.begin(plan)
+                transaction = begun
+                writer = RowWriter(cluster, options, columns, begun)
+            digest.add(batch)
+            writer.add(batch)
+        rows = {} if writer is None else writer.finish()
+        if what is Duty.REPEAT:
+            check_repeated(plan, task.number, digest.value)
+    except BaseException as error:
+        if isinstance(error, Exception):
+            _tell(error, writer)
+        if transaction is not None:
+            transaction.abort()
+        raise
+    prepared = None if transaction is None else Prepared(task.number, task.attempt, transaction.at, digest.value)
+    return Part(plan, task.query, task.epoch, prepared, what is Duty.SKIP), rows
 
 
 class RowWriter:
@@ -53,13 +104,20 @@ class RowWriter:
     :param cluster: to write to
     :param options: of the write
     :param columns: those to write
+    :param transaction: that the rows are part of; None: none
     """
 
-    def __init__(self, cluster: BaseCluster, options: WriteOptions, columns: frozenset[str]) -> None:
+    def __init__(
+        self,
+        cluster: BaseCluster,
+        options: WriteOptions,
+        columns: frozenset[str],
+        transaction: Transaction | None = None,
+    ) -> None:
         self._cluster = cluster
         self._options = options
         self._columns = columns
-        self._sender = BatchSender(cluster, options)
+        self._sender = BatchSender(cluster, options, transaction)
         self._topics: dict[str, TopicBatches] = {}
         self._looked_again: set[str] = set()
 

@@ -95,6 +95,18 @@ class Coordinator:
         response = self._ask(request, deadline, None, lambda found: self._error(found.error_code, "ApiVersions"))
         return any(one.name == FEATURE and one.max_version_level >= IMPLICIT for one in response.finalized_features)
 
+    def describe(self, deadline: float) -> wire.DescribeTransactionsResponse.TransactionState:
+        """Return the state of the transactional id, as its coordinator has it (Kafka 3.0); errors as of `_ask`."""
+        request = wire.DescribeTransactionsRequest(transactional_ids=[self._ledger.transactional_id])
+
+        def error(response: wire.DescribeTransactionsResponse) -> KafkaException | None:
+            found = response.transaction_states
+            if not found:
+                return IncompleteResponseError(api="DescribeTransactions")
+            return self._error(found[0].error_code, "DescribeTransactions")
+
+        return self._ask(request, deadline, None, error).transaction_states[0]
+
     def add_partitions(self, keys: Collection[TopicPartition], deadline: float) -> None:
         """Add partitions to the transaction, all in one request; errors as of `_ask`."""
         topic = wire.AddPartitionsToTxnRequest.Topic

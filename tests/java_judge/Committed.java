@@ -9,13 +9,13 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
-/** Reads lines of "hosts topic", and prints for each the values of partition 0 that a read_committed consumer sees, to its end. */
+/** Reads lines of "hosts topic [partition]", and prints for each the values that a read_committed consumer sees, to its end. */
 public class Committed {
     public static void main(String[] arguments) throws Exception {
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             String[] words = line.split(" ");
-            System.out.println(values(words[0], new TopicPartition(words[1], 0)));
+            System.out.println(values(words[0], new TopicPartition(words[1], words.length > 2 ? Integer.parseInt(words[2]) : 0)));
         }
     }
 

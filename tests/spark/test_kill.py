@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 import pytest
@@ -217,20 +218,41 @@ LONGEST_S = 2.0
 
 
 class ClusterJob:
-    """Two streams of one driver on a cluster's executors: a topic to files, and the same to another topic.
+    """Streams of one driver, on a cluster's executors or its own: by default a topic to files, and the same to another topic.
 
-    :param cluster: master and workers
+    :param master: of Spark
     :param words: the job's arguments, from the brokers on
     :param path: for files, checkpoints and the log
+    :param program: the job
+    :param cluster: master and workers; None: the driver runs the tasks
     """
 
-    def __init__(self, cluster: StandaloneCluster, words: list[str], path: Path) -> None:
-        self._command = [sys.executable, "-m", "tests.support.spark.killed_job", cluster.url, *words]
+    def __init__(
+        self,
+        master: str,
+        words: list[str],
+        path: Path,
+        program: ModuleType = killed_job,
+        cluster: StandaloneCluster | None = None,
+    ) -> None:
+        self._command = [sys.executable, "-m", program.__name__, master, *words]
+        self._program = program
         self._cluster = cluster
         self._path = path
         self._process: subprocess.Popen[bytes] | None = None
         #: How often the driver ended by a fault of Spark's own.
         self.given_up = 0
+
+    @property
+    def pid(self) -> int:
+        """The id of the driver's process."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def runs(self) -> bool:
+        """Whether the driver runs."""
+        return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
         """Start the driver, and wait until its queries run."""
@@ -238,7 +260,7 @@ class ClusterJob:
             self._process = subprocess.Popen(
                 self._command, cwd=ROOT, env=spark_environment(), stdout=log, stderr=log, start_new_session=True
             )
-        self.wait(lambda: killed_job.STARTED in self._log.read_text())
+        self.wait(lambda: self._program.STARTED in self._log.read_text())
 
     def kill(self, kind: str) -> None:
         """Kill the driver, its JVM included, or one executor, or one of an executor's Python workers."""
@@ -251,7 +273,7 @@ class ClusterJob:
         found: list[int] = []
 
         def killed() -> bool:
-            found[:] = find(self._cluster.pids)
+            found[:] = find({self.pid} if self._cluster is None else self._cluster.pids)
             try:
                 if found:
                     os.kill(random.choice(found), signal.SIGKILL)
@@ -263,8 +285,8 @@ class ClusterJob:
 
     def finish(self) -> None:
         """Wait until the queries have read the rest and the driver ends."""
-        (self._path / killed_job.END).touch()
-        landed = self._path / killed_job.LANDED
+        (self._path / self._program.END).touch()
+        landed = self._path / self._program.LANDED
         self.wait(landed.exists)
 
     def end(self) -> None:
@@ -294,7 +316,7 @@ class ClusterJob:
 
     def planned(self) -> tuple[int, ...]:
         """Return the number of each query's last micro-batch; -1 for none."""
-        directories = (self._path / name / "offsets" for name in killed_job.QUERIES)
+        directories = (self._path / name / "offsets" for name in self._program.QUERIES)
         return tuple(max((int(file.name) for file in path.glob("[0-9]*")), default=-1) for path in directories)
 
     @property
@@ -318,7 +340,8 @@ def test_ten_kills_on_a_cluster(topics: Topics, tmp_path: Path, turn: int) -> No
     chance.shuffle(kinds)
     produced = 0
     with StandaloneCluster(tmp_path) as cluster:
-        job = ClusterJob(cluster, [topics.hosts, topic, out, str(tmp_path), str(ROWS // 2)], tmp_path)
+        words = [topics.hosts, topic, out, str(tmp_path), str(ROWS // 2)]
+        job = ClusterJob(cluster.url, words, tmp_path, cluster=cluster)
         try:
             topics.numbered(topic, {0: ROWS, 1: ROWS})
             produced += ROWS

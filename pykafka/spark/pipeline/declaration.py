@@ -179,6 +179,7 @@ def _declaration(top: Table, path: Path, problems: list[Problem]) -> Declaration
         dead_letters,
     )
     _check_loops(made, problems)
+    _check_prefixes(made, problems)
     return made
 
 
@@ -267,6 +268,10 @@ def _dead_letters(table: Table | None, inputs: Sequence[Input]) -> TopicSink | N
     if sink.topic is None:
         table.problem("topic", "missing, but required")
     check_unchanged(table, sink)
+    if sink.prefix is not None:
+        table.problem(
+            "options transactionalIdPrefix", "has no effect here: dead letters are sent while rows are read; remove it"
+        )
     for one in inputs:
         if one.malformed is not None:
             table.problem("", f"contradicts {one.malformed_place}: records that cannot be parsed go to one of them")
@@ -289,6 +294,22 @@ def _check_loops(declaration: Declaration, problems: list[Problem]) -> None:
         for other in declaration.inputs:
             if one.malformed is not None:
                 check_loop(other, one.malformed, one.malformed_place, False, problems)
+
+
+def _check_prefixes(declaration: Declaration, problems: list[Problem]) -> None:
+    """Note sinks that share a prefix of transactional ids: each would fence the other."""
+    sinks: list[tuple[str, Sink | None]] = [(one.place, one.sink) for one in declaration.outputs]
+    sinks += [(one.malformed_place, one.malformed) for one in declaration.inputs]
+    first: dict[str, str] = {}
+    for place, sink in sinks:
+        prefix = sink.prefix if isinstance(sink, TopicSink) else None
+        if prefix is not None and first.setdefault(prefix, place) != place:
+            problems.append(
+                Problem(
+                    f"{place} options transactionalIdPrefix",
+                    f"{prefix!r} is also that of {first[prefix]}: give each sink a prefix of its own",
+                )
+            )
 
 
 def _udfs(table: Table | None) -> tuple[str, ...]:

@@ -134,7 +134,10 @@ def _entering(log: FileLog) -> Callable[[DataFrame, int], None]:
 
 
 def _to_topic(rows: DataFrame, sink: TopicSink) -> None:
-    rows.write.format("pykafka").options(**sink.options).mode("append").save()
+    writer = rows.write.format("pykafka").options(**sink.options)
+    if sink.prefix is not None:
+        writer = writer.option("foreachBatch", "true")
+    writer.mode("append").save()
 
 
 def _to_table(writer: DataStreamWriter, frame: DataFrame, sink: TableSink, is_new: bool) -> StreamingQuery:

@@ -138,7 +138,7 @@ class Serializing:
 
 @dataclass(frozen=True)
 class TopicSink:
-    """A sink of topics, each row at least once.
+    """A sink of topics: each row at least once, and exactly once with the option transactionalIdPrefix.
 
     :param options: options of format("pykafka")
     :param serializing: None: rows have the columns of a sink of topics
@@ -151,6 +151,11 @@ class TopicSink:
     def topic(self) -> str | None:
         """The topic; None if a column of the rows names it."""
         return self.options.get("topic")
+
+    @property
+    def prefix(self) -> str | None:
+        """The prefix of its transactional ids; None without transactions."""
+        return next((text for name, text in self.options.items() if name.lower() == "transactionalidprefix"), None)
 
     def __str__(self) -> str:
         topic = "the topic that each row names" if self.topic is None else f"topic {self.topic}"

@@ -237,7 +237,10 @@ def test_bad_options_by_mode(raw: dict[str, str], mode: Mode, sentence: str) -> 
         ({**HOSTS, "topic": "a/b"}, "cannot be a topic"),
         ({**HOSTS, "topic": ".."}, "cannot be a topic"),
         ({**HOSTS, "kafka.acks": "2"}, "'kafka.acks' must be all or -1, not '2'"),
-        ({**HOSTS, "kafka.transactional.id": "x"}, "refused: tasks write without transactions"),
+        (
+            {**HOSTS, "kafka.transactional.id": "x"},
+            "refused: each task needs an id of its own; 'transactionalIdPrefix'",
+        ),
         ({**HOSTS, "kafka.compression.type": "br"}, "'kafka.compression.type' must be none or gzip"),
         ({**HOSTS, "kafka.compression.gzip.level": "0"}, "gzip.level' must be at least 1 and at most 9, not 0"),
         ({**HOSTS, "kafka.compression.lz4.level": "high"}, "lz4.level' must be a whole number, not 'high'"),

@@ -116,3 +116,9 @@ def test_problems(tmp_path: Path, old: str, new: str, problem: str) -> None:
     with pytest.raises(DeclarationError) as caught:
         load(tmp_path, TEXT.replace(old, new))
     assert problem in str(caught.value)
+
+
+def test_transactions_are_refused(tmp_path: Path) -> None:
+    text = TEXT.replace('"zstd" }', '"zstd", transactionalIdPrefix = "x" }')
+    with pytest.raises(DeclarationError, match=r"\[dead_letters\] options transactionalIdPrefix: has no effect here"):
+        load(tmp_path, text)

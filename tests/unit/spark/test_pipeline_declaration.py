@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pykafka.spark.pipeline import Declaration
+from pykafka.spark.pipeline import Declaration, DeclarationError
 from pykafka.spark.pipeline.example import EXAMPLE
 from pykafka.spark.pipeline.model import FileSink, TopicSink, Watermark
 from tests.support.spark.declarations import (
@@ -113,6 +113,19 @@ def test_sink_on_other_brokers(file: Path) -> None:
     assert isinstance(sink, TopicSink)
     assert sink.topic is None  # each row says it
     assert str(sink) == "the topic that each row names on other:9092"
+
+
+def test_sinks_in_transactions(file: Path) -> None:
+    """Two sinks with one prefix would fence each other; what the sink refuses is told at once."""
+    sink = '[[sink]]\nname = "%s"\nformat = "topic"\ntopic = "%s"\noptions = { transactionalIdPrefix = "%s" }\n'
+    sinks = [
+        output.sink for output in load(file, TOP + SOURCE + sink % ("a", "x", "p") + sink % ("b", "y", "q")).outputs
+    ]
+    assert [one.prefix for one in sinks if isinstance(one, TopicSink)] == ["p", "q"]
+    with pytest.raises(DeclarationError, match=r"transactionalIdPrefix: 'p' is also that of .*: give each sink"):
+        load(file, TOP + SOURCE + sink % ("a", "x", "p") + sink % ("b", "y", "p"))
+    with pytest.raises(DeclarationError, match="must not end like the transactional id of a task"):
+        load(file, TOP + SOURCE + sink % ("a", "x", "p-task-0-0"))
 
 
 def test_several(file: Path) -> None:
