@@ -34,7 +34,7 @@ pytestmark = [
 ]
 PARTITIONS = 2
 #: Rows that are produced before each kill, to each partition, and the most rows of a micro-batch.
-ROWS, LIMIT = 400, 200
+ROWS, LIMIT = 100, 100
 #: The pause before a kill is up to so long (s).
 LONGEST_S = 1.5
 
