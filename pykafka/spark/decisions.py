@@ -47,6 +47,8 @@ NOBODY = (-1, "", None)
 #: What a coordinator answers of a transaction that is not as it was prepared.
 ENDED_BY_OTHERS = (ProducerFenced, InvalidProducerEpoch, InvalidTxnState)
 ABORTED = (TransactionState.COMPLETE_ABORT, TransactionState.PREPARE_ABORT, TransactionState.PREPARE_EPOCH_FENCE)
+#: By how much a coordinator raises the epoch, at most, when it aborts a transaction that has run out, or is fenced.
+FENCED_BY = 2
 
 
 class Decisions:
@@ -126,7 +128,7 @@ class Decisions:
         return (
             TransactionState.of(found.transaction_state) in ABORTED
             and found.producer_id == one.at.producer_id
-            and found.producer_epoch in (one.at.epoch + 1, one.at.epoch + 2)
+            and one.at.epoch <= found.producer_epoch <= one.at.epoch + FENCED_BY
         )
 
     def _unknown(self, record: Record, one: Prepared, error: KafkaException) -> UnknownOutcomeError:

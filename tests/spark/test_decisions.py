@@ -271,6 +271,25 @@ def test_a_part_that_was_lost_is_repeated(sink: Sink, caplog: pytest.LogCaptureF
     sink.sees(expected(0, 1))
 
 
+@pytest.mark.matrix
+def test_a_part_that_runs_out(kafka: KafkaCluster, topics: Topics) -> None:
+    """By the brokers' own clock, which they look at every ten seconds."""
+    sink = Sink(kafka, topics, **{"kafka.transaction.timeout.ms": "1000"})
+    driver = sink.driver()
+    parts = sink.tasks(driver.plan(), 0)
+    prepared = tuple(one.prepared for one in parts if one.prepared is not None)
+    driver._recorded(session.cluster_for(sink.options().client), parts[0].plan.at, Record(QUERY, 0, prepared))
+    end = time.monotonic() + 60
+    while sink.open():
+        assert time.monotonic() < end
+        time.sleep(0.2)
+    driver = sink.driver()
+    plan = driver.plan()
+    assert list(plan.missing) == [0, 1]
+    driver.commit(sink.tasks(plan, 0))
+    sink.sees(expected(0))
+
+
 def test_a_part_that_was_lost_and_is_not_the_same(sink: Sink) -> None:
     lost(sink)
     driver = sink.driver()
