@@ -390,22 +390,25 @@ class Node:
         version: int | None = None,
         ceiling: int | None = None,
         latest: float | None = None,
+        reads: bool = False,
     ) -> R:
         """Send a request and wait for its answer; parameters and errors as in `send`.
 
         A connection that turns out to have been closed while it was idle is replaced once.
 
+        :param reads: read the answer in this worker where no other one reads: for a channel that is used by calls alone, and
+            often
         :raises ResponseTimeoutError: no answer in time
         """
         was_up = self._channels.is_up(channel)
         try:
-            return self._call_once(request, channel, timeout_ms, version, ceiling, latest)
+            return self._call_once(request, channel, timeout_ms, version, ceiling, latest, reads)
         except ResponseTimeoutError:
             raise
         except SocketDisconnectedError:
             if not was_up or self._channels.ended is not None:
                 raise
-            return self._call_once(request, channel, timeout_ms, version, ceiling, latest)
+            return self._call_once(request, channel, timeout_ms, version, ceiling, latest, reads)
         except KafkaException as error:
             raise error.with_context(broker=self.address, api=type(request).__name__) from None
 
@@ -417,8 +420,19 @@ class Node:
         version: int | None,
         ceiling: int | None,
         latest: float | None,
+        reads: bool,
     ) -> R:
-        pending = self.send(request, channel, timeout_ms=timeout_ms, version=version, ceiling=ceiling, latest=latest)
+        requests = self.channel(channel).requests if reads else None
+        helps = requests is not None and requests.help_read(lasting=True)
+        try:
+            pending = self.send(
+                request, channel, timeout_ms=timeout_ms, version=version, ceiling=ceiling, latest=latest
+            )
+            if helps and requests is not None:
+                requests.read_until(lambda: pending.future.done)
+        finally:
+            if helps and requests is not None:
+                requests.leave()
         return pending.get_when_due()
 
     def shared(self, key: Any, make: Callable[[], S]) -> S:

@@ -27,6 +27,8 @@ if not cython.compiled:
     from pykafka.compiled.cython import PyObject_GC_UnTrack
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pykafka.broker import Broker
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType
@@ -63,6 +65,7 @@ class Owner(Protocol):
     def keep(self) -> None: ...
     def disarm(self, queue: PartitionQueue) -> None: ...
     def deliver(self, batch: MessageBatch, deadline: float = ...) -> None: ...
+    def deliver_all(self, done: Callable[[], bool]) -> None: ...
 
 
 class PartitionQueue:

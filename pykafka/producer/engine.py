@@ -213,8 +213,7 @@ class ProducerEngine(ProducerCore):
                 pending += self.settlement.deliveries.waiting()
             deadline = self.handler.now() + patience
             while pending and self.worker_exception is None:
-                for owned in list(self.routing.owned_brokers.values()):
-                    owned.wake.set()
+                self._hasten(pending, deadline)
                 self.settlement.deliveries.begin()
                 remaining = deadline - self.handler.now()
                 if remaining <= 0:
@@ -231,6 +230,30 @@ class ProducerEngine(ProducerCore):
         finally:
             with self.lock:
                 self.flushing -= 1
+
+    def _hasten(self, pending: list[MessageBatch], deadline: float) -> None:
+        """Have what is pending sent; where it is for one broker, this worker helps, which costs less than waking others.
+
+        :param deadline: until when to help (s of the handler's clock)
+        """
+        owned_brokers = list(self.routing.owned_brokers.values())
+        busy = [owned for owned in owned_brokers if owned.active]
+        if len(busy) == 1 and not self.stopping and self.may_help:  # whatever hangs, `stop()` ends in time
+            busy[0].deliver_all(
+                lambda: (
+                    all(batch.done for batch in pending)
+                    or self.worker_exception is not None
+                    or self.handler.now() >= deadline
+                )
+            )
+            return
+        for owned in owned_brokers:
+            owned.wake.set()
+
+    @property
+    def may_help(self) -> bool:
+        """Whether sending what is queued needs no answer of a broker before."""
+        return True
 
     def queued(self) -> list[MessageBatch]:
         """Return the batches that are queued now; messages that are produced later do not prolong the wait."""

@@ -24,6 +24,8 @@ from pykafka.producer.requests import divide
 from pykafka.producer.settlement import outcome_unknown
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pykafka.broker import Broker
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Worker
@@ -38,6 +40,8 @@ log = logging.getLogger(__name__)
 LOOK_UP_S = 5.0
 #: While more messages than this wait, those that produce leave the sending to the sender.
 PROMPT_MAX = 8
+#: So much (bytes) the buffers of an idle connection take, at this end and the other, so that sending it is no wait.
+PROMPT_BYTES_MAX = 160 * 1024
 
 
 class Sender:
@@ -144,6 +148,10 @@ class Sender:
 
         :param deadline: until when to read (s of the handler's clock)
         """
+        self._deliver_until(lambda: batch.done or self._handler.now() >= deadline)
+
+    def _deliver_until(self, done: Callable[[], bool]) -> None:
+        """Send ready batches, and read answers until `done()`, where no other worker reads."""
         requests = self.broker.channel("produce").requests
         helps = requests is not None and requests.help_read()
         if requests is None or not helps:
@@ -151,19 +159,39 @@ class Sender:
             return
         try:
             self.send_now()
-            requests.read_until(lambda: batch.done or self._handler.now() >= deadline)
+            requests.read_until(done)
         finally:
             requests.leave()
 
+    def deliver_all(self, done: Callable[[], bool]) -> None:
+        """Have all that is queued sent: in the caller's worker where that needs no wait, else by the sender.
+
+        Sending is no wait where the connection is up and idle, and its buffers take all of it: a caller with a deadline is
+        back in time even if the broker hangs.
+
+        :param done: tells when to stop reading answers
+        """
+        if self._may_send and not self._dispatch.awaiting and self.backlog.bytes <= PROMPT_BYTES_MAX:
+            self._deliver_until(done)
+        else:
+            self.wake.set()
+
     @property
-    def may_prompt(self) -> bool:
-        """Whether the worker that produces may send: the connection is up, and few messages wait."""
+    def _may_send(self) -> bool:
+        """Whether a worker other than the sender's may send: the connection is up, and takes requests now."""
         requests = self.broker.channel("produce").requests
         return (
             requests is not None
             and self._handler.may_wait
             and requests.alive
             and not requests.shared.requests.muted_until
+        )
+
+    @property
+    def may_prompt(self) -> bool:
+        """Whether the worker that produces may send: the connection is up, and few messages wait."""
+        return (
+            self._may_send
             and self.backlog.messages <= PROMPT_MAX
             and not self._core.accumulator.lock.locked()  # the pure source holds it while it appends
         )

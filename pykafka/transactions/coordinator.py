@@ -244,7 +244,7 @@ class Coordinator:
                 broker = self._at(deadline) if find is None else find()
                 left_ms = max(1, round((deadline - handler.now()) * 1000))
                 timeout_ms = min(left_ms, self._cluster.socket_timeout_ms)
-                response = broker.call(request, CHANNEL, timeout_ms=timeout_ms, ceiling=ceiling)
+                response = broker.call(request, CHANNEL, timeout_ms=timeout_ms, ceiling=ceiling, reads=True)
                 error = error_of(response)
                 if error is None:
                     return response

@@ -69,6 +69,12 @@ class TransactionalEngine(AnyTopicEngine):
         finally:
             self._keep_closed()
 
+    @property
+    def may_help(self) -> bool:
+        """Whether all partitions with messages are in the transaction, or the brokers add them by themselves."""
+        ledger = self.transactions.ledger
+        return ledger.implicit or self.waiting_partitions() <= ledger.partitions
+
     def purge(self) -> int:
         """As of `AnyTopicEngine`; a transaction that has lost messages by it can only be aborted."""
         count = super().purge()

@@ -28,6 +28,7 @@ from pykafka.exceptions import (
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
 )
+from pykafka.producer.dispatch import Dispatch
 from pykafka.utils.murmur2 import partition_for
 from tests.support.waiting import CutOff, cut_off, until
 
@@ -98,6 +99,51 @@ def test_get_raises_what_went_wrong_and_flush_does_not_once_more(cluster: Embedd
     assert isinstance(delivery.error, InvalidRecord)
     producer.flush()
     producer.close()
+
+
+@pytest.fixture
+def senders(client: KafkaClient, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Return whether each request was sent by the worker that runs the test."""
+    here, found, send = client.cluster.handler.local(), [], Dispatch.send
+    here.is_test = True
+
+    def noting(self: Dispatch, batches: list[Any]) -> bool:
+        found.append(getattr(here, "is_test", False))
+        return send(self, batches)
+
+    monkeypatch.setattr(Dispatch, "send", noting)
+    return found
+
+
+def test_the_caller_of_flush_sends_what_is_for_one_broker(client: KafkaClient, senders: list[bool]) -> None:
+    with client.producer(linger_ms=30_000) as producer:
+        producer.produce("one", b"connects").get(10)
+        senders.clear()
+        for number in range(20):
+            made = [producer.produce("one", b"%d" % number) for number in range(10)]
+            producer.flush()
+            assert [one.offset for one in made] == list(range(1 + 10 * number, 11 + 10 * number))
+        assert senders == [True] * 20
+        producer.produce("one", bytes(200_000))  # the connection may not take that at once
+        producer.flush()
+    assert senders == [*[True] * 20, False]
+
+
+def test_a_flush_that_reads_gives_up_in_time(
+    cluster: EmbeddedCluster, client: KafkaClient, senders: list[bool]
+) -> None:
+    with client.producer(linger_ms=30_000) as producer:
+        producer.produce("one", b"first").get(10)
+        for broker in (1, 2):
+            cluster.set_latency(broker, 600)
+        delivery = producer.produce("one", b"x")
+        began = client.cluster.handler.now()
+        with pytest.raises(ResponseTimeoutError, match="1 messages are still queued"):
+            producer.flush(timeout=0.1)
+        assert client.cluster.handler.now() - began < 0.5
+        assert senders[-1]
+        producer.flush(timeout=10)
+        assert delivery.offset == 1
 
 
 def test_flush_raises_what_nobody_was_told_of(cluster: EmbeddedCluster, client: KafkaClient) -> None:
