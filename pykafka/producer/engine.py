@@ -232,7 +232,7 @@ class ProducerEngine(ProducerCore):
                 self.flushing -= 1
 
     def _hasten(self, pending: list[MessageBatch], deadline: float) -> None:
-        """Have what is pending sent; where it is for one broker, this worker helps, which costs less than waking others.
+        """Send what is pending; where it is for one broker, this worker does, which costs less than waking others.
 
         :param deadline: until when to help (s of the handler's clock)
         """

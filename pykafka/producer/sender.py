@@ -164,7 +164,7 @@ class Sender:
             requests.leave()
 
     def deliver_all(self, done: Callable[[], bool]) -> None:
-        """Have all that is queued sent: in the caller's worker where that needs no wait, else by the sender.
+        """Send all that is queued: in the caller's worker where that needs no wait, else by the sender.
 
         Sending is no wait where the connection is up and idle, and its buffers take all of it: a caller with a deadline is
         back in time even if the broker hangs.
