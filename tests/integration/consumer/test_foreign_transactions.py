@@ -147,7 +147,7 @@ def by_arrow(consumer: Any) -> Found:
 
 
 @pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")  # kafka-python's
-@pytest.mark.later("aiokafka", "kafka_python", "java", "greenlets")
+@pytest.mark.later("threads-by_java", "threads-by_kafka", "greenlets-by_confluent", "greenlets-by_aiokafka")
 @pytest.mark.parametrize("write", [by_confluent, by_aiokafka, by_kafka_python, by_java])
 def test_what_is_committed_is_read(
     client: KafkaClient, kafka: KafkaCluster, write: Callable[[str, dict[str, str]], None]

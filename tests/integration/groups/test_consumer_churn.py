@@ -17,7 +17,7 @@ REBALANCES = int(os.environ.get("REBALANCES", "500"))
 QUICK: dict[str, Any] = {"heartbeat_interval_ms": 100, "session_timeout_ms": 6000, "max_poll_interval_ms": 6000}
 
 
-@pytest.mark.later("greenlets")
+@pytest.mark.later("threads-cooperative", "greenlets-range")
 @pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
 def test_churn(client: KafkaClient, assignor: str) -> None:
     """In short: without what only the end of a session brings to light."""

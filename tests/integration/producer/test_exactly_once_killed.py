@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from itertools import cycle
 from pathlib import Path
@@ -25,6 +26,8 @@ from tests.support.topics import create_topic
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("stable offsets"), pytest.mark.timeout(2400)]
 KINDS = ("threads", "greenlets", "asyncio", "threads")
 KEYS, PARTITIONS = 40, 4
+#: An acknowledged message is on two brokers.
+SAFE = {"min.insync.replicas": "2"}
 #: How long all that was written may take to arrive after the last kill (s).
 SETTLE_S = 90
 
@@ -141,9 +144,14 @@ def explain(client: KafkaClient, given: str, made: str, group: str, found: list[
             where[record.value or b""] = record.partition, record.offset
     with client.consumer(made, consumer_timeout_ms=2000) as consumer:
         written = {record.value for record in consumer}
+    with client.consumer(made, isolation_level="read_committed", consumer_timeout_ms=2000) as consumer:
+        again = {record.value for record in consumer}
     seen = set(found)
     missing = sorted((place, value, value in written) for value, place in where.items() if value not in seen)
     lines = [f"{len(found)} outputs, {len(seen)} of them different, of {len(where)} inputs; missing {len(missing)}:"]
+    lines += [
+        f"  a second reader of committed messages finds {len(again)}; per partition {Counter(p for (p, _), *_ in missing)}"
+    ]
     lines += [f"  partition {at[0]}, offset {at[1]}: {value!r}, written: {was}" for at, value, was in missing[:3]]
     lines += [f"  partition {at[0]}, offset {at[1]}: {value!r}, written: {was}" for at, value, was in missing[-3:]]
     lines += [f"  committed: {client.admin.list_group_offsets(group)}"]
@@ -158,7 +166,7 @@ def test_each_record_has_its_output_once(kafka3: KafkaCluster, tmp_path: Path, k
     """To a read_committed reader, and in order by key."""
     group, numbers = unique(), iter(range(10**9))
     with KafkaClient(kafka3.hosts) as client:
-        given, made = (create_topic(client, partitions=PARTITIONS, replicas=3).name for _ in range(2))
+        given, made = (create_topic(client, PARTITIONS, 3, SAFE).name for _ in range(2))
         workers = Workers(kafka3.hosts, group, (given, made, group), tmp_path / "workers.log")
         killer = Killer(client, kafka3, workers, made)
         sent, found = 0, []
