@@ -154,21 +154,6 @@ def test_sixty_members_join_stay_rebalance_read_and_leave(client: KafkaClient) -
     _live(Crowd(client, 60, 4), 1.0)
 
 
-@pytest.mark.matrix
-@pytest.mark.timeout(400)
-@pytest.mark.on_asyncio
-def test_a_thousand_members_join_stay_rebalance_read_and_leave(concurrency: Concurrency) -> None:
-    """Groups wait for members as they do by default: with brokers of these tests, each that joins begins a rebalance."""
-    with (
-        KafkaCluster(config={"group.initial.rebalance.delay.ms": 3000}) as kafka,
-        KafkaClient(kafka.hosts, **concurrency()) as client,
-    ):
-        # a thousand threads of the test's own take long on a machine that is busy
-        members = 1000 if client.cluster.handler.cooperative else 300
-        crowd = Crowd(client, members, 20)
-        _live(crowd, 3.2 * SESSION_MS / 1000)
-
-
 def _live(crowd: Crowd, seconds: float) -> None:
     """Check that members join, stay for some time, and go on when one of them leaves."""
     until(crowd.handler, crowd.joined, 120)
@@ -180,7 +165,6 @@ def _live(crowd: Crowd, seconds: float) -> None:
     crowd.handler.sleep(seconds)
     assert crowd.generations() == generations  # nobody was out
     assert len(crowd.connections()) <= 5
-    assert seconds < 10 or crowd.connections(lent=True) == []
     leaver = crowd.consumers.pop(0)
     crowd.groups.append(crowd.groups.pop(0))  # the others keep theirs
     leaver.commit()
