@@ -428,6 +428,7 @@ MATRIX = {
         )
         for turn in (1, 2, 3, 4)
     },
+    "spark-decisions": Part("4.3.1", ["tests/spark/test_decisions.py", "-m", "matrix"], 2),
     "demo-on-a-cluster": Part("4.3.1", ["tests/examples/test_flights.py", "-m", "matrix", "-k", "cluster"], 5),
     "shipping": Part(
         "4.3.1", [*(f"tests/spark/test_{name}.py" for name in ("connect", "shipping")), "-m", "matrix"], 6

@@ -1,4 +1,4 @@
-"""What a migration of a group's offsets does with each partition. No I/O."""
+"""The plan and the result of moving a group's offsets, partition by partition. No I/O."""
 
 from __future__ import annotations
 

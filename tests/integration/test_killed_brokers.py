@@ -84,7 +84,7 @@ class Traffic:
 
     @property
     def missing(self) -> set[tuple[str, bytes]]:
-        """What was acknowledged, and no member was given."""
+        """The acknowledged messages that no member was given."""
         return {one for one in self.acknowledged if one not in self.read}
 
     def report(self) -> str:
@@ -98,7 +98,7 @@ class Traffic:
 
 
 class Ours(Traffic):
-    """What this package does: its workers are the handler's.
+    """This package's producer and members: their workers are the handler's.
 
     :param client: on any kind of concurrency
     """

@@ -142,7 +142,7 @@ def test_a_micro_batch_under_way(
 def test_topics_and_partitions_added_in_between(
     spark: SparkSession, stream: Stream, topics: Topics, tmp_path: Path, order: tuple[str, ...]
 ) -> None:
-    """Whoever goes on reads a new partition and a new topic from their first records."""
+    """The source that goes on reads a new partition and a new topic from their first records."""
     first = topics.create(1)
     pattern = {"subscribePattern": f"{first}.*", "startingOffsets": "earliest"}
     numbers(topics, first, range(0, 20, 2))

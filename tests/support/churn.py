@@ -147,7 +147,7 @@ class Member(RebalanceListener):
         self.close()
 
     def be_put_out(self) -> None:
-        """Let the coordinator remove it behind its back, as it does with one that it has not heard of."""
+        """Remove it from its group, as the coordinator does with one that it has not heard of."""
         shares: Any = self.consumer._sharing.shares
         if shares is not None and shares.member_id and shares.config["group_instance_id"] is None:
             shares.link.leave(shares.member_id, 3000)
@@ -196,7 +196,7 @@ class Churn:
     # -- what happens ----------------------------------------------------------------------------------------------
 
     def run(self, rebalances: int) -> None:
-        """Let things happen until there were so many rebalances; then check all."""
+        """Change the group until there were so many rebalances; then check all."""
         try:
             with self.client.producer(linger_ms=5) as producer:
                 while len(self.generations) < rebalances:
@@ -220,7 +220,7 @@ class Churn:
             self._ends[key] += count
 
     def step(self) -> None:
-        """Let one thing happen."""
+        """Change the group once."""
         for member in [one for one in self.members if one.fenced]:
             self._happens("fenced")
             self._remove(member)

@@ -51,7 +51,7 @@ class Crowd:
         self.consumers = [
             client.consumer(self.topic, group=self.groups[number % groups], **settings) for number in range(members)
         ]
-        self.read: Counter[tuple[str, bytes]] = Counter()
+        self.read: Counter[tuple[str, bytes | None]] = Counter()
         self.errors: list[BaseException] = []
         self.stopping = self.handler.Event()
         self.workers = [

@@ -209,7 +209,7 @@ class NextGenMember(churn.Member):
         self.close()
 
     def be_put_out(self) -> None:
-        """Let the coordinator remove it behind its back."""
+        """Remove it from its group by another request, as the coordinator does with one that it has not heard of."""
         shares: Any = self.consumer._sharing.shares
         place = None if shares is None else shares.beats.place
         if place is not None and place.instance_id is None:

@@ -111,7 +111,7 @@ def test_members_share_a_thread_and_a_connection(
     until(handler, lambda: one.asked > asked)
     assert len(one.accepted) == 2
     broker.close()
-    assert not members[0].is_alive
+    assert [sender.is_alive for sender in members[:1]] == [False]
     assert [news.code for news in members[0].news] == [0]
 
 
