@@ -277,6 +277,7 @@ class ZooKeeperShares(ServedShares):
         if not session.connect(deadline):
             return False
         if standing.generation_id < 0:
+            self._handover.end_generation(standing)  # of the parent process, after a fork
             for group in self._groups.values():
                 group.close()
             self._groups = {}

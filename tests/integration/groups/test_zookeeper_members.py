@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from typing import Any
 
+import gevent.os
 import pytest
 
 from pykafka import KafkaClient, RebalanceListener
@@ -197,6 +199,29 @@ def test_a_partition_that_was_half_released_becomes_free(join: Join, kazoo: Any,
         kazoo.delete(f"{path}/{name}")
     second = join()
     polled([first, second], shared([first, second], 2, 2))
+
+
+def test_a_forked_child_is_a_member_of_its_own(client: KafkaClient, join: Join, topic: Topic) -> None:
+    """It loses what its parent has, and gets a share beside it; nothing of the parent's goes when it ends."""
+    fill(topic, 40)
+    parent = join()
+    polled([parent], shared([parent], 4))
+    system: Any = gevent.os if client.cluster.handler.cooperative else os
+    pid = system.fork()
+    if pid == 0:
+        try:
+            deadline = time.monotonic() + 30
+            while time.monotonic() < deadline and len(parent.assignment()) != 2:
+                parent.poll(timeout=0.1)
+            os._exit(0 if len(parent.assignment()) == 2 else 1)
+        finally:  # the child of a test must not go on with pytest
+            os._exit(2)
+    deadline = time.monotonic() + 40
+    while not (ended := system.waitpid(pid, os.WNOHANG))[0]:
+        assert time.monotonic() < deadline
+        parent.poll(timeout=0.1)
+    assert os.waitstatus_to_exitcode(ended[1]) == 0
+    polled([parent], shared([parent], 4))
 
 
 def test_patterns_find_new_topics(client: KafkaClient, join: Join) -> None:
