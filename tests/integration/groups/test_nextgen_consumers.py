@@ -235,7 +235,7 @@ def test_churn(client: KafkaClient) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.on_asyncio
 def test_churn_for_long(client: KafkaClient, record_property: Any) -> None:
-    made = new_churn(client, 4, churn.Chances())
+    made = new_churn(client, 4, churn.Chances(vanishes=0.05, static=0.2))
     try:
         made.run(REBALANCES)
     finally:
