@@ -75,6 +75,18 @@ MANY_TOPICS += [f"{INTEGRATION}/parallel/test_groups.py"]
 #: Members of the next-generation protocol (KIP-848).
 NEXT_GENERATION = [f"{INTEGRATION}/groups/test_nextgen{part}.py" for part in ("", "_mixed", "_outages")]
 NEXT_GENERATION_CONSUMERS = f"{INTEGRATION}/groups/test_nextgen_consumers.py"
+#: Transactions, share groups, and groups that share out at the broker.
+TODAY = [
+    f"{INTEGRATION}/producer/test_{name}.py"
+    for name in (
+        "exactly_once",
+        "exactly_once_killed",
+        "transactions",
+        "transactions_attacked",
+        "transactions_denied",
+    )
+]
+TODAY += [f"{INTEGRATION}/shares", *NEXT_GENERATION, NEXT_GENERATION_CONSUMERS]
 GROUPS += MANY_TOPICS
 GROUPS += [
     f"{INTEGRATION}/groups/test_managed_{name}.py"
@@ -266,7 +278,10 @@ if shutil.which("krb5-config") is None:
 #: What `make test` runs, two at a time: those that compute beside those that wait, the short ones last.
 TEST = {
     "spark-programs": Part("4.3.1", ["tests/examples", *without([FIRST_WEEK]), *SPARK_PROGRAMS, "-m", "not matrix"], 7),
-    "kafka": Part("4.3.1", [INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS, *PROOFS]), "-m", "not matrix"], 7),
+    "kafka": Part(
+        "4.3.1", [INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS, *PROOFS, *TODAY]), "-m", "not matrix"], 8
+    ),
+    "today": Part("4.3.1", [*TODAY, "-m", "not matrix"], 5),
     # Whatever no other part has.
     "quick": Part(
         "4.3.1",

@@ -88,7 +88,6 @@ class TunnelProxy:
             with broker:
                 self._spawn(_pump, broker, client)
                 _pump(client, broker)
-                self._threads[-1].join(0)
 
     def _reach(self, host: str, port: int) -> socket.socket | None:
         self.asked.append((host, port))

@@ -375,7 +375,7 @@ WORDS = {
     "consume_topic": ["clicks"],
     "produce": ["clicks"],
     "desc_topic": ["clicks"],
-    "migrate-offsets": ["billing"],
+    "migrate-offsets": ["billing", "--yes"],
     "print_managed_consumer_groups": [],
     "print_consumer_lag": ["clicks", "billing"],
     "print_offsets": ["clicks", "EARLIEST"],
