@@ -135,7 +135,7 @@ def told_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return str(request.param)
 
 
-@pytest.mark.later("threads-fetch", "threads-asked", "gevent-fetch")
+@pytest.mark.later("fetch-threads", "asked-threads", "fetch-gevent")
 def test_lost_offsets_are_reported_and_none_is_skipped(
     election: Election, told_by: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -151,7 +151,7 @@ def test_lost_offsets_are_reported_and_none_is_skipped(
     assert f"from offset {COMMON + LOST} back to {COMMON}" in told
 
 
-@pytest.mark.later("threads", "gevent-asked")
+@pytest.mark.later("threads", "asked-gevent")
 def test_without_a_reset_consume_raises_until_told_where_to_go_on(election: Election, told_by: str) -> None:
     topic = election.topic
     consumer = topic.get_simple_consumer(auto_offset_reset="none", auto_start=False, **OPTIONS)
@@ -174,7 +174,7 @@ def test_without_a_reset_consume_raises_until_told_where_to_go_on(election: Elec
         assert [value for _, value in take(consumer, 2 * LOST)] == numbered(0, 2 * LOST, b"new")
 
 
-@pytest.mark.later("threads-asked", "gevent")
+@pytest.mark.later("asked-threads", "gevent")
 def test_a_committed_position_is_checked_when_a_consumer_starts(
     election: Election, told_by: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -96,7 +96,7 @@ def acknowledged(consumer: Any) -> int:
 
 @pytest.mark.needs("groups")
 @pytest.mark.parametrize("kind", ["simple", "managed"])
-@pytest.mark.later("managed-threads", "simple-greenlets")
+@pytest.mark.later("threads-managed", "greenlets-simple")
 def test_a_coordinator_that_is_killed_ends_no_loop(
     kafka3: KafkaCluster, kind: str, concurrency: Concurrency, caplog: pytest.LogCaptureFixture
 ) -> None:
