@@ -277,33 +277,35 @@ if shutil.which("krb5-config") is None:
 
 #: What `make test` runs, two at a time: those that compute beside those that wait, the short ones last.
 TEST = {
-    "spark-programs": Part("4.3.1", ["tests/examples", *without([FIRST_WEEK]), *SPARK_PROGRAMS, "-m", "not matrix"], 7),
+    "spark-programs": Part(
+        "4.3.1", ["tests/examples", *without([FIRST_WEEK]), *SPARK_PROGRAMS, "-m", "not matrix"], 4.5
+    ),
     "kafka": Part(
-        "4.3.1", [INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS, *PROOFS, *TODAY]), "-m", "not matrix"], 8
+        "4.3.1", [INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS, *PROOFS, *TODAY]), "-m", "not matrix"], 6.5
     ),
     "today": Part("4.3.1", [*TODAY, "-m", "not matrix"], 5),
     # Whatever no other part has.
     "quick": Part(
         "4.3.1",
         ["tests", *without(["tests/spark", "tests/examples", INTEGRATION, *PROMISES, *EMBEDDED]), "-m", "not matrix"],
-        7,
+        6.7,
     ),
-    "access": Part("4.3.1", [*ACCESS, "-m", "not matrix"], 7),
-    "spark-pipelines": Part("4.3.1", [*SPARK_PIPELINES, "-m", "not matrix"], 6),
-    "outages": Part("4.3.1", [*OUTAGES, "-m", "not matrix"], 5),
-    "groups": Part("4.3.1", [*GROUPS, "-m", "not matrix"], 5),
-    "embedded": Part("4.3.1", [*EMBEDDED, "-m", "not matrix"], 6),
+    "access": Part("4.3.1", [*ACCESS, "-m", "not matrix"], 7.1),
+    "spark-pipelines": Part("4.3.1", [*SPARK_PIPELINES, "-m", "not matrix"], 3),
+    "outages": Part("4.3.1", [*OUTAGES, "-m", "not matrix"], 3),
+    "groups": Part("4.3.1", [*GROUPS, "-m", "not matrix"], 8),
+    "embedded": Part("4.3.1", [*EMBEDDED, "-m", "not matrix"], 7.5),
     "pure": Part(
         "4.3.1",
         # pytest ignores nothing that is named itself
         [*(path for path in QUICK if path not in SAME), *PURE, *without(SAME), "-m", "not slow and not matrix"],
-        5,
+        7,
         pure=True,
     ),
-    "spark": Part("4.3.1", ["tests/spark", *without([*SPARK_PIPELINES, *SPARK_PROGRAMS]), "-m", "not matrix"], 4),
-    "spark-4.2": Part("2.8.2", [*SOURCE_AND_SINK, "-m", "not matrix"], 4, ".venvs/spark42"),
-    "promises": Part("4.3.1", [*PROMISES, FIRST_WEEK, "-m", "not matrix"], 4),
-    "proofs": Part("4.3.1", [*PROOFS, "-m", "not matrix"], 2),
+    "spark": Part("4.3.1", ["tests/spark", *without([*SPARK_PIPELINES, *SPARK_PROGRAMS]), "-m", "not matrix"], 3.5),
+    "spark-4.2": Part("2.8.2", [*SOURCE_AND_SINK, "-m", "not matrix"], 3.5, ".venvs/spark42"),
+    "promises": Part("4.3.1", [*PROMISES, FIRST_WEEK, "-m", "not matrix"], 2.5),
+    "proofs": Part("4.3.1", [*PROOFS, "-m", "not matrix"], 1.5),
     "core-0.9.0.1": Part("0.9.0.1", CORE_OF_ZOOKEEPER, 1),
     "core-2.8.2": Part("2.8.2", CORE_OF_BROKERS, 1),
 }

@@ -155,21 +155,29 @@ def test_ctrl_c_behind_a_launch_ends_no_sender(start: Start, monkeypatch: pytest
 
 def test_an_interrupted_taking_is_made_up_for(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     client = start()
+    here = client.cluster.handler.local()
     with client.topics["t"].get_sync_producer() as producer:
         producer.produce(b"first")
         take, interrupts = Sender._take, [1]
 
         def interrupted(owned: Sender, queue: Any) -> Any:
             batch = take(owned, queue)
-            if interrupts and batch is not None:
+            if interrupts and batch is not None and getattr(here, "armed", False):  # not in the sender
                 interrupts.pop()
                 raise Interrupted
             return batch
 
         monkeypatch.setattr(Sender, "_take", interrupted)
-        with pytest.raises(Interrupted):
-            producer.produce(b"interrupted")
-        assert producer.produce(b"after").offset == 2
+        here.armed = True
+        sent = 1
+        for _ in range(100):
+            sent += 1
+            with suppress(Interrupted):
+                producer.produce(b"interrupted")
+            if not interrupts:
+                break
+        assert not interrupts
+        assert producer.produce(b"after").offset == sent
 
 
 def test_what_stop_has_given_up_is_not_sent_afterwards(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
