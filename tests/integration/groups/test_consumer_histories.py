@@ -162,6 +162,38 @@ def finish(history: History, once: bool) -> int:
     return max(read.generation for read in history.reads)
 
 
+def stall(history: History) -> None:
+    """Stall members in turn for longer than they may be between two polls, a second, and check the end."""
+    history.join()
+    history.join()
+    for _ in range(8):
+        history.produce(10)
+        reader = history.handler.random.choice(history.readers)
+        reader.stalled_until = history.handler.now() + 2
+        history.handler.sleep(2.5)
+    readers = list(history.readers)
+    finish(history, once=False)
+    assert sum(reader.lost for reader in readers) >= 4
+
+
+def kill_coordinators(kafka3: KafkaCluster, history: History) -> None:
+    """Kill the coordinator three times while members come and go, and check the end."""
+    history.may_fail = True
+    history.join()
+    history.join()
+    for _ in range(3):
+        history.rebalances(3)
+        victim = history.client.cluster.get_group_coordinator(history.group).id
+        kafka3.kill(victim)
+        try:
+            history.handler.sleep(3)
+            history.join()
+        finally:
+            kafka3.start(victim)
+        history.leave(history.readers[0])
+    finish(history, once=False)
+
+
 @pytest.mark.later("threads")
 def test_members_that_come_and_go_in_good_order_read_each_message_once(client: KafkaClient) -> None:
     history = History(client)
@@ -180,34 +212,10 @@ def test_two_hundred_rebalances(client: KafkaClient) -> None:
 
 @pytest.mark.matrix
 def test_members_that_stall_lose_no_message(client: KafkaClient) -> None:
-    history = History(client, max_poll_interval_ms=1000)
-    history.join()
-    history.join()
-    for _ in range(8):
-        history.produce(10)
-        reader = history.handler.random.choice(history.readers)
-        reader.stalled_until = history.handler.now() + 2
-        history.handler.sleep(2.5)
-    readers = list(history.readers)
-    finish(history, once=False)
-    assert sum(reader.lost for reader in readers) >= 4
+    stall(History(client, max_poll_interval_ms=1000))
 
 
 @pytest.mark.matrix
 def test_dying_coordinators_lose_no_message(kafka3: KafkaCluster, concurrency: Concurrency) -> None:
     with KafkaClient(kafka3.hosts, **concurrency(), socket_timeout_ms=4000) as client:
-        history = History(client)
-        history.may_fail = True
-        history.join()
-        history.join()
-        for _ in range(3):
-            history.rebalances(3)
-            victim = client.cluster.get_group_coordinator(history.group).id
-            kafka3.kill(victim)
-            try:
-                history.handler.sleep(3)
-                history.join()
-            finally:
-                kafka3.start(victim)
-            history.leave(history.readers[0])
-        finish(history, once=False)
+        kill_coordinators(kafka3, History(client))

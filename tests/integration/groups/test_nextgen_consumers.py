@@ -20,7 +20,7 @@ from pykafka.groups.listener import RebalanceListener
 from pykafka.protocol import wire
 from tests.brokers import KafkaCluster
 from tests.integration.groups.test_consumer_groups import Readers
-from tests.integration.groups.test_consumer_histories import History, finish
+from tests.integration.groups.test_consumer_histories import History, finish, stall
 from tests.support import churn
 from tests.support.topics import create_topic
 
@@ -125,17 +125,7 @@ def test_two_hundred_rebalances(client: KafkaClient) -> None:
 @pytest.mark.matrix
 @pytest.mark.timeout(300)
 def test_members_that_stall_lose_no_message(client: KafkaClient) -> None:
-    history = History(client, max_poll_interval_ms=1000, **CONSUMER)
-    history.join()
-    history.join()
-    for _ in range(8):
-        history.produce(10)
-        reader = history.handler.random.choice(history.readers)
-        reader.stalled_until = history.handler.now() + 2
-        history.handler.sleep(2.5)
-    readers = list(history.readers)
-    finish(history, once=False)
-    assert sum(reader.lost for reader in readers) >= 4
+    stall(History(client, max_poll_interval_ms=1000, **CONSUMER))
 
 
 @pytest.mark.on_asyncio

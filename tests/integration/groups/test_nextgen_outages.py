@@ -13,7 +13,7 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.exceptions import SocketDisconnectedError
 from tests.brokers import KafkaCluster
-from tests.integration.groups.test_consumer_histories import History, finish
+from tests.integration.groups.test_consumer_histories import History, kill_coordinators
 from tests.support.loops import Concurrency
 from tests.support.subscribers import Members
 from tests.support.waiting import until
@@ -135,21 +135,7 @@ def test_a_static_member_whose_join_was_not_answered_has_its_place_all_the_same(
 @pytest.mark.matrix
 def test_dying_coordinators_lose_no_message(kafka3: KafkaCluster, concurrency: Concurrency) -> None:
     with KafkaClient(kafka3.hosts, **concurrency(), socket_timeout_ms=4000) as client:
-        history = History(client, protocol="consumer")
-        history.may_fail = True
-        history.join()
-        history.join()
-        for _ in range(3):
-            history.rebalances(3)
-            victim = client.cluster.get_group_coordinator(history.group).id
-            kafka3.kill(victim)
-            try:
-                history.handler.sleep(3)
-                history.join()
-            finally:
-                kafka3.start(victim)
-            history.leave(history.readers[0])
-        finish(history, once=False)
+        kill_coordinators(kafka3, History(client, protocol="consumer"))
 
 
 def test_heartbeats_go_on_while_the_application_computes(kafka: KafkaCluster) -> None:
