@@ -116,6 +116,7 @@ CASES += [
         "network/test_tls",
         "producer/test_any_topic",
         "producer/test_idempotence",
+        "producer/test_lost_leader",
         "producer/test_transactions",
     )
 ]

@@ -49,6 +49,25 @@ def create_topic(
     return client.topics[name]
 
 
+def wait_in_sync(client: KafkaClient, seconds: float = 90) -> None:
+    """Wait until all replicas of all partitions are in sync, those of internal topics too.
+
+    :param seconds: after which the test fails
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        late = [
+            f"{topic.name}/{part.partition_index}"
+            for topic in client.cluster.ask_metadata(None).topics
+            for part in topic.partitions
+            if part.leader_id < 0 or set(part.isr_nodes) != set(part.replica_nodes)
+        ]
+        if not late:
+            return
+        assert time.monotonic() < deadline, f"replicas of {late} are not in sync"
+        time.sleep(0.1)
+
+
 def delete_topic(client: KafkaClient, name: str) -> None:
     """Delete a topic."""
     broker = client.cluster.controller_broker or next(iter(client.brokers.values()))
