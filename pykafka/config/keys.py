@@ -15,6 +15,7 @@ from pykafka.config.references import plain
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.consumer.startrules import BY_DURATION, valid_rule
 from pykafka.exceptions import ConfigurationError
+from pykafka.groups.choice import PROTOCOLS
 from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
 from pykafka.membershipprotocol import RangeProtocol, RoundRobinProtocol
 from pykafka.metadata.settings import REBOOTSTRAP, STAY, MetadataSettings
@@ -164,6 +165,10 @@ def _reset(value: Any, key: str) -> Any:
     return _one_of(_RESETS, value, key)
 
 
+def _protocol(value: Any, key: str) -> Any:
+    return _one_of({name: name for name in PROTOCOLS}, value, key)
+
+
 def _partitioner(value: Any, key: str) -> Any:
     if not isinstance(value, str):
         return value
@@ -241,6 +246,8 @@ _ALIASES: dict[str, tuple[tuple[str, str], ...]] = {
     "fetch.error.backoff.ms": (("consumer", "fetch_error_backoff_ms"),),
     "topic.metadata.refresh.interval.ms": (("consumer", "metadata_max_age_ms"),),
     "partition.assignment.strategy": (("consumer", "membership_protocol"),),
+    "group.protocol": (("consumer", "protocol"),),
+    "group.remote.assignor": (("consumer", "assignor"),),
 }
 #: Levels of one codec each: {key: codec}.
 LEVELS = {f"compression.{name}.level": _CODECS[name] for name in ("gzip", "lz4", "zstd")}
@@ -302,7 +309,7 @@ _IGNORED = (
     *("config.providers", "config.providers.*", "partitioner.class", "partitioner.*", "batch.size", "max.block.ms"),
     *("max.in.flight.requests.per.connection", "max.in.flight", "max.poll.records", "fetch.max.bytes", "check.crcs"),
     *("default.api.timeout.ms", "receive.buffer.bytes", "send.buffer.bytes", "metadata.max.idle.ms"),
-    *("group.protocol", "group.remote.assignor", "internal.*", "share.*", "transaction.timeout.ms"),
+    *("internal.*", "share.*"),
     *("bootstrap.controllers", "enable.metrics"),
     *("ssl.provider", "ssl.keymanager.algorithm", "ssl.trustmanager.algorithm", "ssl.secure.random.implementation"),
     *("ssl.engine.factory.class", "ssl.engine.*", "ssl.providers", "ssl.curves.list", "ssl.sigalgs.list"),
@@ -326,7 +333,8 @@ _IGNORED = (
 _SECTIONS = ("kafka", "client", "producer", "consumer")
 #: Keys that would change what is written or read, and which this client lacks.
 REFUSED = {
-    "transactional.id": "this client has no transactions; batches are idempotent with acks=all",
+    "transactional.id": "it belongs to one producer, and a second one would fence the first: give it to that producer alone, "
+    "client.producer(transactional_id=...)",
 }
 #: The beginning of keys that are refused, and why.
 ASSERTIONS = "sasl.oauthbearer.assertion."
@@ -363,8 +371,10 @@ def targets() -> dict[str, tuple[Target, ...]]:
             named.setdefault((section, one.name), Target(section, one.name, _parse_of(one.name, one.default)))
     for section in ("producer", "consumer"):
         named.setdefault((section, "auto_start"), Target(section, "auto_start", flag))
-    for option in ("batch_size", "max_block_ms"):  # of producers for any topic
+    for option in ("batch_size", "max_block_ms", "transaction_timeout_ms"):  # of producers for any topic
         named.setdefault(("producer", option), Target("producer", option, number))
+    for option, parse in (("protocol", _protocol), ("assignor", text)):  # of consumers for many topics
+        named.setdefault(("consumer", option), Target("consumer", option, parse))
     named.setdefault(("consumer", "consumer_group"), Target("consumer", "consumer_group", text))
     named["producer", "partitioner"] = Target("producer", "partitioner", _partitioner)
     found: dict[str, tuple[Target, ...]] = {}

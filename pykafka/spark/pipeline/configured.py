@@ -102,7 +102,7 @@ def _options_of(written: str, value: Any) -> Mapping[str, str]:
         key = key.removeprefix("client.")
     why = keys.why_refused(key)
     if why is not None:
-        raise ConfigurationError(f"{written} cannot be used: {why}")
+        raise ConfigurationError(f"{written} cannot be used: {why_refused(f'kafka.{key}') or why}")
     ours = next((target.name for target in aimed if target.section == "client"), None)
     name = f"kafka.{_OTHER_NAMES.get(key, key) if ours is None else _OURS.get(ours, plain(ours))}"
     if not aimed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import gevent
 import pytest
 
 from pykafka import KafkaClient, SubscriptionPattern
+from pykafka.admin import GroupType
 from pykafka.coordinator import epochbeats
 from pykafka.exceptions import (
     FencedInstanceId,
@@ -296,3 +298,25 @@ def test_what_is_unsubscribed_within_the_call_of_another_worker_ends_it(members:
     members.leave(two)
     assert worker.join(5)
     assert worker.error is None
+
+
+def test_a_configuration_names_the_protocol(kafka: KafkaCluster) -> None:
+    """By Java's names; an argument wins."""
+    given = {
+        "bootstrap.servers": kafka.hosts,
+        "group.protocol": "consumer",
+        "group.remote.assignor": "range",
+        "transaction.timeout.ms": "5000",
+    }
+    with KafkaClient.from_config(given) as client:
+        topic, group = create_topic(client).name, f"g-{uuid.uuid4().hex[:8]}"
+        with client.consumer(topic, group=group) as consumer:
+            consumer.poll(timeout=1)
+            described = client.admin.describe_groups([group])[group]
+            assert (described.type, described.assignor) == (GroupType.CONSUMER, "range")
+        with client.consumer(topic, group=f"{group}-old", protocol="classic") as consumer:
+            consumer.poll(timeout=1)
+            assert client.admin.describe_groups([f"{group}-old"])[f"{group}-old"].type is GroupType.CLASSIC
+        with client.producer(transactional_id=group) as producer:
+            producer.init_transactions()
+            assert client.admin.describe_transactions([group])[group].timeout_ms == 5000

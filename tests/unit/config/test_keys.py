@@ -41,6 +41,8 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "auto_offset_reset": ("latest", OffsetType.LATEST),
     "partitioner": ("murmur2", Murmur2Partitioner),
     "membership_protocol": ("roundrobin", RoundRobinProtocol),
+    "protocol": ("CONSUMER", "consumer"),
+    "assignor": ("uniform", "uniform"),
     "client_dns_lookup": (CANONICAL, CANONICAL),
     "metadata_recovery_strategy": ("none", "none"),
     "compression_level": ("7", 7),

@@ -169,7 +169,7 @@ def test_a_configuration_file_by_the_names_of_other_clients(tmp_path: Path, monk
     ("text", "sentence"),
     [
         ("linger.mss=1", "has the key linger.mss, which is unknown; did you mean linger.ms"),
-        ("transactional.id=x", "transactional.id cannot be used: this client has no transactions"),
+        ("transactional.id=x", "transactional.id cannot be used: each task needs an id of its own"),
         (
             "zookeeper.connect=z:1",
             "zookeeper.connect cannot be used in a pipeline: brokers are found by bootstrap.servers",
