@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.common import TopicPartition
 from pykafka.consumer.engine import ConsumerEngine
 from pykafka.consumer.lineage import Lineage
-from pykafka.consumer.starting import Starting
+from pykafka.consumer.starting import Return, Starting, Wanted
 from pykafka.exceptions import (
     ConsumerStoppedException,
     KafkaException,
@@ -56,12 +56,10 @@ class ChangingEngine(ConsumerEngine):
         self.pattern: re.Pattern[str] | None = None
         #: What was given up in good order, and may come back, with whether it was paused.
         self._shelved: dict[TopicPartition, tuple[OwnedPartition, bool]] = {}
-        # Where reading of a partition began last: an aborted transaction goes back there where nothing is committed.
+        # Where reading of each partition began last: an aborted transaction goes back there where nothing is committed.
         self._began: dict[TopicPartition, int] = {}
-        # What was put back, with where it goes without a commit, until that is looked up.
-        self._back: dict[TopicPartition, int] = {}
         self._lacking: dict[str, int] = {}
-        self._wanted_at_fork: dict[TopicPartition, Position | None] = {}
+        self._wanted_at_fork: dict[TopicPartition, Wanted] = {}
         super().__init__(cluster, options, "", self, rules)
         self.search_timeout_ms = START_TIMEOUT_MS
 
@@ -193,12 +191,12 @@ class ChangingEngine(ConsumerEngine):
         for owned, was_paused in back.values():
             if not was_paused:
                 self.buffers.resume(owned)
-        self.starting.begin((owned, None) for owned, _ in back.values() if owned.position < 0)
+        self.starting.begin((owned, self._way_back(owned)) for owned, _ in back.values() if owned.position < 0)
         self.arrived()
 
     def _let_go(self, owned: OwnedPartition) -> None:
         self.recovery.let_go(owned)
-        self._back.pop(owned.key, None)
+        self._began.pop(owned.key, None)
         self.sources.forget(owned.key)
         self.buffers.move(owned, owned.position, owned.last_offset_consumed)
 
@@ -206,12 +204,12 @@ class ChangingEngine(ConsumerEngine):
         names = sorted({key.topic for key in self.partitions})
         self.name = ", ".join(names[:3]) + (f" and {len(names) - 3} more topics" if len(names) > 3 else "")
 
+    def note_start(self, key: TopicPartition, offset: int) -> None:
+        """Note where a partition begins. `Starting` calls this in the same step that sets its position."""
+        self._began[key] = offset
+
     def begun(self, owned: OwnedPartition) -> None:
         """Fetch a partition whose start was found. `Starting` calls this."""
-        position = int(owned.position)
-        if position >= 0:  # else it was put back a moment ago, and waits again
-            self._began[owned.key] = position
-            self._back.pop(owned.key, None)
         if not owned.given_up:
             self.recovery.attach(owned)
 
@@ -221,21 +219,20 @@ class ChangingEngine(ConsumerEngine):
 
     def go(self, wanted: Mapping[TopicPartition, Position]) -> None:
         """Move partitions to where an OffsetType or a time says; return at once: a worker asks for the offsets."""
-        self._look_up([(self.partitions[key], position) for key, position in wanted.items()])
+        parts = [(self.partitions[key], position) for key, position in wanted.items()]
+        self._detach(owned for owned, _ in parts)
+        self.starting.begin(parts)
 
-    def _look_up(self, parts: Collection[tuple[OwnedPartition, Position | None]]) -> None:
-        for owned, position in parts:
-            if position is not None:
-                self._back.pop(owned.key, None)
+    @staticmethod
+    def _detach(parts: Iterable[OwnedPartition]) -> None:
+        for owned in parts:
             fetcher = owned.fetcher
             if fetcher is not None:
                 fetcher.detach(owned)
-        self.starting.begin(parts)
 
     def seek(self, key: TopicPartition, offset: int) -> None:
         """Move a partition to an offset; return at once."""
         waited = self.starting.forget([key])
-        self._back.pop(key, None)
         self._began[key] = offset
         self.move(key, offset, offset - 1)
         if waited and self.running:
@@ -248,12 +245,14 @@ class ChangingEngine(ConsumerEngine):
         """
         read = [owned for owned in self.partitions.values() if owned.position >= 0]
         shelved = [owned for owned, _ in self._shelved.values() if owned.position >= 0]
-        self._back.update(
-            {owned.key: self._began[owned.key] for owned in (*read, *shelved) if owned.key in self._began}
-        )
-        self._look_up([(owned, None) for owned in read])
+        self._detach(read)
+        self.starting.begin((owned, self._way_back(owned)) for owned in read)
         for owned in shelved:  # `unshelve` looks it up
             self.buffers.move(owned, -1, -1)
+
+    def _way_back(self, owned: OwnedPartition) -> Return | None:
+        began = self._began.get(owned.key)
+        return None if began is None else Return(began)
 
     def give_back(self, messages: Iterable[Any], in_hand: Iterable[Any] = ()) -> None:
         """Go back to records that were taken but do not reach the application: they are fetched again.
@@ -331,11 +330,11 @@ class ChangingEngine(ConsumerEngine):
     # -- starts ----------------------------------------------------------------------------------------------------
 
     def find_starts(
-        self, wanted: Mapping[TopicPartition, Position | None]
+        self, wanted: Mapping[TopicPartition, Wanted]
     ) -> tuple[dict[TopicPartition, tuple[int, Lineage]], dict[TopicPartition, KafkaException]]:
         """Ask where partitions begin: all together, and if that fails, one leader after another.
 
-        :param wanted: an OffsetType or a time for each; None: the commit, or what the rules say
+        :param wanted: how the start of each is named
         :returns: starts, and errors; a partition that is in neither has no start but one that the application names
         """
         try:
@@ -358,10 +357,10 @@ class ChangingEngine(ConsumerEngine):
                 errors |= dict.fromkeys(keys, error)
         return found, errors
 
-    def _starts(self, wanted: Mapping[TopicPartition, Position | None]) -> dict[TopicPartition, tuple[int, Lineage]]:
-        named = {key: position for key, position in wanted.items() if position is not None}
-        back = {key: self._back[key] for key, position in wanted.items() if position is None and key in self._back}
-        found = self._beginnings([key for key, position in wanted.items() if position is None and key not in back])
+    def _starts(self, wanted: Mapping[TopicPartition, Wanted]) -> dict[TopicPartition, tuple[int, Lineage]]:
+        back = {key: one.offset for key, one in wanted.items() if isinstance(one, Return)}
+        named = {key: one for key, one in wanted.items() if one is not None and not isinstance(one, Return)}
+        found = self._beginnings([key for key, one in wanted.items() if one is None])
         found |= self._returns(back)
         offsets = self.find_offsets(named, START_TIMEOUT_MS)
         return found | {key: (offset, Lineage()) for key, offset in offsets.items()}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pykafka.consumer.complaints import Complaints
 from pykafka.consumer.ondemand import OnDemand
+from pykafka.consumer.positions import Position
 from pykafka.consumer.reader import Reader
 from pykafka.utils.backoff import Backoff
 
@@ -14,12 +15,24 @@ if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.consumer.lineage import Lineage
-    from pykafka.consumer.positions import Position
     from pykafka.exceptions import KafkaException
 
 #: Pauses before partitions whose start could not be found are tried again: the first and the longest (ms).
 FIRST_MS = 100
 LONGEST_MS = 1000
+
+
+class Return(NamedTuple):
+    """A partition goes back to its commit; without one, to an offset.
+
+    :param offset: where reading began
+    """
+
+    offset: int
+
+
+#: How a start is named: by an OffsetType or a time, or as a way back; None for the commit, or what the rules say.
+Wanted = Position | Return | None
 
 
 class Beginner(Reader, Protocol):
@@ -28,20 +41,21 @@ class Beginner(Reader, Protocol):
     @property
     def partitions(self) -> Mapping[TopicPartition, OwnedPartition]: ...
     def find_starts(
-        self, wanted: Mapping[TopicPartition, Position | None]
+        self, wanted: Mapping[TopicPartition, Wanted]
     ) -> tuple[dict[TopicPartition, tuple[int, Lineage]], dict[TopicPartition, KafkaException]]: ...
+    def note_start(self, key: TopicPartition, offset: int) -> None: ...
     def begun(self, owned: OwnedPartition) -> None: ...
 
 
 class _Wanted(NamedTuple):
     """A partition that waits for its start: one of these for each time that it begins to wait.
 
-    :param position: an OffsetType or a time; None for its commit, or the rules
+    :param position: how its start is named
     :param moves: how often it had been moved then
     """
 
     owned: OwnedPartition
-    position: Position | None
+    position: Wanted
     moves: int
 
 
@@ -63,10 +77,10 @@ class Starting(OnDemand[Beginner]):
         self._wanted: dict[TopicPartition, _Wanted] = {}
         self._failures = 0
 
-    def begin(self, wanted: Iterable[tuple[OwnedPartition, Position | None]]) -> None:
+    def begin(self, wanted: Iterable[tuple[OwnedPartition, Wanted]]) -> None:
         """Find where partitions begin, and fetch them from there; return at once. Until then they have no position.
 
-        :param wanted: partitions that no fetcher has, each with an OffsetType or a time; None for its commit, or the rules
+        :param wanted: partitions that no fetcher has, each with the name of its start; read while no start is stored
         """
         with self._lock:
             for owned, position in wanted:
@@ -86,7 +100,7 @@ class Starting(OnDemand[Beginner]):
         with self._lock:
             return [key for key in self._wanted if keys is None or key in keys]
 
-    def wanted(self) -> dict[TopicPartition, Position | None]:
+    def wanted(self) -> dict[TopicPartition, Wanted]:
         """Return what is waited for, so that a forked child goes on with it; this needs no lock."""
         return {key: one.position for key, one in list(self._wanted.items())}
 
@@ -141,5 +155,6 @@ class Starting(OnDemand[Beginner]):
             del self._wanted[owned.key]
             if start is not None and reader.buffers.move(owned, start[0], start[0] - 1, one.moves, start[1]):
                 owned.topic_id = None  # it is an offset of the topic that there is now
+                reader.note_start(owned.key, start[0])
         owned.trouble_since = None
         reader.begun(owned)

@@ -11,7 +11,7 @@ import pytest
 from pykafka.common import TopicPartition
 from pykafka.consumer.buffers import Buffers, OwnedPartition
 from pykafka.consumer.lineage import Lineage
-from pykafka.consumer.starting import Starting
+from pykafka.consumer.starting import Return, Starting, Wanted
 from pykafka.handlers import Handler
 from tests.support.waiting import until
 
@@ -33,6 +33,8 @@ class Asker:
         self.answers: deque[int] = deque()
         self.come = handler.Event()
         self.begun_at: list[int] = []
+        self.starts: dict[TopicPartition, int] = {}
+        self.named: list[Wanted] = []
         self.partitions: dict[TopicPartition, OwnedPartition] = {}
         me: Any = self
         self.starting = Starting(me)
@@ -55,12 +57,16 @@ class Asker:
         self.come.set()
 
     def find_starts(self, wanted: dict[TopicPartition, Any]) -> tuple[dict[TopicPartition, tuple[int, Lineage]], Any]:
+        self.named += wanted.values()
         self.asked += 1
         while not self.answers:
             self.come.wait(1)
             self.come.clear()
         offset = self.answers.popleft()
         return {key: (offset, Lineage()) for key in wanted}, {}
+
+    def note_start(self, key: TopicPartition, offset: int) -> None:
+        self.starts[key] = offset
 
     def begun(self, owned: OwnedPartition) -> None:
         self.begun_at.append(owned.position)
@@ -116,3 +122,20 @@ def test_a_partition_that_was_moved_meanwhile_stays_there(asker: Asker) -> None:
     asker.answer(10)
     until(asker.handler, lambda: asker.begun_at == [7])
     assert asker.asked == 1
+
+
+def test_a_partition_that_is_put_back_as_soon_as_it_has_a_start_goes_back_there(asker: Asker) -> None:
+    """Before the worker has done all that follows: else the rules would name another start, such as the end."""
+    asker.take_up()
+    put_back = iter([True])
+
+    def begun(owned: OwnedPartition) -> None:
+        if next(put_back, False):
+            asker.starting.begin([(owned, Return(asker.starts[KEY]))])
+        asker.begun_at.append(owned.position)
+
+    asker.begun = begun  # type: ignore[method-assign]
+    asker.answer(10)
+    asker.answer(10)
+    until(asker.handler, lambda: asker.begun_at == [-1, 10])
+    assert asker.named == [None, Return(10)]
