@@ -22,7 +22,7 @@ from pykafka.spark.errors import FencedWriteError, SinkError
 from pykafka.spark.loss import log
 from pykafka.transactions.coordinator import Coordinator
 from pykafka.transactions.faults import Fault, fault_of
-from pykafka.transactions.lanes import TransactionalLane
+from pykafka.transactions.lanes import TransactionalLane, number_in_transaction
 from pykafka.transactions.states import Ledger
 from pykafka.transactions.transactions import ADD_S, PRODUCE_EXPLICIT, PRODUCE_IMPLICIT
 
@@ -152,16 +152,8 @@ class TaskTransaction:
         """
         if not self._ledger.implicit:
             self._add({TopicPartition(batch.topic, batch.partition_id) for batch in batches} - self._added)
-        for batch in batches:
-            lane: Any = queue_of(batch).lane
-            lane.follow(self._ledger.producer_id, self._ledger.epoch)
-            if lane.stuck:
-                raise TransactionAbortableError(
-                    "a batch of this partition was lost, and the numbers of what follows have a gap",
-                    topic=batch.topic,
-                    partition=batch.partition_id,
-                )
-            lane.number(batch.flight)
+        lanes: list[Any] = [queue_of(batch).lane for batch in batches]
+        number_in_transaction(self._ledger, zip(batches, lanes, strict=True))
 
     def _add(self, missing: set[TopicPartition]) -> None:
         if not missing:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeVar
 
-from pykafka.exceptions import InvalidProducerEpoch, InvalidProducerIdMapping, KafkaException, ProducerFenced
+from pykafka.exceptions import (
+    InvalidProducerEpoch,
+    InvalidProducerIdMapping,
+    KafkaException,
+    ProducerFenced,
+    TransactionAbortableError,
+)
 from pykafka.producer.idempotence import Flight, Lane, Verdict
+
+if TYPE_CHECKING:
+    from pykafka.producer.batches import MessageBatch
+    from pykafka.transactions.states import Ledger
 
 T = TypeVar("T")
 
@@ -42,3 +53,23 @@ class TransactionalLane(Lane[T]):
         if isinstance(error, (InvalidProducerEpoch, ProducerFenced, InvalidProducerIdMapping)):
             return Verdict.FAILED
         return super()._judge(flight, error)
+
+
+def number_in_transaction(
+    ledger: Ledger, batches: Iterable[tuple[MessageBatch, TransactionalLane[MessageBatch]]]
+) -> None:
+    """Give batches their numbers in the present epoch, under the producer's lock where several workers send.
+
+    :param ledger: that has producer id and epoch
+    :param batches: each with the lane of its partition
+    :raises TransactionAbortableError: the numbers of a partition have a gap
+    """
+    for batch, lane in batches:
+        lane.follow(ledger.producer_id, ledger.epoch)
+        if lane.stuck:
+            raise TransactionAbortableError(
+                "a batch of this partition was lost, and the numbers of what follows have a gap; abort the transaction",
+                topic=batch.topic,
+                partition=batch.partition_id,
+            )
+        lane.number(batch.flight)

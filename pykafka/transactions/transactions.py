@@ -23,7 +23,7 @@ from pykafka.exceptions import (
 )
 from pykafka.transactions.coordinator import Coordinator, Groups
 from pykafka.transactions.faults import FATAL_FOR_BATCHES, Fault, fault_of, is_fence
-from pykafka.transactions.lanes import TransactionalLane
+from pykafka.transactions.lanes import TransactionalLane, number_in_transaction
 from pykafka.transactions.ports import check_consumer
 from pykafka.transactions.states import Event, Ledger, State
 
@@ -374,16 +374,8 @@ class Transactions:
         with self._engine.lock:
             if not ledger.sends:
                 raise TransactionAbortedError("the transaction of this message failed before it was sent")
-            for batch in batches:
-                lane: Any = queue_of(batch).lane
-                lane.follow(ledger.producer_id, ledger.epoch)
-                if lane.stuck:
-                    raise TransactionAbortableError(
-                        "a batch of this partition was lost, and the numbers of what follows have a gap; abort_transaction()",
-                        topic=batch.topic,
-                        partition=batch.partition_id,
-                    )
-                lane.number(batch.flight)
+            lanes: list[Any] = [queue_of(batch).lane for batch in batches]
+            number_in_transaction(ledger, zip(batches, lanes, strict=True))
             ledger.started = True
 
     def _add(self, keys: set[TopicPartition]) -> None:
