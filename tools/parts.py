@@ -427,7 +427,9 @@ MATRIX = {
         "4.3.1", ["-m", "matrix", *(f"tests/spark/test_pipeline{name}.py" for name in ("", "_files", "_sinks"))], 8
     ),
     "spark-security": Part(
-        "4.3.1", ["-m", "matrix", *(f"tests/spark/test_{name}.py" for name in ("logins", "secrets"))], 4
+        "4.3.1",
+        ["-m", "matrix", *(f"tests/spark/test_{name}.py" for name in ("exactly_once_denied", "logins", "secrets"))],
+        4,
     ),
     "spark-killed": Part(
         "4.3.1", ["tests/spark/test_kill.py", "tests/examples/test_flights.py", "-m", "matrix", "-k", "not cluster"], 8
