@@ -129,7 +129,9 @@ ACCESS = [f"{INTEGRATION}/{name}" for name in ("security", "admin", "cli", "conf
 ACCESS_ON_LOOPS = [f"{INTEGRATION}/{name}" for name in ("security", "admin", "config")]
 ON_ASYNCIO = ["--concurrency=asyncio", "-k", "asyncio"]
 #: Groups through ZooKeeper, in its outages, and together with other clients.
-BALANCED = [f"{INTEGRATION}/groups/test_balanced_{name}.py" for name in ("outages", "mixed")]
+BALANCED = [
+    f"{INTEGRATION}/groups/test_{name}.py" for name in ("balanced_outages", "balanced_mixed", "zookeeper_outages")
+]
 #: Pipelines, as Python calls them and as programs.
 SPARK_PIPELINES = [
     f"tests/spark/test_{name}.py"
