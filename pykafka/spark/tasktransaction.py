@@ -152,8 +152,7 @@ class TaskTransaction:
         """
         if not self._ledger.implicit:
             self._add({TopicPartition(batch.topic, batch.partition_id) for batch in batches} - self._added)
-        lanes: list[Any] = [queue_of(batch).lane for batch in batches]
-        number_in_transaction(self._ledger, zip(batches, lanes, strict=True))
+        number_in_transaction(self._ledger, batches, queue_of)
 
     def _add(self, missing: set[TopicPartition]) -> None:
         if not missing:

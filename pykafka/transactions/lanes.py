@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.exceptions import (
     InvalidProducerEpoch,
@@ -15,6 +15,7 @@ from pykafka.exceptions import (
 from pykafka.producer.idempotence import Flight, Lane, Verdict
 
 if TYPE_CHECKING:
+    from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.batches import MessageBatch
     from pykafka.transactions.states import Ledger
 
@@ -56,15 +57,16 @@ class TransactionalLane(Lane[T]):
 
 
 def number_in_transaction(
-    ledger: Ledger, batches: Iterable[tuple[MessageBatch, TransactionalLane[MessageBatch]]]
+    ledger: Ledger, batches: Iterable[MessageBatch], queue_of: Callable[[MessageBatch], PartitionQueue]
 ) -> None:
     """Give batches their numbers in the present epoch, under the producer's lock where several workers send.
 
     :param ledger: that has producer id and epoch
-    :param batches: each with the lane of its partition
+    :param queue_of: returns the queue of the partition of each
     :raises TransactionAbortableError: the numbers of a partition have a gap
     """
-    for batch, lane in batches:
+    for batch in batches:
+        lane: Any = queue_of(batch).lane
         lane.follow(ledger.producer_id, ledger.epoch)
         if lane.stuck:
             raise TransactionAbortableError(

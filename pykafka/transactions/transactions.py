@@ -374,8 +374,7 @@ class Transactions:
         with self._engine.lock:
             if not ledger.sends:
                 raise TransactionAbortedError("the transaction of this message failed before it was sent")
-            lanes: list[Any] = [queue_of(batch).lane for batch in batches]
-            number_in_transaction(ledger, zip(batches, lanes, strict=True))
+            number_in_transaction(ledger, batches, queue_of)
             ledger.started = True
 
     def _add(self, keys: set[TopicPartition]) -> None:

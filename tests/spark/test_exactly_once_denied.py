@@ -10,10 +10,11 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pykafka import KafkaClient
-from pykafka.admin import AclBinding, AclFilter, AclOperation, PatternType, Permission, ResourceType
+from pykafka.admin import AclOperation, PatternType, ResourceType
 from tests.brokers import KafkaCluster
+from tests.integration.producer.test_transactions_denied import USER, denied
 from tests.spark.test_exactly_once import Query, numbers, seen
+from tests.support.logins import options_of_spark
 from tests.support.spark.topics import Topics
 
 pytestmark = [
@@ -22,8 +23,6 @@ pytestmark = [
     pytest.mark.matrix,
     pytest.mark.timeout(400),
 ]
-#: The user, whose ACLs no other test has.
-USER = "bob"
 #: How long the ACL may take to reach the broker (s).
 KNOWN_S = 2
 
@@ -53,27 +52,15 @@ def test_a_missing_right_is_named(
         **{"kafka.bootstrap.servers": secure_kafka.hosts, "subscribe": source, "startingOffsets": "earliest"}
     )
     assert secure_kafka.sasl is not None
-    password = dict(secure_kafka.sasl.users)[USER]
-    login = {
-        "kafka.bootstrap.servers": secure_kafka.hosts_of("SASL_PLAINTEXT"),
-        "kafka.security.protocol": "SASL_PLAINTEXT",
-        "kafka.sasl.mechanism": "SCRAM-SHA-256",
-        "kafka.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
-        f'username="{USER}" password="{password}";',
-    }
+    login = options_of_spark(secure_kafka, USER, dict(secure_kafka.sasl.users)[USER])
     query = Query(reader.load(), topics, target, tmp_path / "checkpoint", **login)
-    with KafkaClient(secure_kafka.hosts) as client:
-        pattern = PatternType.LITERAL if resource is ResourceType.TOPIC else PatternType.PREFIXED
-        rule = AclBinding(resource, target, f"User:{USER}", operation, Permission.DENY, pattern=pattern)
-        client.admin.create_acls(rule)
-        try:
-            time.sleep(KNOWN_S)
-            with pytest.raises(PySparkException, match=advice) as caught:
-                query.run()
-            assert target in str(caught.value)
-            assert seen(topics, target) == []
-        finally:
-            client.admin.delete_acls(AclFilter(name=target, pattern=pattern))
+    pattern = PatternType.LITERAL if resource is ResourceType.TOPIC else PatternType.PREFIXED
+    with denied(secure_kafka, resource, target, operation, pattern):
         time.sleep(KNOWN_S)
+        with pytest.raises(PySparkException, match=advice) as caught:
+            query.run()
+        assert target in str(caught.value)
+        assert seen(topics, target) == []
+    time.sleep(KNOWN_S)
     query.run()
     assert seen(topics, target) == numbers(10)

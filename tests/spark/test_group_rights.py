@@ -15,6 +15,7 @@ from pykafka.spark.options import read_options
 from pykafka.spark.optiontable import Mode
 from pykafka.spark.stream41 import SelfLimitingStreamReader
 from tests.brokers import KafkaCluster
+from tests.support.logins import options_of_spark
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
@@ -37,12 +38,8 @@ class Query:
     """
 
     def __init__(self, kafka: KafkaCluster, topic: str, group: str) -> None:
-        login = "org.apache.kafka.common.security.scram.ScramLoginModule"
         self._raw = {
-            "kafka.bootstrap.servers": kafka.hosts_of("SASL_PLAINTEXT"),
-            "kafka.security.protocol": "SASL_PLAINTEXT",
-            "kafka.sasl.mechanism": "SCRAM-SHA-256",
-            "kafka.sasl.jaas.config": f'{login} required username="{kafka.user}" password="{kafka.password}";',
+            **options_of_spark(kafka, kafka.user, kafka.password),
             "subscribe": topic,
             "startingOffsets": "earliest",
             "commitProgressTo": group,

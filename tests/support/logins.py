@@ -40,6 +40,17 @@ def log_in(
     return KafkaClient(hosts=kafka.hosts_of(listener), sasl=sasl, ssl_config=tls, **options)
 
 
+def options_of_spark(kafka: KafkaCluster, user: str, password: str) -> dict[str, str]:
+    """Return the options of Spark's source and sink for a user, by SCRAM-SHA-256 without TLS."""
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    return {
+        "kafka.bootstrap.servers": kafka.hosts_of("SASL_PLAINTEXT"),
+        "kafka.security.protocol": "SASL_PLAINTEXT",
+        "kafka.sasl.mechanism": "SCRAM-SHA-256",
+        "kafka.sasl.jaas.config": f'{module} required username="{user}" password="{password}";',
+    }
+
+
 def logs_in(kafka: KafkaCluster, listener: str, sasl: Mechanism) -> bool:
     """Return whether the brokers accept the credentials."""
     try:

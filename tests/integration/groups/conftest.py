@@ -47,3 +47,10 @@ def kazoo(place: Place) -> Iterator[Any]:
     yield client
     client.stop()
     client.close()
+
+
+@pytest.fixture
+def mortal() -> Iterator[ZooKeeper]:
+    """Yield a ZooKeeper that a test may kill."""
+    with ZooKeeper() as zookeeper:
+        yield zookeeper

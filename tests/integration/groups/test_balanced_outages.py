@@ -39,13 +39,6 @@ def zookeeper() -> Iterator[ZooKeeper]:
         yield zookeeper
 
 
-@pytest.fixture
-def mortal() -> Iterator[ZooKeeper]:
-    """Yield a ZooKeeper that a test may kill."""
-    with ZooKeeper() as zookeeper:
-        yield zookeeper
-
-
 def produce(topic: Topic, count: int) -> Counter[bytes | None]:
     found: Counter[bytes | None] = Counter()
     with topic.get_producer(linger_ms=1) as producer:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
@@ -25,20 +24,14 @@ PARTITIONS = 4
 AWAY_S, SESSION_MS = 12, 6000
 
 
-@pytest.fixture
-def zookeeper() -> Iterator[ZooKeeper]:
-    with ZooKeeper() as zookeeper:
-        yield zookeeper
-
-
-def test_what_is_written_meanwhile_is_read_once(client: KafkaClient, zookeeper: ZooKeeper) -> None:
+def test_what_is_written_meanwhile_is_read_once(client: KafkaClient, mortal: ZooKeeper) -> None:
     topic, group, handler = create_topic(client, PARTITIONS), f"zk-{uuid.uuid4().hex[:8]}", client.cluster.handler
     members = [
         client.consumer(
             topic.name,
             group=group,
             protocol="zookeeper",
-            zookeeper_hosts=zookeeper.hosts,
+            zookeeper_hosts=mortal.hosts,
             session_timeout_ms=SESSION_MS,
             auto_commit=True,
             auto_commit_interval_ms=300,
@@ -63,13 +56,13 @@ def test_what_is_written_meanwhile_is_read_once(client: KafkaClient, zookeeper: 
     workers = [handler.spawn(read, member) for member in members]
     write(0, 200)
     until(handler, lambda: len(seen) == 200 and shared_out(), 60)
-    zookeeper.kill()
+    mortal.kill()
     try:
         until(handler, lambda: not any(member.assignment() for member in members), 2 * SESSION_MS / 1000)
         write(200, 100)
         handler.sleep(AWAY_S)
     finally:
-        zookeeper.start()
+        mortal.start()
     write(300, 50)
     until(handler, lambda: len(seen) == 350 and shared_out(), 90)
     assert set(seen.values()) == {1}

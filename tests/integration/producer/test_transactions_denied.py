@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient, Scram
-from pykafka.admin import AclBinding, AclFilter, AclOperation, Permission, ResourceType
+from pykafka.admin import AclBinding, AclFilter, AclOperation, PatternType, Permission, ResourceType
 from pykafka.exceptions import (
     GroupAuthorizationFailed,
     KafkaException,
@@ -37,10 +37,16 @@ def bob(concurrency: Callable[[], dict[str, Any]], secure_kafka: KafkaCluster) -
 
 
 @contextmanager
-def denied(cluster: KafkaCluster, kind: ResourceType, name: str, operation: AclOperation) -> Iterator[None]:
+def denied(
+    cluster: KafkaCluster,
+    kind: ResourceType,
+    name: str,
+    operation: AclOperation,
+    pattern: PatternType = PatternType.LITERAL,
+) -> Iterator[None]:
     """Keep the user out within the block."""
     with KafkaClient(cluster.hosts) as client:
-        client.admin.create_acls(AclBinding(kind, name, f"User:{USER}", operation, Permission.DENY))
+        client.admin.create_acls(AclBinding(kind, name, f"User:{USER}", operation, Permission.DENY, pattern=pattern))
         try:
             yield
         finally:
