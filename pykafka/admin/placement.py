@@ -214,9 +214,8 @@ class Coordinators(Generic[K]):
         version = version_of(broker, wire.FindCoordinatorRequest)
         lots = [names] if version >= _SEVERAL else [[name] for name in names]
         answer_ms = min(left() or 1, broker.socket_timeout_ms)
-        sent = [
-            broker.send(self._request(version, lot), CHANNEL, timeout_ms=answer_ms, version=version) for lot in lots
-        ]
+        requests = [self._request(version, lot) for lot in lots]
+        sent = [broker.send(request, CHANNEL, timeout_ms=answer_ms, version=version, keep=True) for request in requests]
         found: dict[str, Broker | KafkaException] = {}
         for lot, pending in zip(lots, sent, strict=True):
             response = pending.get_when_due()

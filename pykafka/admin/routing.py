@@ -230,7 +230,7 @@ class _Round(Generic[K, V]):
         version = version_of(broker, self._question.api, self._question.ceiling)
         request = self._question.request(items, broker, left_ms)
         answer_ms = left_ms + _GRACE_MS if self._question.waits else min(left_ms, broker.socket_timeout_ms)
-        pending = broker.send(request, CHANNEL, timeout_ms=answer_ms, version=version)
+        pending = broker.send(request, CHANNEL, timeout_ms=answer_ms, version=version, keep=True)
         return _Sent(broker, items, pending)
 
     def _collect(self, sent: _Sent[K], stale: tuple[type[KafkaException], ...]) -> dict[K, V | KafkaException]:

@@ -138,11 +138,12 @@ class GroupOffsets:
     def coordinator(self) -> Broker:
         """The group's coordinator; asks the cluster if it is not known."""
         if self._coordinator is None:
-            self._coordinator = self._cluster.get_group_coordinator(self._group)
+            self._coordinator = self._cluster.coordinators.find(self._cluster, self._group)
         return self._coordinator
 
     def discover(self) -> Broker:
         """Ask the cluster for the group's coordinator again and return it; errors as of `Cluster.get_group_coordinator`."""
+        self._cluster.coordinators.forget(self._group, self._coordinator)
         self._coordinator = None
         return self.coordinator
 

@@ -99,9 +99,7 @@ class GroupLink:
             self._forget()
 
     def _forget(self) -> None:
-        known = self.cluster.coordinators
-        if known.get(self.group_id) is self.coordinator:
-            known.pop(self.group_id, None)
+        self.cluster.coordinators.forget(self.group_id, self.coordinator)
         self.coordinator = None
 
     def find(self, timeout_ms: int | None = None) -> None:
@@ -137,12 +135,7 @@ class GroupLink:
 
     def _ask_for_coordinator(self, timeout_ms: int | None = None) -> None:
         """Ask which broker coordinates the group, unless another member of this client knows; as `get_group_coordinator`."""
-        known = self.cluster.coordinators
-        found = known.get(self.group_id)
-        if found is not None and self.cluster.brokers.get(found.id) is found:
-            self.coordinator = found
-            return
-        self.coordinator = known[self.group_id] = self.cluster.get_group_coordinator(self.group_id, timeout_ms)
+        self.coordinator = self.cluster.coordinators.find(self.cluster, self.group_id, timeout_ms)
         log.info("group %s: coordinated by %s", self.group_id, self.coordinator.address)
 
     # -- trying again ----------------------------------------------------------------------------------------------

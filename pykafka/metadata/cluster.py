@@ -19,6 +19,7 @@ from pykafka.exceptions import (
 )
 from pykafka.metadata.brokers import Brokers, countdown, first_answer
 from pykafka.metadata.closing import Closables, close_at_exit
+from pykafka.metadata.coordinators import Coordinators
 from pykafka.metadata.elections import NO_BROKERS, metadata_request, wait_for_coordinator, wait_for_topic
 from pykafka.metadata.freshness import Freshness
 from pykafka.metadata.knowledge import Knowledge
@@ -98,8 +99,8 @@ class BaseCluster:
         self._allow_auto_create_topics = bool(allow_auto_create_topics)
         lookup = self._settings.client_dns_lookup
         self._seeds = Seeds(hosts, zookeeper_hosts, lookup, handler, self._socket_timeout_ms)
-        #: The coordinators that members of this client have found, by group: others need not ask. Changed by single steps.
-        self.coordinators: dict[str, Broker] = {}
+        #: The coordinators that members of this client have found: others need not ask.
+        self.coordinators = Coordinators(handler)
         #: All parts of the client log repeated warnings through it.
         self.limiter = LogLimiter(handler)
         metadata = metadata or MetadataSettings()
@@ -548,5 +549,5 @@ class BaseCluster:
             self.memory.after_fork()
         self._upkeep.after_fork()
         self._topics.after_fork()
-        self.coordinators = {}
+        self.coordinators.after_fork()
         self._brokers.after_fork()

@@ -37,6 +37,8 @@ SHARED = "members"
 
 #: A connection that ends unused is no failure of the broker, unless two in a row end as soon as this (s).
 BRIEF_S = 1.0
+#: A broker that owes an answer for so long (s) is asked after the others: it may hang.
+SILENT_S = 0.5
 #: The client ignores a longer throttle (ms): a damaged answer may announce weeks, and the client would send nothing until then.
 #: Brokers have no limit of their own: 100 MB under a quota of 10 kB/s make nearly three hours.
 THROTTLE_MAX_MS = 24 * 3_600_000
@@ -110,9 +112,10 @@ class PendingResponse(Generic[R]):
     :param where: the broker, for errors ("host:port")
     :param breathe: the handler's, so that decoding a large answer does not block its hub
     :param outgoing: what was sent
+    :param early: how long before the answer is overdue its caller gives up (s), which ends no connection
     """
 
-    __slots__ = ("breathe", "future", "outgoing", "request_cls", "version", "where")
+    __slots__ = ("breathe", "early", "future", "outgoing", "request_cls", "version", "where")
 
     def __init__(
         self,
@@ -122,13 +125,20 @@ class PendingResponse(Generic[R]):
         where: str,
         breathe: Callable[[], object] | None = None,
         outgoing: Outgoing | None = None,
+        early: float = 0.0,
     ) -> None:
+        self.early = early
         self.future = future
         self.outgoing = outgoing
         self.breathe = breathe
         self.request_cls = request_cls
         self.version = version
         self.where = where
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the answer or an error is there, or its caller gives up."""
+        return self.future.is_over(self.early)
 
     def get(self, timeout: float | None = None) -> R:
         """Wait for the answer and return it decoded.
@@ -141,8 +151,8 @@ class PendingResponse(Generic[R]):
         return self.decode(self.future.get(timeout=timeout))
 
     def get_when_due(self) -> R:
-        """Wait for the answer until it is overdue, which throttling puts off; errors as of `get`."""
-        return self.decode(self.future.get_when_due())
+        """Wait for the answer until it is overdue, or its caller gives up; throttling puts both off. Errors as of `get`."""
+        return self.decode(self.future.get_when_due(self.early))
 
     def decode(self, frame: memoryview) -> R:
         """Decode a frame of this answer."""
@@ -225,6 +235,12 @@ class Channel:
         """For how long this client must send nothing, since the broker throttles it (s); 0 where it does not."""
         requests = self._requests
         return requests.muted_for if requests is not None else 0.0
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the connection is up, and the broker owes it an answer for a while."""
+        requests = self._requests
+        return requests is not None and requests.shared.requests.silent_for() > SILENT_S
 
     @property
     def requests(self) -> RequestHandler | None:

@@ -62,9 +62,10 @@ class Channels:
 
     @property
     def reach(self) -> int:
-        """The likelihood that a request must wait for a connect, from 0 (main connection up) to 3 (in trouble)."""
-        if self.is_up("main"):
-            return 0
+        """The likelihood that a request must wait, from 0 (main connection up) to 3 (in trouble, or without an answer)."""
+        main = self._by_name.get("main")
+        if main is not None and main.connected:
+            return 3 if main.is_silent else 0
         channels = list(self._by_name.copy().values())
         if any(channel.connected for channel in channels):
             return 1

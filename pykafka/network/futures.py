@@ -93,14 +93,20 @@ class ResponseFuture:
         """Wait until the response or an error is there; return False if the time (s) is up before."""
         return self._event.wait(timeout)
 
-    def get_when_due(self) -> Any:
+    def is_over(self, early: float = 0.0) -> bool:
+        """Return whether the response or an error is there, or `get_when_due` would give up."""
+        due = self.due
+        return self._event.is_set() or (due is not None and self._handler.now() >= due - early)
+
+    def get_when_due(self, early: float = 0.0) -> Any:
         """Wait for the response until it is overdue, also where throttling puts that off, and return it.
 
-        :raises ResponseTimeoutError: it is overdue
+        :param early: how long before that to give up (s)
+        :raises ResponseTimeoutError: it is overdue, or nearly
         """
         while True:
             due = self.due
-            if self._event.wait(None if due is None else max(due - self._handler.now(), 0.0)):
+            if self._event.wait(None if due is None else max(due - early - self._handler.now(), 0.0)):
                 return self.get()
             if due == self.due:
                 raise ResponseTimeoutError("no answer in time; the broker may be overloaded, or the timeout too short")

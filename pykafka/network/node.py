@@ -171,7 +171,7 @@ class Node:
 
     @property
     def reach(self) -> int:
-        """The likelihood that a request must wait for a connect, from 0 (main connection up) to 3 (in trouble)."""
+        """The likelihood that a request must wait, from 0 (main connection up) to 3 (in trouble, or without an answer)."""
         return self._channels.reach
 
     # -- connections -----------------------------------------------------------------------------------------------
@@ -319,6 +319,7 @@ class Node:
         has_response: bool = True,
         latest: float | None = None,
         patient: bool = True,
+        keep: bool = False,
     ) -> PendingResponse[R]:
         """Send a request and return at once; answers of one channel come in the order of its requests.
 
@@ -333,14 +334,17 @@ class Node:
         :param has_response: False for a request that the broker does not answer (Produce with acks=0)
         :param latest: the caller's own deadline (on the handler's clock, s), which throttling does not put off
         :param patient: False: raise rather than wait for the end of throttling
+        :param keep: where `timeout_ms` is below the socket timeout of the channel, only the caller of `get_when_due` gives up
+            by then: the connection, which others use too, stands until the socket timeout; by default it ends
         :raises ThrottledError: the broker throttles this client, and the caller is not patient
         :raises UnsupportedVersion: the broker lacks the API
         :raises SocketDisconnectedError: the broker cannot be reached
         """
-        pending, unsent = self._send(request, channel, timeout_ms, version, ceiling, has_response, latest, patient)
+        how = (has_response, latest, patient, keep)
+        pending, unsent = self._send(request, channel, timeout_ms, version, ceiling, *how)
         if unsent:
             # The connection had ended since it was used last, by an idle timeout at either end: nobody need notice.
-            pending, _ = self._send(request, channel, timeout_ms, version, ceiling, has_response, latest, patient)
+            pending, _ = self._send(request, channel, timeout_ms, version, ceiling, *how)
         return pending
 
     def _send(
@@ -353,6 +357,7 @@ class Node:
         has_response: bool,
         latest: float | None,
         patient: bool,
+        keep: bool,
     ) -> tuple[PendingResponse[R], bool]:
         """Send a request as `send`; return whether its connection had ended before, too, so that it was not sent."""
         before = self._dialect.found
@@ -364,13 +369,15 @@ class Node:
             self._dialect.check(type(request), version)
         if timeout_ms is None:
             timeout_ms = usual_ms
+        answer_ms = max(timeout_ms, usual_ms) if keep else timeout_ms
         outgoing = self._outgoing(request, version, channel)
-        future = requests.request(outgoing, has_response, timeout_ms / 1000, latest, patient)
+        future = requests.request(outgoing, has_response, timeout_ms / 1000, latest, patient, answer_ms / 1000)
         if outgoing.logged:
             future.add_done_callback(outgoing.done)
         if not patient and isinstance(future.error, ThrottledError):
             raise future.error
-        pending = PendingResponse(future, type(request), version, self.address, self._handler.breathe, outgoing)
+        early = (answer_ms - timeout_ms) / 1000
+        pending = PendingResponse(future, type(request), version, self.address, self._handler.breathe, outgoing, early)
         return pending, future.unsent
 
     def _outgoing(self, request: Request[Any], version: int, channel: str) -> Outgoing:
@@ -389,26 +396,27 @@ class Node:
         timeout_ms: int | None = None,
         version: int | None = None,
         ceiling: int | None = None,
-        latest: float | None = None,
         reads: bool = False,
     ) -> R:
         """Send a request and wait for its answer; parameters and errors as in `send`.
 
         A connection that turns out to have been closed while it was idle is replaced once.
 
+        :param timeout_ms: where it is below the socket timeout of the channel, only this call gives up by then, and the
+            connection stands
         :param reads: read the answer in this worker where no other one reads: for a channel that is used by calls alone, and
             often
         :raises ResponseTimeoutError: no answer in time
         """
         was_up = self._channels.is_up(channel)
         try:
-            return self._call_once(request, channel, timeout_ms, version, ceiling, latest, reads)
+            return self._call_once(request, channel, timeout_ms, version, ceiling, reads)
         except ResponseTimeoutError:
             raise
         except SocketDisconnectedError:
             if not was_up or self._channels.ended is not None:
                 raise
-            return self._call_once(request, channel, timeout_ms, version, ceiling, latest, reads)
+            return self._call_once(request, channel, timeout_ms, version, ceiling, reads)
         except KafkaException as error:
             raise error.with_context(broker=self.address, api=type(request).__name__) from None
 
@@ -419,17 +427,14 @@ class Node:
         timeout_ms: int | None,
         version: int | None,
         ceiling: int | None,
-        latest: float | None,
         reads: bool,
     ) -> R:
         requests = self.channel(channel).requests if reads else None
         helps = requests is not None and requests.help_read(lasting=True)
         try:
-            pending = self.send(
-                request, channel, timeout_ms=timeout_ms, version=version, ceiling=ceiling, latest=latest
-            )
+            pending = self.send(request, channel, timeout_ms=timeout_ms, version=version, ceiling=ceiling, keep=True)
             if helps and requests is not None:
-                requests.read_until(lambda: pending.future.done)
+                requests.read_until(lambda: pending.is_over)
         finally:
             if helps and requests is not None:
                 requests.leave()
@@ -441,10 +446,12 @@ class Node:
         :param key: hashable
         :param make: makes the worker
         """
-        with self._lock:
-            worker = self._shared.get(key)
-            if worker is None:
-                if self._channels.ended is not None:
-                    raise self._channels.ended.again()
-                worker = self._shared[key] = make()
+        worker = self._shared.get(key)  # mostly it is there, and a thousand members need not wait for a lock
+        if worker is None:
+            with self._lock:
+                worker = self._shared.get(key)
+                if worker is None:
+                    if self._channels.ended is not None:
+                        raise self._channels.ended.again()
+                    worker = self._shared[key] = make()
         return worker

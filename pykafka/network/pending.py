@@ -202,6 +202,14 @@ class PendingRequests:
         with self._lock:
             return min((task.deadline for task in self._tasks.values()), default=None)
 
+    def silent_for(self) -> float:
+        """Return for how long the oldest request has waited for its answer, throttling not counted (s); 0 where none does."""
+        try:
+            oldest = next(iter(self._tasks.values()), None)
+        except RuntimeError:  # requests come and go just now: the peer answers
+            return 0.0
+        return 0.0 if oldest is None else max(0.0, self._now() - (oldest.deadline - oldest.timeout))
+
     def take_overdue(self, now: float) -> list[Pending]:
         """Remove and return the requests whose deadline has passed."""
         with self._lock:

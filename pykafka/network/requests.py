@@ -154,6 +154,7 @@ class RequestHandler:
         timeout: float | None = None,
         latest: float | None = None,
         patient: bool = True,
+        answer_timeout: float | None = None,
     ) -> ResponseFuture:
         """Send a request and return the future of its answer: the frame, from the correlation id on.
 
@@ -171,9 +172,12 @@ class RequestHandler:
             connection, since later answers may never come either; None for DEFAULT_TIMEOUT_S
         :param latest: the caller's own deadline, on the handler's clock (s): throttling does not put it off
         :param patient: False: where the peer throttles this client, the future fails with ThrottledError at once
+        :param answer_timeout: deadline for the answer (s), where it is another than that for writing
         """
         if timeout is None:
             timeout = DEFAULT_TIMEOUT_S
+        if answer_timeout is None:
+            answer_timeout = timeout
         future = ResponseFuture(self.handler)
         requests = self.shared.requests
         correlation_id = requests.next_id()
@@ -191,8 +195,9 @@ class RequestHandler:
                 if now >= self._renewal.due:
                     self._renewal.begin(timeout)
                     now = self.handler.now()
-                deadline = future.due = min(now + timeout + requests.late, latest)
-                task = Pending(self.Task(request, future), future, deadline, timeout, latest)
+                deadline = min(now + timeout + requests.late, latest)
+                future.due = min(now + answer_timeout + requests.late, latest)
+                task = Pending(self.Task(request, future), future, future.due, answer_timeout, latest)
                 broken = self._write(frame, correlation_id, task if has_response else None, deadline)
                 break
             except ThrottledError as error:

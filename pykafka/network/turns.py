@@ -18,8 +18,9 @@ GRACE_S = 0.1
 LASTING_GRACE_S = 5.0
 #: How often the reader checks the connection while a helper reads (s).
 LOOK_UP_S = 1.0
-#: A worker that took the turn to write and still has not begun after this time was interrupted (s).
-LOST_TURN_S = 1.0
+#: A worker that took the turn to write and still has not begun after this time was interrupted (s). One of a thousand threads
+#: may have to wait for the interpreter that long before it goes on.
+LOST_TURN_S = 10.0
 
 
 class Awaited(Protocol):
@@ -150,32 +151,39 @@ class WritingTurn:
         self.is_written = False
         # How many workers have begun.
         self._writers = 0
+        # What `_writers` was when a worker that waits found the turn taken by one that had not begun, and since when (s).
+        self._unbegun: tuple[int, float] | None = None
 
     def take(self, deadline: float) -> None:
         """Take the turn.
 
         On threads Ctrl-C may interrupt a worker between taking the lock and the code that releases it. No worker could ever
-        write again, so the next one ends the connection.
+        write again, so one that waits ends the connection after a while.
 
         :raises KafkaException: other workers were writing until the deadline, or one was interrupted
         """
         if self._lock.acquire(blocking=False):
             return
-        while True:
-            before = None if self.is_written else self._writers
-            left = max(deadline - self._handler.now(), 0.0)
-            if self._lock.acquire(timeout=min(left, LOST_TURN_S)):
-                return
-            if left > LOST_TURN_S and not self.is_written and self._writers == before:
-                error = SocketDisconnectedError(
-                    "a worker was interrupted before it wrote its request", broker=self._address
-                )
-                self._end(error)
-                raise error.again()
-            if left <= LOST_TURN_S:
+        now = self._handler.now
+        while not self._lock.acquire(timeout=min(max(deadline - now(), 0.0), LOOK_UP_S)):
+            self._end_if_lost(now())
+            if now() >= deadline:
                 raise ResponseTimeoutError(
                     "other workers wrote requests until the deadline; the broker reads too slowly", broker=self._address
                 )
+
+    def _end_if_lost(self, now: float) -> None:
+        if self.is_written:
+            return
+        unbegun = self._unbegun
+        if unbegun is None or unbegun[0] != self._writers:
+            self._unbegun = self._writers, now
+        elif now - unbegun[1] >= LOST_TURN_S:
+            error = SocketDisconnectedError(
+                "a worker was interrupted before it wrote its request", broker=self._address
+            )
+            self._end(error)
+            raise error.again()
 
     def begin(self) -> None:
         """Note that the worker that took the turn has begun."""

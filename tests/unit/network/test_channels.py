@@ -17,7 +17,7 @@ class Recorder:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.connected = self.in_trouble = False
+        self.connected = self.in_trouble = self.is_silent = False
         self.muted_for = 0.0
         self.calls: list[Any] = []
 
@@ -59,6 +59,8 @@ def test_reach_grows_with_the_likelihood_of_a_wait(channels: Channels) -> None:
     assert channels.reach == 1
     recorder(channels, "main").connected = True
     assert channels.reach == 0
+    recorder(channels, "main").is_silent = True
+    assert channels.reach == 3
     assert (channels.is_up("main"), channels.is_up("produce"), channels.is_up("none")) == (True, False, False)
 
 

@@ -213,7 +213,7 @@ def test_a_deadline_of_the_callers_own_holds(handler: Handler) -> None:
         broker.call(_fetch(), "test")
         started = time.monotonic()
         with pytest.raises(ResponseTimeoutError, match="throttles this client by a quota"):
-            broker.call(_fetch(), "test", latest=handler.now() + 1)
+            broker.send(_fetch(), "test", latest=handler.now() + 1).get_when_due()
         with pytest.raises(ThrottledError, match="throttles this client by a quota"):
             broker.send(_fetch(), "test", patient=False)
         assert time.monotonic() - started < 15
