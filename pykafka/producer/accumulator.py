@@ -165,16 +165,16 @@ class Accumulator:
         :returns: the message; None where there is no room: roll over, wait, or find out why not
         :raises TypeError: value or key is not bytes
         """
+        if self.cooperative:
+            self._since_breath += 1
+            if self._since_breath >= BREATHE_EVERY:
+                self._since_breath = 0
+                self.breathe()  # with nothing taken: a timeout or a cancellation may end it there
         if cython.compiled:
             message = self._append(value, key, timestamp, headers, queue, report_queue)
         else:
             with self.lock:
                 message = self._append(value, key, timestamp, headers, queue, report_queue)
-        if self.cooperative:
-            self._since_breath += 1
-            if self._since_breath >= BREATHE_EVERY:
-                self._since_breath = 0
-                self.breathe()
         return message
 
     def send(
@@ -203,16 +203,16 @@ class Accumulator:
         :returns: the message; None where there is no room: find the route, roll over, wait, or find out why not
         :raises TypeError: value or key is not bytes
         """
+        if self.cooperative:
+            self._since_breath += 1
+            if self._since_breath >= BREATHE_EVERY:
+                self._since_breath = 0
+                self.breathe()  # with nothing taken: a timeout or a cancellation may end it there
         if cython.compiled:
             delivery = self._send(topic, value, key, timestamp, headers, partition, told, given_value, given_key)
         else:
             with self.lock:
                 delivery = self._send(topic, value, key, timestamp, headers, partition, told, given_value, given_key)
-        if self.cooperative:
-            self._since_breath += 1
-            if self._since_breath >= BREATHE_EVERY:
-                self._since_breath = 0
-                self.breathe()
         return delivery
 
     def queue_of_key(self, route: Route, key: bytes) -> PartitionQueue:
