@@ -385,7 +385,8 @@ class BalancedConsumer(GroupConsumer):
                 self._await_hand(self._consumer)
             self._halt_or_report()
         self._forget_positions(p.id for p in held & due)
-        self._remove_partitions(held - due)
+        # also those of which an answer that did not come has left one node of two
+        self._nodes.keep({p.id for p in due})
         self._add_partitions(due - held)
         self._setup_internal_consumer(due)
 

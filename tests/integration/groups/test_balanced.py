@@ -283,6 +283,18 @@ def test_positions_are_not_committed_when_the_session_may_be_over(
     assert {committed.offset for committed in others.fetch(group.all_partitions()).values()} == {30}
 
 
+def test_a_partition_that_was_half_released_becomes_free(group: Balanced, kazoo: Any) -> None:
+    """Each owner stands in two places; an answer that does not come may leave one of them."""
+    one = group.join()
+    group.sizes(3)
+    for name in kazoo.get_children(one._topic_path):
+        kazoo.delete(f"{one._topic_path}/{name}")
+    group.join(rebalance_max_retries=20)
+    group.sizes(1, 2)
+    group.members[1].stop()
+    one.stop()
+
+
 def test_positions_stay_the_applications_without_auto_commit(group: Balanced) -> None:
     group.produce(30)
     one = group.join(auto_commit_enable=False)
