@@ -227,8 +227,9 @@ class BalancedConsumer(GroupConsumer):
         """
         from pykafka.groups.zookeepergroup import ZooKeeperGroup
 
+        changed = partial(_set, self._wanted, self._released)
         group = ZooKeeperGroup(
-            self._handler, self._consumer_group, self._topic.name, self._consumer_id, timeout, self._wanted.set
+            self._handler, self._consumer_group, self._topic.name, self._consumer_id, timeout, changed
         )
         if self._external_zookeeper is not None:
             group.use(self._external_zookeeper)
@@ -385,7 +386,8 @@ class BalancedConsumer(GroupConsumer):
                 self._await_hand(self._consumer)
             self._halt_or_report()
         self._forget_positions(p.id for p in held & due)
-        self._remove_partitions(held - due)
+        # also those of which an answer that did not come has left one node of two
+        self._nodes.keep({p.id for p in due})
         self._add_partitions(due - held)
         self._setup_internal_consumer(due)
 
@@ -413,30 +415,32 @@ class BalancedConsumer(GroupConsumer):
                     return None
                 group, text = self._consumer_group, "group %s: %s; trying again"
                 self._cluster.limiter.warn(log, group, text, group, error, level=logging.ERROR)
-                if self._nodes.suspended_since is None and not self._nodes.lost:
+                contact = self._nodes.contact
+                if not contact.is_silent and not contact.lost:
                     self._worker_failed(error)
-                self._stopping.wait(max(0.1, self._group_options.rebalance_backoff_ms / 1000))
+                # without an answer, there may not be much time left to stop consuming
+                self._stopping.wait(max(0.1, min(self._group_options.rebalance_backoff_ms / 1000, contact.sure_s)))
                 self._wanted.set()
             self._check_at = self._handler.now() + pause
         return self._wanted, max(self._check_at - self._handler.now(), 0.0)
 
     def _session_holds(self) -> bool:
         """Return whether this member's nodes can be relied on; stop consuming if other members may have its partitions."""
-        group = self._nodes
-        away_s, reason = group.away_s, group.lost
-        # before other members may take its partitions (`may_own`), so that there is time to commit
-        if not reason and away_s > group.session_timeout_s / 4:
+        contact = self._nodes.contact
+        away_s, reason = contact.away_s, contact.lost
+        if not reason and contact.sure_s <= 0:
             reason = f"ZooKeeper has not answered for {away_s:.1f} s, and may end the session"
         if reason and self._consumer is not None:
             log.warning(
                 "group %s: %s; this member stops consuming its partitions and joins again", self._consumer_group, reason
             )
             self._halt_or_report()
-        if not group.connected:
+        if contact.is_silent:
             self._tell_of_outage(away_s)
             return False
         self._outage_told_s = 0.0
-        if group.lost:
+        if contact.lost:
+            contact.lost = ""
             self._add_self()
             self._wanted.set()
         return True
@@ -483,6 +487,11 @@ class BalancedConsumer(GroupConsumer):
             # members can share out what is known; the internal consumer notices whether fetching still works
             group = self._consumer_group
             self._cluster.limiter.warn(log, group, "group %s: no metadata: %s", group, error)
+
+
+def _set(*events: EventType) -> None:
+    for event in events:
+        event.set()
 
 
 def _leave(group: ZooKeeperGroup, topic: TopicView, name: str) -> None:

@@ -12,19 +12,17 @@ kazoo runs watches in workers of its own; ours set events there and do nothing e
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import NodeExistsError, NoNodeError
-from kazoo.protocol.states import KazooState
 
 from pykafka.exceptions import PartitionOwnedError, ZooKeeperError
 from pykafka.groups.options import DEFAULT_ZOOKEEPER
+from pykafka.groups.zookeepercontact import Contact
 from pykafka.handlers.ending import Ending
-from pykafka.metadata.zookeeper import BROKER_IDS, KAZOO_S, answered, end_session, is_connected
+from pykafka.metadata.zookeeper import BROKER_IDS, KAZOO_S, end_session, is_connected, new_client
 from pykafka.network.addresses import parse_address
 
 if TYPE_CHECKING:
@@ -48,7 +46,7 @@ class Owner(NamedTuple):
 class ZooKeeperGroup:
     """The nodes of one group for one topic, as one member reads and writes them.
 
-    State: kazoo's workers set `lost` and `suspended_since`, by single assignments; the member's workers read them.
+    State: belongs to the member's workers; what kazoo's workers change is in `contact`.
 
     :param handler: supplies the clock and kazoo's handler
     :param group: the group's name
@@ -70,32 +68,23 @@ class ZooKeeperGroup:
         self._ending = Ending(handler, "pykafka.ZooKeeper.end")
         self.ids_path = f"/consumers/{group}/ids"
         self._owners_paths = [f"/consumers/{group}/owners/{name}" for name in (topic, repr(topic.encode()))]
-        self.client: Any = None
-        self._own = False
-        #: Why the session's nodes are gone; "" while they are there.
-        self.lost = ""
-        #: Since when the connection has been lost, of the handler's clock (s); None while it is there.
-        self.suspended_since: float | None = None
+        self._contact: Contact | None = None
+        #: How to end the session's use by this object.
+        self._end: Callable[[], object] = _nothing
 
     @property
-    def session_timeout_s(self) -> float:
-        """The session timeout that ZooKeeper has agreed to (s): it keeps the nodes of a silent member for so long."""
-        agreed = getattr(self.client, "_session_timeout", None)
-        return float(agreed) / 1000 if agreed else self._timeout_s
+    def contact(self) -> Contact:
+        """The session, as far as this member knows it.
 
-    @property
-    def away_s(self) -> float:
-        """The time since the connection was lost (s); 0 while it is there."""
-        since = self.suspended_since
-        return 0.0 if since is None else self._handler.now() - since
+        :raises ZooKeeperError: there is none
+        """
+        if self._contact is None:
+            raise ZooKeeperError("the connection to ZooKeeper was closed; start() the consumer", topic=self._topic)
+        return self._contact
 
     def may_own(self) -> bool:
-        """Return whether this member still owns its partitions: when its session has ended, other members may take them.
-
-        The session may end a third of its timeout after kazoo reports the connection lost: kazoo may need two thirds to
-        notice.
-        """
-        return not self.lost and self.away_s <= self.session_timeout_s / 3
+        """Return whether this member still owns its partitions, as far as it can tell."""
+        return self._contact is None or self._contact.may_own()
 
     # -- the connection --------------------------------------------------------------------------------------------
 
@@ -107,8 +96,8 @@ class ZooKeeperGroup:
         """
         if hosts == DEFAULT_ZOOKEEPER:
             self._check_default()
-        client = KazooClient(hosts, timeout=self._timeout_s, handler=self._handler.kazoo())
-        connected = False
+        client = new_client(hosts, self._handler, self._timeout_s)
+        connected, began = False, self._handler.now()
         try:
             connected = is_connected(client, self._timeout_s)
         finally:
@@ -120,8 +109,14 @@ class ZooKeeperGroup:
                 "the brokers balance the group (0.9 and later): get_balanced_consumer(..., managed=True)",
                 topic=self._topic,
             )
-        self._own = True
-        self._listen(client)
+        contact = Contact(self._handler, client, self._changed, began)
+        self.share(contact)
+
+        def end() -> None:
+            contact.end()
+            end_session(client)
+
+        self._end = end
 
     def _check_default(self) -> None:
         """Raise at once if nothing listens at the default address, which most users never gave on purpose.
@@ -158,81 +153,56 @@ class ZooKeeperGroup:
                 "the KazooClient given as zookeeper= is not connected; start() it first, or give zookeeper_hosts=",
                 topic=self._topic,
             )
-        self._own = False
-        self._listen(client)
+        contact = Contact(self._handler, client, self._changed)
+        self.share(contact)
+        self._end = contact.end
 
-    def _listen(self, client: Any) -> None:
-        self.client = client
-        self.lost = ""
-        self.suspended_since = None
-        client.add_listener(self._session_changed)
+    def share(self, contact: Contact) -> None:
+        """Use the session of another object, which ends it.
 
-    def _session_changed(self, state: str) -> None:
-        if state == KazooState.LOST:
-            self.lost = "the ZooKeeper session ended"
-            self.suspended_since = None
-        elif state == KazooState.SUSPENDED:
-            self.suspended_since = self._handler.now()
-        else:
-            self.suspended_since = None
-        self._changed()
+        :param contact: of that session
+        """
+        self._contact = contact
+
+    @property
+    def client(self) -> Any:
+        """The KazooClient; None while there is none."""
+        return None if self._contact is None else self._contact.client
 
     @property
     def connected(self) -> bool:
-        """Whether there is a connection now."""
-        return self.client is not None and bool(self.client.connected)
+        """Whether there is a connection now, as far as kazoo knows."""
+        return self._contact is not None and self._contact.connected
 
     def close(self) -> None:
         """End an own connection; leave the application's open. May be repeated."""
-        client, self.client = self.client, None
-        if client is None:
-            return
-        client.remove_listener(self._session_changed)
-        if self._own:
-            end_session(client)
+        end, self._end = self._end, _nothing
+        self._contact = None
+        end()
 
     def answer_within(self, seconds: float) -> None:
         """Wait so long for each answer from now on (s)."""
         self._timeout_s = seconds
 
-    def _client(self) -> Any:
-        if self.client is None:
-            raise ZooKeeperError("the connection to ZooKeeper was closed; start() the consumer", topic=self._topic)
-        return self.client
-
     def _call(self, name: str, path: str, *args: Any, **kwargs: Any) -> Any:
-        return self._answer(name, path, getattr(self._client(), f"{name}_async")(path, *args, **kwargs))
+        """Ask for something, and wait for the answer; errors as of `Contact.answer`."""
+        (result,) = self.contact.ask(name, [path], self._timeout_s, *args, topic=self._topic, **kwargs)
+        return self._answer(name, path, result)
 
     def _answer(self, name: str, path: str, result: Any) -> Any:
-        """Wait for an answer of kazoo's, for the timeout at most.
-
-        :raises NoNodeError, NodeExistsError: as ZooKeeper says
-        :raises ZooKeeperError: there was no answer in time, or another error
-        """
-        return answered(result, self._timeout_s, name, path, topic=self._topic)
+        return self.contact.answer(result, self._timeout_s, name, path, self._topic)
 
     def leave_to_parent(self) -> None:
-        """Disable this process' copy of the connection after a fork: copied greenlets would use it otherwise."""
-        client, self.client = self.client, None
-        if client is None:
-            return
-        client.remove_listener(self._session_changed)
-        vars(client)["_pykafka_parent"] = os.getppid()
-        connection = client._connection
-        nowhere = os.open(os.devnull, os.O_RDWR)
-        for inherited in (connection._socket, connection._read_sock, connection._write_sock):
-            if inherited is not None and inherited.fileno() >= 0:
-                os.dup2(nowhere, inherited.fileno(), inheritable=False)
-        os.close(nowhere)
-        if self._handler.cooperative:  # the event of a thread may be locked, with no thread left to unlock it
-            client._stopped.set()
+        """Disable this process' copy of the connection after a fork."""
+        contact, self._contact, self._end = self._contact, None, _nothing
+        if contact is not None:
+            contact.leave_to_parent(self._handler.cooperative)
 
     # -- members ---------------------------------------------------------------------------------------------------
 
     def register(self) -> None:
         """Add this member; replace a node that a former session of it has left behind."""
         path = f"{self.ids_path}/{self.member}"
-        self.lost = ""
         for _ in range(2):
             try:
                 self._call("create", path, self._topic.encode(), ephemeral=True, makepath=True)
@@ -270,12 +240,12 @@ class ZooKeeperGroup:
 
         :param watch: called when a member takes or releases a partition
         """
-        client = self._client()
         found: dict[int, list[Owner]] = {}
+        nodes = self._nodes(watch)
         # all requests go out before the first answer is awaited
-        asked = [(id_, path, client.get_async(path)) for id_, path in self._nodes(watch)]
-        for id_, path, result in asked:
-            owner = self._owner(path, result)
+        results = self.contact.ask("get", [path for _, path in nodes], self._timeout_s, topic=self._topic)
+        for (id_, path), result in zip(nodes, results, strict=True):
+            owner = self._owner(path, partial(self._answer, "get", path, result))
             if owner is not None:
                 found.setdefault(id_, []).append(owner)
         return found
@@ -293,9 +263,9 @@ class ZooKeeperGroup:
                     found.append((int(number), f"{path}/{slug}"))
         return found
 
-    def _owner(self, path: str, result: Any) -> Owner | None:
+    def _owner(self, path: str, answer: Callable[[], Any]) -> Owner | None:
         try:
-            member, stat = self._answer("get", path, result)
+            member, stat = answer()
         except NoNodeError:  # just released
             return None
         return Owner(path, member.decode(errors="replace"), stat.ephemeralOwner)
@@ -313,7 +283,7 @@ class ZooKeeperGroup:
         }
 
     def _mine(self, owner: Owner) -> bool:
-        return owner.member == self.member and owner.session == self._client().client_id[0]
+        return owner.member == self.member and owner.session == self.contact.session_id(self._topic)
 
     def claim(self, slugs: dict[int, str], partition: Callable[[int], object]) -> None:
         """Make this member the owner of partitions.
@@ -364,7 +334,7 @@ class ZooKeeperGroup:
                 self._call("create", path, self.member.encode(), ephemeral=True, makepath=True)
                 return True
             except NodeExistsError:
-                owner = self._owner(path, self._client().get_async(path))
+                owner = self._owner(path, partial(self._call, "get", path))
                 if owner is not None and self._mine(owner):
                     return True
                 if owner is not None and owner.member != self.member:
@@ -425,3 +395,7 @@ class ZooKeeperGroup:
             self._call("delete", path)
         except NoNodeError:
             log.debug("%s is gone already", path)
+
+
+def _nothing() -> None:
+    """End nothing."""

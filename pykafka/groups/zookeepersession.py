@@ -7,12 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from kazoo.client import KazooClient
-
 from pykafka.exceptions import ZooKeeperError
-from pykafka.groups.zookeepergroup import ZooKeeperGroup
+from pykafka.groups.zookeepercontact import Contact
 from pykafka.handlers.ending import Ending
-from pykafka.metadata.zookeeper import KAZOO_S, end_session
+from pykafka.metadata.zookeeper import KAZOO_S, end_session, new_client
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, Worker
@@ -64,7 +62,7 @@ class ZooKeeperSession:
     def _forget(self) -> None:
         self.client: Any = None
         #: What is known of the session: whether it is lost, since when the connection is away.
-        self.state: ZooKeeperGroup | None = None
+        self.state: Contact | None = None
         self._started: Any = None
         self._began = 0.0
         self._stop = self._handler.Event()
@@ -78,14 +76,14 @@ class ZooKeeperSession:
 
     @property
     def connected(self) -> bool:
-        """Whether there is a connection now."""
-        return self.state is not None and self.state.connected
+        """Whether there is a connection now, and ZooKeeper answers."""
+        return self.state is not None and not self.state.is_silent
 
     @property
     def stale(self) -> str:
-        """Why partitions are to be given up: the connection is away for so long that the session may end; else empty."""
+        """Why partitions are to be given up: ZooKeeper is away for so long that the session may end; else empty."""
         state = self.state
-        if state is None or state.away_s <= state.session_timeout_s / 4:
+        if state is None or state.sure_s > 0:
             return ""
         return f"ZooKeeper has not answered for {state.away_s:.1f} s, and may end the session"
 
@@ -100,10 +98,10 @@ class ZooKeeperSession:
         :raises ZooKeeperError: no host answered in time
         """
         if self.state is not None:
-            return self.state.connected
+            return self.connected
         now = self._handler.now()
         if self.client is None:
-            self.client = KazooClient(self._hosts, timeout=self._timeout_s, handler=self._handler.kazoo())
+            self.client = new_client(self._hosts, self._handler, self._timeout_s)
             self._began = now
             self._started = self.client.start_async()
         patience = self._began + min(self._timeout_s, CONNECT_S)
@@ -120,20 +118,17 @@ class ZooKeeperSession:
         return False
 
     def _begin(self) -> None:
-        state = ZooKeeperGroup(self._handler, self._group, "", "", round(self._timeout_s * 1000), self._changed)
-        state.use(self.client)
-        self.state = state
+        state = self.state = Contact(self._handler, self.client, self._changed, self._began)
         self._stop = self._handler.Event()
         watch = partial(_watch, self._stop, self._pulse, self._patience_s, partial(self._silent, state))
         self._worker = self._handler.spawn(watch, name=f"pykafka.ZooKeeper.{self._group}")
 
-    def _silent(self, state: ZooKeeperGroup, why: str) -> None:
+    def _silent(self, state: Contact, why: str) -> None:
         """End the session for an application that makes no calls; its own worker calls this."""
         log.warning("group %s: %s; this member leaves, and the next call joins again", self._group, why)
-        client = state.client
         state.lost = why
-        if client is not None:
-            end_session(client)
+        if self.state is state:
+            end_session(state.client)
         self._changed()
 
     def renew(self) -> None:
@@ -156,14 +151,14 @@ class ZooKeeperSession:
         self._stop.set()
         self.client = self.state = self._started = None
         if state is not None:
-            state.close()
+            state.end()
         if client is not None:
             self._ending.take(partial(end_session, client), self._timeout_s + KAZOO_S)
 
     def leave_to_parent(self) -> None:
         """Forget the session after a fork, and close this process' copy of its connection."""
         if self.state is not None:
-            self.state.leave_to_parent()
+            self.state.leave_to_parent(self._handler.cooperative)
         self._forget()
 
 

@@ -9,7 +9,7 @@ import uuid
 import weakref
 from collections.abc import Collection
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kazoo.exceptions import AuthFailedError, InvalidACLError, NoAuthError, NodeExistsError, NoNodeError
 
@@ -20,10 +20,9 @@ from pykafka.coordinator.outlook import Outlook
 from pykafka.coordinator.served import Identity, ServedShares
 from pykafka.coordinator.topics import SharedTopics
 from pykafka.exceptions import KafkaException, PartitionOwnedError, ZooKeeperError
-from pykafka.groups.zookeepergroup import ZooKeeperGroup
+from pykafka.groups.zookeepernodes import ANSWER_S, DIVISIONS, MemberNodes, parts
 from pykafka.groups.zookeepersession import ZooKeeperSession
 from pykafka.handlers.ending import Ending
-from pykafka.membershipprotocol import decide_partitions_range, decide_partitions_roundrobin
 
 if TYPE_CHECKING:
     from pykafka.coordinator.handover import ShareHooks
@@ -32,37 +31,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How members of these groups divide the partitions of a topic, by the names of the assignors that do the same.
-DIVISIONS = {"range": decide_partitions_range, "roundrobin": decide_partitions_roundrobin}
 #: How often a member looks for partitions without an owner (s), which no watch tells of.
 CHECK_S = 10.0
 #: The pause before a partition that another member has still is asked for again (s), unless a watch comes first.
 RETRY_S = 1.0
 #: How long leaving may take (s): it is a few requests to ZooKeeper.
 LEAVING_S = 20.0
-#: How long an answer of ZooKeeper may take (s), and the least, however short the call's time is.
-ANSWER_S = 6.0
+#: The least time that an answer of ZooKeeper has (s), however short the call's time is.
 LEAST_S = 0.1
 #: What ZooKeeper refuses for good.
 REFUSED = (AuthFailedError, InvalidACLError, NoAuthError)
-
-
-class _Named(NamedTuple):
-    name: str
-
-
-class _Leader(NamedTuple):
-    id: int
-
-
-class _Part(NamedTuple):
-    """A partition, as members of these groups put them in order."""
-
-    id: int
-    leader: _Leader | None
-    topic: _Named
-    #: The name of its node.
-    slug: str
 
 
 class _Standing:
@@ -146,7 +124,8 @@ class ZooKeeperShares(ServedShares):
         self._handover: NodesHandover = NodesHandover(self._hooks, self._standing, self._topics.is_missing)
         if before is not None:
             before.end(self._handover)
-        self._groups: dict[str, ZooKeeperGroup] = {}
+        #: This member's nodes in the present session.
+        self._nodes: MemberNodes | None = None
         #: Common to this member's ids in all topics, so that partitions of one number stay together.
         self._name = f"{os.uname().nodename}:{uuid.UUID(int=self._handler.random.getrandbits(128), version=4)}"
         self._next_at = -math.inf
@@ -166,7 +145,7 @@ class ZooKeeperShares(ServedShares):
         self._session.leave_to_parent()
         self._serve_after_fork()
         self._standing.generation_id = -1
-        self._groups = {}
+        self._nodes = None
         self._name = f"{os.uname().nodename}:{uuid.uuid4()}"  # the handler's random numbers are the parent's
         self._wanted = True
         self._ending = Ending(self._handler, f"pykafka.Leaving.{self.group_id}")
@@ -211,26 +190,15 @@ class ZooKeeperShares(ServedShares):
         self._ending.take(self._close, LEAVING_S if timeout_ms is None else timeout_ms / 1000)
 
     def _close(self) -> None:
-        groups, self._groups = self._groups, {}
+        nodes, self._nodes = self._nodes, None
         try:
-            for name, group in groups.items():
-                self._give_back(name, group)
+            if nodes is not None:
+                nodes.give_back()
         except (NoNodeError, ZooKeeperError) as error:
             text = "group %s: this member's nodes stay in ZooKeeper until its session ends: %s"
             log.log(logging.INFO if self._session.lost else logging.WARNING, text, self.group_id, error)
         finally:
             self._session.end()
-
-    def _give_back(self, name: str, group: ZooKeeperGroup) -> None:
-        """Release all partitions of a topic, and leave its members."""
-        try:
-            if group.connected and not self._session.lost:
-                group.answer_within(ANSWER_S)
-                group.keep(())
-                group.unregister()
-        finally:
-            group.close()
-        log.info("group %s: %s reads %s no more", self.group_id, group.member, name)
 
     def _relieve_here(self) -> None:
         if not self._session.may_own():
@@ -249,23 +217,25 @@ class ZooKeeperShares(ServedShares):
         now = self._handler.now()
         self._next_at = now + CHECK_S
         try:
-            if not self._holds(deadline):
+            nodes = self._standing_nodes(deadline)
+            if nodes is None:
                 self._next_at = now + LEAST_S
                 return
             self._look(selection)
-            self._take_share(selection)
+            self._take_share(selection, nodes)
             self._hurried_s = LEAST_S
         except (NoNodeError, NodeExistsError, ZooKeeperError) as error:
             if isinstance(error.__cause__, REFUSED) or self._session.client is None:
                 raise
             # an application whose calls are short must not keep this member from ever getting its answers
             self._hurried_s = min(2 * self._hurried_s, ANSWER_S)
-            self._next_at = self._handler.now() + RETRY_S
+            # without an answer, there may not be much time left to give partitions up
+            self._next_at = self._handler.now() + (RETRY_S if self._session.connected else LEAST_S)
             text = "group %s: %s; trying again"
             self._cluster.limiter.warn(log, self.group_id, text, self.group_id, error)
 
-    def _holds(self, deadline: float | None) -> bool:
-        """Return whether this member's nodes can be relied on; give partitions up if other members may have them."""
+    def _standing_nodes(self, deadline: float | None) -> MemberNodes | None:
+        """Return this member's nodes, if they can be relied on; give partitions up if other members may have them."""
         session, standing = self._session, self._standing
         if session.lost:
             log.warning("group %s: %s; joining again", self.group_id, session.lost)
@@ -274,18 +244,23 @@ class ZooKeeperShares(ServedShares):
         elif session.stale and self._handover.share:
             log.warning("group %s: %s; giving all partitions up", self.group_id, session.stale)
             self._handover.shrink(())
-        if not session.connect(deadline):
-            return False
-        if standing.generation_id < 0:
+        if not session.connect(deadline) or session.state is None:
+            return None
+        if standing.generation_id < 0 or self._nodes is None:
             self._handover.end_generation(standing)  # of the parent process, after a fork
-            for group in self._groups.values():
-                group.close()
-            self._groups = {}
+            self._nodes = MemberNodes(
+                self._handler, self.group_id, self._name, session.state, self._decide, self._called, self._answer_s
+            )
             self._generations += 1
             standing.generation_id = self._generations
             self._joined = False
             self.member.may_commit = session.may_own
-        return True
+        return self._nodes
+
+    def _answer_s(self) -> float:
+        """Return how long an answer of ZooKeeper may take (s)."""
+        left_s = ANSWER_S if self._deadline is None else self._deadline - self._handler.now()
+        return min(max(left_s, self._hurried_s), ANSWER_S)
 
     def _look(self, selection: Selection) -> None:
         """Look at topics and partitions, every now and then."""
@@ -301,25 +276,14 @@ class ZooKeeperShares(ServedShares):
     def _left_ms(self) -> int | None:
         return None if self._deadline is None else max(100, round((self._deadline - self._handler.now()) * 1000))
 
-    def _take_share(self, selection: Selection) -> None:
+    def _take_share(self, selection: Selection, nodes: MemberNodes) -> None:
         """Give partitions up that go to other members, then take those of this member's share."""
-        parts = {name: self._parts(name) for name in sorted(selection.topics)}
-        self._topics.divided = {name: len(ids) for name, ids in parts.items()}
-        shares = {name: self._decided(name, ids) for name, ids in parts.items()}
-        wanted = {TopicPartition(name, id_) for name, ids in shares.items() for id_ in ids}
-        gone = self._handover.shrink(wanted)
-        for name in self._groups.keys() - parts.keys():
-            self._give_back(name, self._groups.pop(name))
-        for name, share in shares.items():
-            self._groups[name].keep(share.keys())
-        held = {name: self._groups[name].held(self._called) for name in parts}
-        mine, late = set(), []
-        for name, share in shares.items():
-            got = held[name] & share.keys()
-            if got != share.keys():
-                got, error = self._claimed(name, share)
-                late += [] if error is None else [error]
-            mine |= {TopicPartition(name, id_) for id_ in got}
+        known = {name: parts(name, self._cluster.topic_metadata(name)) for name in sorted(selection.topics)}
+        self._topics.divided = {name: len(ids) for name, ids in known.items()}
+        shares = {name: nodes.decided(name, ids) for name, ids in known.items()}
+        gone = self._handover.shrink({TopicPartition(name, id_) for name, ids in shares.items() for id_ in ids})
+        nodes.keep(shares)
+        mine, late = nodes.take(shares)
         self._handover.missed(mine)
         if gone or not self._joined or mine != self._handover.share:
             self._handover.pending = frozenset(mine)
@@ -331,48 +295,6 @@ class ZooKeeperShares(ServedShares):
             self._next_at = self._handler.now() + self._handler.random.uniform(RETRY_S / 2, RETRY_S)
             text = "group %s: %s; trying again"
             self._cluster.limiter.warn(log, self.group_id, text, self.group_id, late[0], level=logging.INFO)
-
-    def _decided(self, name: str, parts: dict[int, _Part]) -> dict[int, str]:
-        """Return this member's share of a topic: {partition id: name of its node}."""
-        group = self._group(name)
-        members = group.participants(self._called)
-        if group.member not in members:
-            group.register()
-            members = group.participants(self._called)
-        return {one.id: one.slug for one in sorted(self._decide(members, parts, group.member))} if parts else {}
-
-    def _claimed(self, name: str, share: dict[int, str]) -> tuple[set[int], PartitionOwnedError | None]:
-        """Return what this member owns of its share of a topic, and why not all of it."""
-        group = self._groups[name]
-        late = None
-        try:
-            group.claim(share, lambda id_: id_)
-        except PartitionOwnedError as error:
-            late = error
-        return group.held(self._called) & share.keys(), late
-
-    def _group(self, name: str) -> ZooKeeperGroup:
-        group = self._groups.get(name)
-        if group is None:
-            group = ZooKeeperGroup(
-                self._handler, self.group_id, name, f"{self._name}:{name}", round(ANSWER_S * 1000), self._called
-            )
-            group.use(self._session.client)
-            self._groups[name] = group
-        left_s = ANSWER_S if self._deadline is None else self._deadline - self._handler.now()
-        group.answer_within(min(max(left_s, self._hurried_s), ANSWER_S))
-        return group
-
-    def _parts(self, name: str) -> dict[int, _Part]:
-        metadata = self._cluster.topic_metadata(name)
-        if metadata is None:
-            return {}
-        found = {}
-        for id_, part in metadata.partitions.items():
-            first = part.leader if part.leader >= 0 else next(iter(part.replicas), 0)
-            leader = _Leader(part.leader) if part.leader >= 0 else None
-            found[id_] = _Part(id_, leader, _Named(name), f"{first}-{id_}")
-        return found
 
     # -- what other workers call -----------------------------------------------------------------------------------------
 

@@ -18,8 +18,34 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
 
 BROKER_IDS = "/brokers/ids"
+#: The name of an attribute: the session timeout that ZooKeeper has agreed to (ms).
+AGREED = "_pykafka_agreed_ms"
 #: How long kazoo may take to end its workers (s).
 KAZOO_S = 10.0
+
+
+def new_client(hosts: str, handler: Handler, timeout_s: float) -> Any:
+    """Return a KazooClient that is not connected yet; `agreed_timeout_s` knows its session timeout later.
+
+    :param hosts: "host:port,host:port/chroot"
+    :param handler: supplies kazoo's handler
+    :param timeout_s: the session timeout to ask for (s)
+    """
+    client = KazooClient(hosts, timeout=timeout_s, handler=handler.kazoo())
+    connect = client._connection._connect
+
+    def connecting(*args: Any) -> tuple[float, float]:
+        read_ms, connect_ms = connect(*args)
+        vars(client)[AGREED] = read_ms * 3 / 2  # kazoo keeps to two thirds of what was agreed, and tells nobody
+        return read_ms, connect_ms
+
+    client._connection._connect = connecting
+    return client
+
+
+def agreed_timeout_s(client: Any) -> float:
+    """Return the session timeout that ZooKeeper has agreed to (s), if `new_client` has made the client; else that asked for."""
+    return float(vars(client).get(AGREED, client._session_timeout)) / 1000
 
 
 def is_connected(client: Any, timeout_s: float) -> bool:
@@ -51,7 +77,7 @@ def answered(result: Any, timeout_s: float, name: str, path: str, **context: Any
     result.wait(timeout_s)
     if not result.ready():
         raise ZooKeeperError(
-            f"no answer from ZooKeeper within {timeout_s:g} s; check that it is up and can be reached", **context
+            f"no answer from ZooKeeper within {timeout_s:.3g} s; check that it is up and can be reached", **context
         )
     try:
         return result.get()

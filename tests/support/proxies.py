@@ -1,4 +1,4 @@
-"""A proxy between client and broker that closes and refuses connections, and a way to lead a client through it."""
+"""A proxy between client and server that closes, refuses and mutes connections, and a way to lead a client through it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ HOST = "127.0.0.1"
 
 
 class CuttingProxy:
-    """Forward connections to a broker during the `with` block, until a test cuts or refuses them.
+    """Forward connections to a server during the `with` block, until a test cuts, refuses or mutes them.
 
-    :param port: the broker's, on 127.0.0.1
+    :param port: the server's, on 127.0.0.1
     """
 
     def __init__(self, port: int) -> None:
@@ -28,6 +28,8 @@ class CuttingProxy:
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._threads: list[threading.Thread] = []
         self._ended = False
+        self._loud = threading.Event()
+        self._loud.set()
         #: How many of the next connections are closed as soon as they are made.
         self.close_next = 0
         self.accepted = 0
@@ -40,6 +42,7 @@ class CuttingProxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ended = True
+        self.unmute()
         self.refuse()
         self.cut()
         for thread in list(self._threads):
@@ -72,6 +75,14 @@ class CuttingProxy:
         for pair in chosen:
             _end(pair)
 
+    def mute(self) -> None:
+        """Forward nothing until `unmute`, and keep all connections: as where the network is cut."""
+        self._loud.clear()
+
+    def unmute(self) -> None:
+        """Forward what has come meanwhile, and go on."""
+        self._loud.set()
+
     def _accept(self, listener: socket.socket) -> None:
         while True:
             try:
@@ -100,6 +111,7 @@ class CuttingProxy:
     def _pump(self, source: socket.socket, sink: socket.socket, pair: tuple[socket.socket, socket.socket]) -> None:
         with suppress(OSError):
             while data := source.recv(1 << 16):
+                self._loud.wait()
                 sink.sendall(data)
         _end(pair)
         with self._lock:

@@ -31,6 +31,11 @@ class ZooKeeper:
         """The address at which ZooKeeper listens, up or down."""
         return f"{settings.HOST}:{self._port}"
 
+    @property
+    def port(self) -> int:
+        """The port of that address."""
+        return self._port
+
     def __enter__(self) -> ZooKeeper:
         jars = classpath(release(KAFKA).coordinates)
         self._directory = Path(tempfile.mkdtemp(prefix="pykafka-zookeeper-"))

@@ -266,21 +266,33 @@ def test_positions_are_not_committed_when_the_session_may_be_over(
 ) -> None:
     """ZooKeeper was away for so long that others may have the partitions; letting them go committed over theirs."""
     one, others = overtaken(group)
-    nodes, before = one._nodes, one._consumer
+    contact, before = one._nodes.contact, one._consumer
     assert before is not None
-    nodes.suspended_since = group.client.cluster.handler.now() - nodes.session_timeout_s
+    contact.suspended_since = group.client.cluster.handler.now() - contact.timeout_s
     before._auto_commit()
     one._wanted.set()
     group.until(lambda: not before._engine.running)
     assert {committed.offset for committed in others.fetch(group.all_partitions()).values()} == {20}
     assert "{0: 3, 1: 3, 2: 3} is not committed" in caplog.text
-    nodes._session_changed("CONNECTED")
+    contact._session_changed("CONNECTED")
     group.sizes(3)
     more = group.produce(30, start=100)
     while not more <= (found := group.drain(1)):
         more -= found
     one.stop()
     assert {committed.offset for committed in others.fetch(group.all_partitions()).values()} == {30}
+
+
+def test_a_partition_that_was_half_released_becomes_free(group: Balanced, kazoo: Any) -> None:
+    """Each owner stands in two places; an answer that does not come may leave one of them."""
+    one = group.join()
+    group.sizes(3)
+    for name in kazoo.get_children(one._topic_path):
+        kazoo.delete(f"{one._topic_path}/{name}")
+    group.join(rebalance_max_retries=20)
+    group.sizes(1, 2)
+    group.members[1].stop()
+    one.stop()
 
 
 def test_positions_stay_the_applications_without_auto_commit(group: Balanced) -> None:

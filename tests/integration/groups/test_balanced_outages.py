@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 
 import pykafka
-from pykafka import BalancedConsumer, KafkaClient
+from pykafka import BalancedConsumer, KafkaClient, balancedconsumer
 from pykafka.exceptions import ZooKeeperError
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.brokers.cluster import free_ports
+from tests.support.proxies import CuttingProxy
 from tests.support.topics import create_topic
 from tests.support.waiting import until
 from tests.support.zookeeper import ZooKeeper
@@ -60,14 +61,13 @@ def take(consumer: BalancedConsumer, count: int, *forgiven: type[Exception]) -> 
 
 
 def join(topic: Topic, zookeeper: ZooKeeper, group: str, **kwargs: Any) -> BalancedConsumer:
-    member: BalancedConsumer = topic.get_balanced_consumer(
-        group,
-        zookeeper_hosts=zookeeper.hosts,
-        zookeeper_connection_timeout_ms=2000,
-        rebalance_backoff_ms=300,
-        consumer_timeout_ms=20_000,
-        **kwargs,
-    )
+    options: dict[str, Any] = {
+        "zookeeper_hosts": zookeeper.hosts,
+        "zookeeper_connection_timeout_ms": 2000,
+        "rebalance_backoff_ms": 300,
+        "consumer_timeout_ms": 20_000,
+    }
+    member: BalancedConsumer = topic.get_balanced_consumer(group, **(options | kwargs))
     return member
 
 
@@ -103,6 +103,56 @@ def test_a_zookeeper_that_hangs_ends_consuming_until_it_is_back(
         found += take(one, 1)
     assert set(found) <= set(values | more)
     one.stop()
+
+
+@pytest.mark.parametrize(
+    ("check_s", "session_ms"), [(10.0, 6000), (0.3, 6000), (3.5, 12_000)], ids=["seldom", "often", "for-pings"]
+)
+def test_a_member_that_is_cut_off_stops_before_others_take(
+    client: KafkaClient, mortal: ZooKeeper, check_s: float, session_ms: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kazoo puts its ping off for each request, so that it tells too late of one without an answer."""
+    monkeypatch.setattr(balancedconsumer, "CHECK_S", check_s)
+    topic, group, handler = create_topic(client, 4), f"g-{uuid.uuid4().hex[:8]}", client.cluster.handler
+    options: dict[str, Any] = {
+        "zookeeper_connection_timeout_ms": session_ms,
+        "auto_commit_enable": True,
+        "rebalance_max_retries": 100,
+    }
+    with CuttingProxy(mortal.port) as proxy:
+        behind = join(topic, mortal, group, zookeeper_hosts=f"127.0.0.1:{proxy.port}", **options)
+        other = join(topic, mortal, group, **options)
+        written, found = produce(topic, 100), Counter[bytes | None]()
+
+        def read() -> None:
+            for member in (behind, other):
+                while (message := member.consume(block=False)) is not None:
+                    found[message.value] += 1
+
+        def shared_out(*sizes: int) -> bool:
+            read()
+            return [len(behind.partitions), len(other.partitions)] == [*sizes] and found.total() >= written.total()
+
+        until(handler, lambda: shared_out(2, 2))
+        proxy.mute()
+        began, gave_up = handler.now(), 0.0
+        while len(other.partitions) < 4:
+            assert handler.now() - began < 30
+            assert not set(other.partitions) & set(behind.partitions)
+            if not gave_up and not behind.partitions:
+                gave_up = handler.now() - began
+            written += produce(topic, 4)
+            read()
+            handler.sleep(0.02)
+        assert 0 < gave_up < handler.now() - began
+        until(handler, lambda: shared_out(0, 4))
+        assert found == written
+        proxy.unmute()
+        written += produce(topic, 20)
+        until(handler, lambda: shared_out(2, 2), 60)
+        assert found == written
+        behind.stop()
+        other.stop()
 
 
 def test_a_zookeeper_that_is_away_for_long_is_told_to_who_consumes(kafka: KafkaCluster, mortal: ZooKeeper) -> None:

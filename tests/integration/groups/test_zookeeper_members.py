@@ -170,6 +170,13 @@ def test_a_session_that_ends_loses_the_share(client: KafkaClient, join: Join, to
     first.commit()
 
 
+def test_it_knows_the_session_timeout_that_zookeeper_agrees_to(join: Join) -> None:
+    first = join(session_timeout_ms=600_000)
+    polled([first], shared([first], 4))
+    shares: Any = first._sharing.shares
+    assert shares._session.state.timeout_s == 20, "ZooKeeper agrees to 20 times its tickTime"
+
+
 def test_a_member_that_makes_no_calls_leaves(join: Join, topic: Topic) -> None:
     first = join(max_poll_interval_ms=1500)
     polled([first], shared([first], 4))

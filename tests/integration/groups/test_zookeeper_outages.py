@@ -1,14 +1,21 @@
-"""Members that agree through ZooKeeper, while it is killed: each record is read once, and all join again."""
+"""Members that agree through ZooKeeper, while it is away: each record is read once, and all join again."""
 
 from __future__ import annotations
 
 import uuid
 from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.groups import zookeepershares
+from pykafka.handlers import Handler
+from pykafka.handlers.base import Worker
 from pykafka.kafkaconsumer import KafkaConsumer
+from pykafka.topic import Topic
+from tests.support.proxies import CuttingProxy
 from tests.support.topics import create_topic
 from tests.support.waiting import until
 from tests.support.zookeeper import ZooKeeper
@@ -23,52 +30,149 @@ PARTITIONS = 4
 #: How long ZooKeeper is away: longer than a session (s).
 AWAY_S, SESSION_MS = 12, 6000
 
+Member = KafkaConsumer[bytes, bytes]
 
-def test_what_is_written_meanwhile_is_read_once(client: KafkaClient, mortal: ZooKeeper) -> None:
-    topic, group, handler = create_topic(client, PARTITIONS), f"zk-{uuid.uuid4().hex[:8]}", client.cluster.handler
-    members = [
-        client.consumer(
-            topic.name,
-            group=group,
+
+class Readers:
+    """Members of a group that are polled by workers of their own, and what they have read."""
+
+    def __init__(self, client: KafkaClient) -> None:
+        self.client, self.handler = client, client.cluster.handler
+        self.topic: Topic = create_topic(client, PARTITIONS)
+        self.group = f"zk-{uuid.uuid4().hex[:8]}"
+        self.members: list[Member] = []
+        self.seen: Counter[bytes] = Counter()
+        self._ending = self.handler.Event()
+        self._workers: list[Worker] = []
+        self._written = 0
+
+    def join(self, hosts: str, **options: Any) -> Member:
+        member = self.client.consumer(
+            self.topic.name,
+            group=self.group,
             protocol="zookeeper",
-            zookeeper_hosts=mortal.hosts,
+            zookeeper_hosts=hosts,
             session_timeout_ms=SESSION_MS,
             auto_commit=True,
             auto_commit_interval_ms=300,
+            **options,
         )
-        for _ in range(2)
-    ]
-    seen: Counter[bytes] = Counter()
-    ending = handler.Event()
+        self.members.append(member)
+        self._workers.append(self.handler.spawn(self._read, member))
+        return member
 
-    def read(member: KafkaConsumer[bytes, bytes]) -> None:
-        while not ending.is_set():
-            seen.update(record.value or b"" for record in member.poll(100, timeout=0.3))
+    def _read(self, member: Member) -> None:
+        while not self._ending.is_set():
+            self.seen.update(record.value or b"" for record in member.poll(100, timeout=0.3))
 
-    def shared_out() -> bool:
-        return sorted(len(member.assignment()) for member in members) == [2, 2]
+    def write(self, count: int) -> None:
+        with self.client.producer() as producer:
+            for number in range(self._written, self._written + count):
+                producer.produce(self.topic.name, b"%d" % number, partition=number % PARTITIONS)
+        self._written += count
 
-    def write(first: int, count: int) -> None:
-        with client.producer() as producer:
-            for number in range(first, first + count):
-                producer.produce(topic.name, b"%d" % number, partition=number % PARTITIONS)
+    def shared_out(self, *sizes: int) -> bool:
+        return sorted(len(member.assignment()) for member in self.members) == [*sizes]
 
-    workers = [handler.spawn(read, member) for member in members]
-    write(0, 200)
-    until(handler, lambda: len(seen) == 200 and shared_out(), 60)
-    mortal.kill()
+    def until_read(self, *sizes: int) -> None:
+        """Wait until all is read, and shared out like this; each record has come once."""
+        until(self.handler, lambda: len(self.seen) == self._written and self.shared_out(*sizes), 90)
+        assert set(self.seen.values()) == {1}
+
+    def end(self) -> None:
+        self._ending.set()
+        for worker in self._workers:
+            assert worker.join(20)
+            assert worker.error is None
+        for member in self.members:
+            member.close()
+
+
+@pytest.fixture
+def readers(client: KafkaClient) -> Iterator[Readers]:
+    """Yield a group; its workers end with the test, also where that fails."""
+    made = Readers(client)
+    yield made
+    made._ending.set()
+
+
+def since(handler: Handler, began: float) -> float:
+    return handler.now() - began
+
+
+@pytest.mark.parametrize(
+    ("what", "check_s"),
+    [("is killed", 10.0), ("hangs", 10.0), ("hangs", 0.5)],
+    ids=["killed", "hangs", "hangs-asked-often"],
+)
+def test_what_is_written_meanwhile_is_read_once(
+    readers: Readers, mortal: ZooKeeper, what: str, check_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zookeepershares, "CHECK_S", check_s)
+    handler = readers.handler
+    for _ in range(2):
+        readers.join(mortal.hosts)
+    readers.write(200)
+    readers.until_read(2, 2)
+    end, begin = (mortal.kill, mortal.start) if what == "is killed" else (mortal.pause, mortal.resume)
+    began = handler.now()
+    end()
     try:
-        until(handler, lambda: not any(member.assignment() for member in members), 2 * SESSION_MS / 1000)
-        write(200, 100)
+        until(handler, lambda: readers.shared_out(0, 0), 4 * SESSION_MS / 1000)
+        assert since(handler, began) < SESSION_MS / 1000, "other members may have had them by now"
+        readers.write(100)
         handler.sleep(AWAY_S)
     finally:
-        mortal.start()
-    write(300, 50)
-    until(handler, lambda: len(seen) == 350 and shared_out(), 90)
-    assert set(seen.values()) == {1}
-    ending.set()
-    for worker in workers:
-        assert worker.join(20)
-        assert worker.error is None
-    for member in members:
-        member.close()
+        begin()
+    readers.write(50)
+    readers.until_read(2, 2)
+    readers.end()
+
+
+@pytest.mark.parametrize("check_s", [10.0, 0.5], ids=["", "asked-often"])
+def test_a_member_that_is_cut_off_gives_up_before_others_take(
+    readers: Readers, mortal: ZooKeeper, check_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zookeepershares, "CHECK_S", check_s)
+    handler = readers.handler
+    with CuttingProxy(mortal.port) as proxy:
+        behind, other = readers.join(f"127.0.0.1:{proxy.port}"), readers.join(mortal.hosts)
+        readers.write(200)
+        readers.until_read(2, 2)
+        had = set(behind.assignment())
+        proxy.mute()
+        began, gave_up = handler.now(), 0.0
+        while len(other.assignment()) < PARTITIONS:
+            assert since(handler, began) < 4 * SESSION_MS / 1000
+            assert not set(other.assignment()) & set(behind.assignment())
+            if not gave_up and not behind.assignment():
+                gave_up = since(handler, began)
+            readers.write(4)
+            handler.sleep(0.05)
+        assert 0 < gave_up < since(handler, began), f"of {had} another had all after {since(handler, began):.1f} s"
+        readers.until_read(0, PARTITIONS)
+        proxy.unmute()
+        readers.write(50)
+        readers.until_read(2, 2)
+        readers.end()
+
+
+def test_another_server_of_the_ensemble_takes_over_in_time(
+    readers: Readers, mortal: ZooKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A member that asks again and again would keep kazoo from looking for it."""
+    monkeypatch.setattr(zookeepershares, "CHECK_S", 0.5)
+    with CuttingProxy(mortal.port) as one, CuttingProxy(mortal.port) as another:
+        member = readers.join(f"127.0.0.1:{one.port},127.0.0.1:{another.port}")
+        readers.write(40)
+        readers.until_read(PARTITIONS)
+        used = one if one.accepted else another
+        used.mute()
+        used.refuse()
+        began = readers.handler.now()
+        while since(readers.handler, began) < 2.5 * SESSION_MS / 1000:
+            assert len(member.assignment()) == PARTITIONS
+            readers.write(4)
+            readers.handler.sleep(0.1)
+        readers.until_read(PARTITIONS)
+        readers.end()

@@ -1,0 +1,238 @@
+"""`Contact`: what a member knows of its session in ZooKeeper, and for how long it can be sure of it."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kazoo.exceptions import AuthFailedError, ConnectionLoss, SessionExpiredError
+from kazoo.protocol.states import KazooState
+
+from pykafka.exceptions import ZooKeeperError
+from pykafka.metadata.zookeeper import agreed_timeout_s, answered
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler
+
+#: What kazoo itself sets as the outcome of a request, without an answer from ZooKeeper.
+UNANSWERED = (AuthFailedError, ConnectionLoss, SessionExpiredError)
+
+
+class _Asked:
+    """Requests that went out together; ZooKeeper answers in order, so the last one's answer ends them.
+
+    :param sent_at: when the first went out, of the handler's clock (s)
+    :param heard_at: the moment before, at which ZooKeeper has certainly heard of the session
+    :param result: of the last one
+    """
+
+    def __init__(self, sent_at: float, heard_at: float, result: Any) -> None:
+        self.sent_at = sent_at
+        self.heard_at = heard_at
+        self.result = result
+        #: Whether somebody has waited for an answer in vain.
+        self.missed = False
+
+    @property
+    def is_answered(self) -> bool:
+        return bool(self.result.ready()) and not isinstance(self.result.exception, UNANSWERED)
+
+
+class Contact:
+    """A session in ZooKeeper: whether it is lost, and how long it certainly lasts.
+
+    ZooKeeper ends a session when it has heard nothing of it for its timeout, T. kazoo says something every T/3 at the latest,
+    and reports the connection lost if a ping has no answer after another T/3: 2T/3 after ZooKeeper has last heard of it. But
+    each request puts kazoo's ping off, so that a client which goes on asking would learn nothing from kazoo. So a request
+    without an answer counts as well, from the moment when it was sent; and nothing is asked while an answer is owed, so that
+    kazoo pings, and connects to another server of the ensemble.
+
+    State: changes by single assignments: kazoo's workers store `suspended_since` and `lost`, the worker that asks the rest.
+
+    :param handler: supplies the clock
+    :param client: a KazooClient
+    :param changed: called when the session's state changes, and by an answer that was given up; must not wait
+    :param heard_at: a moment before kazoo has connected, of the handler's clock (s)
+    """
+
+    def __init__(
+        self, handler: Handler, client: Any, changed: Callable[[], object], heard_at: float = -math.inf
+    ) -> None:
+        self._handler = handler
+        self.client = client
+        self._changed = changed
+        self._heard_at = heard_at
+        self._asked: _Asked | None = None
+        #: Why the session's nodes are gone; "" while they are there.
+        self.lost = ""
+        #: Since when the connection has been lost, of the handler's clock (s); None while it is there.
+        self.suspended_since: float | None = None
+        client.add_listener(self._session_changed)
+
+    # -- what is known of the session ------------------------------------------------------------------------------------
+
+    @property
+    def timeout_s(self) -> float:
+        """The session timeout (s): as agreed, or as asked for where the application has connected."""
+        return agreed_timeout_s(self.client)
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection, as far as kazoo knows."""
+        return bool(self.client.connected)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the connection is lost, or an answer is owed for which somebody has waited in vain."""
+        owed = self._owed
+        return self.suspended_since is not None or not self.connected or (owed is not None and owed.missed)
+
+    @property
+    def away_s(self) -> float:
+        """How long ZooKeeper has not answered (s); 0 while it does."""
+        owed, suspended, now = self._owed, self.suspended_since, self._handler.now()
+        since = min(now if owed is None else owed.sent_at, now if suspended is None else suspended)
+        return now - since
+
+    @property
+    def sure_s(self) -> float:
+        """The time until partitions have to be given up (s): a twelfth of T before the session may end, for commits."""
+        return self._left_s - self.timeout_s / 12
+
+    def may_own(self) -> bool:
+        """Return whether this member still owns its partitions: when its session has ended, other members may take them."""
+        return not self.lost and self._left_s >= 0
+
+    @property
+    def _left_s(self) -> float:
+        """How long the session certainly lasts (s); infinite while ZooKeeper answers."""
+        timeout_s, owed, suspended = self.timeout_s, self._owed, self.suspended_since
+        ends = min(
+            math.inf if suspended is None else suspended + timeout_s / 3,
+            math.inf if owed is None else owed.heard_at + timeout_s,
+        )
+        return ends - self._handler.now()
+
+    @property
+    def _owed(self) -> _Asked | None:
+        """The requests that ZooKeeper has not answered."""
+        asked = self._asked
+        if asked is None or asked.is_answered:
+            return None
+        # kazoo ends requests when it loses a connection: before it says so, but after it has marked itself unconnected
+        return None if asked.result.ready() and self.connected else asked
+
+    def session_id(self, topic: str) -> int:
+        """Return the session's number, which the nodes of this session have.
+
+        :param topic: for errors
+        :raises ZooKeeperError: there is no connection
+        """
+        session = self.client.client_id
+        if session is None:
+            raise ZooKeeperError("the connection to ZooKeeper was lost", topic=topic)
+        return int(session[0])
+
+    # -- requests --------------------------------------------------------------------------------------------------------
+
+    def ask(
+        self, name: str, paths: Sequence[str], timeout_s: float, *args: Any, topic: str, **kwargs: Any
+    ) -> list[Any]:
+        """Send the same request about some paths, and return kazoo's results; first wait for an answer that is owed.
+
+        :param name: of the request, such as "get"
+        :param timeout_s: how long to wait for what is owed (s)
+        :param args: of the request, after the path
+        :param topic: for errors
+        :param kwargs: as `args`
+        :raises ZooKeeperError: an earlier request has no answer yet
+        """
+        owed = self._owed
+        if owed is not None:
+            owed.result.wait(self._patience_s(timeout_s))
+            if not owed.is_answered:
+                self._miss(owed)
+                raise ZooKeeperError(
+                    f"ZooKeeper has not answered for {self.away_s:.1f} s; check that it is up and can be reached",
+                    topic=topic,
+                )
+        asked = self._asked
+        if asked is not None and asked.is_answered:
+            self._heard_at = asked.sent_at
+        request = getattr(self.client, f"{name}_async")
+        sent_at = self._handler.now()
+        heard_at = self._last_heard(sent_at)
+        results = [request(path, *args, **kwargs) for path in paths]
+        if results:
+            self._asked = _Asked(sent_at, heard_at, results[-1])
+        return results
+
+    def _last_heard(self, now: float) -> float:
+        """Return a moment at which ZooKeeper has heard of this session: from kazoo's pings at the latest."""
+        ping = getattr(self.client._connection, "ping_outstanding", None)
+        owes_none = ping is not None and not ping.is_set() and not self.client._pending
+        return max(self._heard_at, now - self.timeout_s / 3 * (1 if owes_none else 2))
+
+    def answer(self, result: Any, timeout_s: float, name: str, path: str, topic: str) -> Any:
+        """Wait for the answer to one of the requests that were sent last, and return it.
+
+        :param timeout_s: how long to wait (s); no longer than this member is sure of its session, if it still is
+        :raises NoNodeError, NodeExistsError: as ZooKeeper says
+        :raises ZooKeeperError: there was no answer in time, or another error
+        """
+        try:
+            return answered(result, self._patience_s(timeout_s), name, path, topic=topic)
+        finally:
+            asked = self._asked
+            if asked is not None and not result.ready():
+                self._miss(asked)
+
+    def _patience_s(self, timeout_s: float) -> float:
+        """Return how long to wait for an answer: while this member is sure of its session, no longer than that."""
+        sure_s = self.sure_s
+        return min(timeout_s, sure_s) if sure_s > 0 else timeout_s
+
+    def _miss(self, asked: _Asked) -> None:
+        if not asked.missed:
+            asked.missed = True
+            asked.result.rawlink(self._answered_late)
+
+    def _answered_late(self, _: Any) -> None:
+        self._changed()
+
+    # -- life --------------------------------------------------------------------------------------------------------------
+
+    def _session_changed(self, state: str) -> None:
+        if state == KazooState.SUSPENDED:
+            self.suspended_since = self._handler.now()
+        else:
+            if state == KazooState.LOST:
+                self.lost = "the ZooKeeper session ended"
+            asked = self._asked
+            # requests that were made without a connection go out now
+            waiting = state == KazooState.CONNECTED and asked is not None and not asked.result.ready()
+            if asked is not None:
+                now = self._handler.now()
+                self._asked = _Asked(now, now, asked.result) if waiting else None
+            self.suspended_since = None
+        self._changed()
+
+    def end(self) -> None:
+        """Listen to kazoo no more."""
+        self.client.remove_listener(self._session_changed)
+
+    def leave_to_parent(self, cooperative: bool) -> None:
+        """Disable this process' copy of the connection after a fork: copied greenlets would use it otherwise."""
+        client = self.client
+        self.end()
+        vars(client)["_pykafka_parent"] = os.getppid()
+        connection = client._connection
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for inherited in (connection._socket, connection._read_sock, connection._write_sock):
+            if inherited is not None and inherited.fileno() >= 0:
+                os.dup2(nowhere, inherited.fileno(), inheritable=False)
+        os.close(nowhere)
+        if cooperative:  # the event of a thread may be locked, with no thread left to unlock it
+            client._stopped.set()

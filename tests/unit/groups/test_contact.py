@@ -1,0 +1,200 @@
+"""`Contact`: how long a member can be sure of its session in ZooKeeper, by a clock that the tests set."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kazoo.exceptions import ConnectionLoss, NoNodeError
+from kazoo.protocol.states import KazooState
+
+from pykafka.exceptions import ZooKeeperError
+from pykafka.groups.zookeepercontact import Contact
+
+TIMEOUT_S = 6.0
+
+
+class Result:
+    """An answer of kazoo's that a test gives."""
+
+    def __init__(self, go_on: Callable[[float], object]) -> None:
+        self._go_on = go_on
+        self._done = False
+        self.exception: Exception | None = None
+        self._called: list[Callable[[Any], object]] = []
+
+    def wait(self, seconds: float) -> None:
+        if not self._done:
+            self._go_on(seconds)
+
+    def ready(self) -> bool:
+        return self._done
+
+    def get(self) -> str:
+        if self.exception is not None:
+            raise self.exception
+        return "answer"
+
+    def rawlink(self, called: Callable[[Any], object]) -> None:
+        self._called.append(called)
+
+    def end(self, exception: Exception | None = None) -> None:
+        self._done, self.exception = True, exception
+        for called in self._called:
+            called(self)
+
+
+class Place:
+    """A clock, a KazooClient and its contact."""
+
+    def __init__(self) -> None:
+        self.time = 100.0
+        self.asked: list[Result] = []
+        self.changes = 0
+        self.pinging = False
+        self.client = SimpleNamespace(
+            connected=True,
+            _session_timeout=TIMEOUT_S * 1000,
+            _pending=[],
+            _connection=SimpleNamespace(ping_outstanding=SimpleNamespace(is_set=lambda: self.pinging)),
+            add_listener=lambda listener: None,
+            get_async=self._get,
+        )
+        self.contact = Contact(SimpleNamespace(now=lambda: self.time), self.client, self._changed)  # type: ignore[arg-type]
+
+    def _changed(self) -> None:
+        self.changes += 1
+
+    def _get(self, _path: str) -> Result:
+        self.asked.append(Result(self.go_on))
+        return self.asked[-1]
+
+    def go_on(self, seconds: float) -> None:
+        self.time += seconds
+
+    def ask(self) -> Result:
+        (result,) = self.contact.ask("get", ["/a"], 1.0, topic="t")
+        assert isinstance(result, Result)
+        return result
+
+    def state(self, state: str) -> None:
+        self.client.connected = state == KazooState.CONNECTED
+        self.contact._session_changed(state)
+
+    def owns_for(self) -> float:
+        """How long this member may own its partitions from now on (s)."""
+        before, found = self.time, 0.0
+        while self.contact.may_own() and found < 60:
+            found += 0.01
+            self.time = before + found
+        self.time = before
+        return round(found, 1)
+
+
+@pytest.fixture
+def place() -> Place:
+    return Place()
+
+
+def test_it_is_sure_while_zookeeper_answers(place: Place) -> None:
+    assert place.contact.sure_s == math.inf
+    place.ask().end()
+    place.go_on(100)
+    assert (place.contact.sure_s, place.contact.away_s, place.contact.may_own()) == (math.inf, 0, True)
+
+
+def test_the_session_may_end_its_timeout_after_the_last_request_that_was_answered(place: Place) -> None:
+    place.ask().end()
+    place.go_on(0.5)
+    place.ask()
+    place.go_on(0.5)
+    assert place.owns_for() == TIMEOUT_S - 1
+    assert place.contact.sure_s == TIMEOUT_S - 1 - TIMEOUT_S / 12
+    assert place.contact.away_s == 0.5
+
+
+@pytest.mark.parametrize(("pinging", "heard_before_s"), [(False, TIMEOUT_S / 3), (True, 2 * TIMEOUT_S / 3)])
+def test_of_one_that_asked_long_ago_kazoo_has_told_zookeeper(
+    place: Place, pinging: bool, heard_before_s: float
+) -> None:
+    place.ask().end()
+    place.go_on(100)
+    place.pinging = pinging
+    place.ask()
+    assert place.owns_for() == TIMEOUT_S - heard_before_s
+
+
+def test_a_lost_connection_is_told_two_thirds_of_the_timeout_late(place: Place) -> None:
+    place.state(KazooState.SUSPENDED)
+    assert place.owns_for() == TIMEOUT_S / 3
+    assert place.contact.is_silent
+    place.state(KazooState.CONNECTED)
+    assert place.contact.sure_s == math.inf
+    assert not place.contact.is_silent
+
+
+def test_an_unanswered_request_counts_on_when_kazoo_loses_the_connection(place: Place) -> None:
+    place.ask().end()
+    place.go_on(1)
+    result = place.ask()
+    place.go_on(4)
+    place.client.connected = False
+    result.end(ConnectionLoss())  # before it tells of it
+    assert place.owns_for() == TIMEOUT_S - 5
+    place.state(KazooState.SUSPENDED)
+    assert place.owns_for() == TIMEOUT_S - 5
+    with pytest.raises(ZooKeeperError, match="has not answered for 4.0 s"):
+        place.ask()
+    place.state(KazooState.CONNECTED)
+    place.ask()
+    assert place.owns_for() == TIMEOUT_S - TIMEOUT_S / 3
+
+
+def test_a_request_that_was_made_without_a_connection_counts_from_the_next_one_on(place: Place) -> None:
+    place.state(KazooState.SUSPENDED)
+    place.ask()
+    place.go_on(10)
+    place.state(KazooState.CONNECTED)
+    assert place.owns_for() == TIMEOUT_S
+
+
+def test_a_refusal_is_an_answer(place: Place) -> None:
+    place.ask().end(NoNodeError())
+    assert place.contact.sure_s == math.inf
+
+
+def test_nothing_is_asked_while_an_answer_is_owed(place: Place) -> None:
+    result = place.ask()
+    with pytest.raises(ZooKeeperError, match="no answer from ZooKeeper within 0.5 s"):
+        place.contact.answer(result, 0.5, "get", "/a", "t")
+    assert place.contact.is_silent
+    with pytest.raises(ZooKeeperError, match="has not answered for 1.5 s"):
+        place.ask()
+    assert len(place.asked) == 1
+    assert place.changes == 0
+    result.end()
+    assert place.changes == 1, "an answer that comes late is told"
+    assert place.contact.away_s == 0
+    place.ask()
+
+
+def test_it_waits_no_longer_than_it_is_sure(place: Place) -> None:
+    place.ask().end()
+    place.go_on(1)
+    result = place.ask()
+    with pytest.raises(ZooKeeperError, match="within 4.5 s"):
+        place.contact.answer(result, 60.0, "get", "/a", "t")
+    assert place.contact.sure_s <= 0
+    assert place.contact.may_own()
+    with pytest.raises(ZooKeeperError, match="within 60 s"):  # nothing is left to give up
+        place.contact.answer(result, 60.0, "get", "/a", "t")
+
+
+def test_a_lost_session_owns_nothing(place: Place) -> None:
+    place.ask()
+    place.state(KazooState.LOST)
+    assert not place.contact.may_own()
+    assert place.contact.away_s == 0
