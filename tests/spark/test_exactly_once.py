@@ -81,6 +81,7 @@ def test_a_micro_batch_that_spark_repeats(
     query.forget_last_commit()
     topics.numbered(source, {0: 100, 1: 100}, first=100)
     by(query)
+    by(query)  # PySpark 4.0 and 4.1 do no more than the micro-batch that they repeat
     assert seen(topics, target) == seen(topics, target, "read_uncommitted") == numbers(200)
 
 
