@@ -196,7 +196,7 @@ class TopicsAdmin(AdminBase):
             lambda response, items, broker: {items[0]: _has_settled(response, wanted)},
         )
         while True:
-            brokers = [id_ for id_, broker in self._cluster.brokers.items() if broker.reach <= 1]
+            brokers = [id_ for id_, broker in self._cluster.brokers.items() if broker.stands]
             placement: CertainBrokers[int] = CertainBrokers(self._cluster, int)
             left_ms = max(1, round((end - handler.now()) * 1000))
             answers = self._router.ask(brokers, placement, asked, left_ms)

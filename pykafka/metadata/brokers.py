@@ -100,7 +100,7 @@ class Brokers:
             brokers[id_] = self._make(id_, host, port)
         gone = set(brokers) - set(addresses)
         now = self._handler.now()
-        left_out = {id_: self._left_out.get(id_, now) for id_ in gone if brokers[id_].reach <= 1}
+        left_out = {id_: self._left_out.get(id_, now) for id_ in gone if brokers[id_].stands}
         self._left_out = {id_: since for id_, since in left_out.items() if now - since < LEFT_OUT_S}
         left += [brokers.pop(id_) for id_ in gone - set(self._left_out)]
         self.by_id = brokers

@@ -50,12 +50,15 @@ class Coordinators:
         if found is not None:
             return found
         lock = self._asking.setdefault(group, self._handler.Lock())
+        began = self._handler.now()
         patience = PATIENCE_S if timeout_ms is None else min(PATIENCE_S, timeout_ms / 1000)
         mine = lock.acquire(timeout=patience)
         try:
             found = self._known(cluster, group)
             if found is None:
-                found = cluster.get_group_coordinator(group, timeout_ms)
+                waited_ms = round((self._handler.now() - began) * 1000)
+                left_ms = None if timeout_ms is None else max(0, timeout_ms - waited_ms)
+                found = cluster.get_group_coordinator(group, left_ms)
                 self._found[group] = self._handler.now(), found
             return found
         finally:

@@ -66,10 +66,14 @@ class Channels:
         main = self._by_name.get("main")
         if main is not None and main.connected:
             return 3 if main.is_silent else 0
-        channels = list(self._by_name.copy().values())
-        if any(channel.connected for channel in channels):
+        if self.stands:
             return 1
-        return 3 if any(channel.in_trouble for channel in channels) else 2
+        return 3 if any(channel.in_trouble for _, channel in self) else 2
+
+    @property
+    def stands(self) -> bool:
+        """Whether a channel is connected, also if an answer is owed there."""
+        return any(channel.connected for _, channel in self)
 
     def muted_for(self, name: str) -> float:
         """Return for how long this client must send nothing on a channel, since the broker throttles it (s)."""

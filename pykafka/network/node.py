@@ -174,6 +174,11 @@ class Node:
         """The likelihood that a request must wait, from 0 (main connection up) to 3 (in trouble, or without an answer)."""
         return self._channels.reach
 
+    @property
+    def stands(self) -> bool:
+        """Whether a connection is up, as far as this client knows."""
+        return self._channels.stands
+
     # -- connections -----------------------------------------------------------------------------------------------
 
     def drop_channel(self, name: str) -> None:

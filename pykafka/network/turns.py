@@ -163,6 +163,7 @@ class WritingTurn:
         :raises KafkaException: other workers were writing until the deadline, or one was interrupted
         """
         if self._lock.acquire(blocking=False):
+            self._unbegun = None
             return
         now = self._handler.now
         while not self._lock.acquire(timeout=min(max(deadline - now(), 0.0), LOOK_UP_S)):
@@ -171,6 +172,7 @@ class WritingTurn:
                 raise ResponseTimeoutError(
                     "other workers wrote requests until the deadline; the broker reads too slowly", broker=self._address
                 )
+        self._unbegun = None
 
     def _end_if_lost(self, now: float) -> None:
         if self.is_written:

@@ -55,7 +55,10 @@ def test_where_the_hub_turns_nothing_is_taken_yet(
             taken.append(b"%d" % number)
     accumulator.breathe = breathe
     producer.close() if hasattr(producer, "close") else producer.stop()
-    consumer = client.topics["one"].get_simple_consumer(consumer_timeout_ms=500)
-    assert [message.value for message in consumer] == taken
     assert lost == 3
+    consumer = client.topics["one"].get_simple_consumer(consumer_timeout_ms=20_000)
+    found = [consumer.consume() for _ in taken]
+    assert [None if message is None else message.value for message in found] == taken
+    assert consumer.held_offsets == {0: len(taken) - 1}
+    assert client.topics["one"].latest_available_offsets()[0].offset == [len(taken)]
     consumer.stop()

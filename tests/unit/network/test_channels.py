@@ -52,15 +52,15 @@ def test_one_of_each_name(channels: Channels) -> None:
 
 
 def test_reach_grows_with_the_likelihood_of_a_wait(channels: Channels) -> None:
-    assert channels.reach == 2
+    assert (channels.reach, channels.stands) == (2, False)
     recorder(channels, "produce").in_trouble = True
-    assert channels.reach == 3
+    assert (channels.reach, channels.stands) == (3, False)
     recorder(channels, "fetch").connected = True
-    assert channels.reach == 1
+    assert (channels.reach, channels.stands) == (1, True)
     recorder(channels, "main").connected = True
-    assert channels.reach == 0
+    assert (channels.reach, channels.stands) == (0, True)
     recorder(channels, "main").is_silent = True
-    assert channels.reach == 3
+    assert (channels.reach, channels.stands) == (3, True)
     assert (channels.is_up("main"), channels.is_up("produce"), channels.is_up("none")) == (True, False, False)
 
 
