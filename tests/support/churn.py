@@ -46,18 +46,22 @@ class Owners:
     """The owner of each partition, as the members are told; and who has committed what he had lost."""
 
     def __init__(self) -> None:
-        self._owners: dict[TopicPartition, Member] = {}
+        self._owners: dict[TopicPartition, tuple[int, Member]] = {}
         #: Commits that the coordinator took from a member after another one had been given the partition.
         self.wrong: list[str] = []
 
-    def assigned(self, member: Member, keys: list[TopicPartition]) -> None:
-        """Note what a member was given."""
-        for key in keys:
-            self._owners[key] = member
+    def assigned(self, member: Member, generation: int, keys: list[TopicPartition]) -> None:
+        """Note what a member was given.
 
-    def of(self, keys: list[TopicPartition]) -> dict[TopicPartition, Member | None]:
-        """Return who was given each partition last."""
-        return {key: self._owners.get(key) for key in keys}
+        One that was put out may hear of a share that is another's by now: by an assignment of an earlier generation.
+        """
+        for key in keys:
+            if generation >= self._owners.get(key, (0, None))[0]:
+                self._owners[key] = generation, member
+
+    def of(self, keys: list[TopicPartition]) -> dict[TopicPartition, tuple[int, Member | None]]:
+        """Return in which generation each partition was given last, and to whom."""
+        return {key: self._owners.get(key, (0, None)) for key in keys}
 
 
 class Member(RebalanceListener):
@@ -83,8 +87,9 @@ class Member(RebalanceListener):
 
     def on_assigned(self, partitions: list[TopicPartition]) -> None:
         """Note the share: all of it, or what is new in it."""
-        self._churn.generations.add(self.consumer._generation or 0)
-        self._churn.owners.assigned(self, partitions)
+        generation = self.consumer._generation or 0
+        self._churn.generations.add(generation)
+        self._churn.owners.assigned(self, generation, partitions)
 
     # -- the worker ------------------------------------------------------------------------------------------------
 
@@ -119,9 +124,12 @@ class Member(RebalanceListener):
         # Asked before: who was given a partition by now has joined after this member was out, so the commit must fail.
         before = self._churn.owners.of(list(ends))
         self.consumer.commit(ends)
-        for key, owner in before.items():
+        for key, (generation, owner) in before.items():
             if owner is not self:
-                self._churn.owners.wrong.append(f"{self.name} has committed {ends[key]} of {key}, which is {owner}'s")
+                whose = "nobody" if owner is None else owner.name
+                given = f"{key} was given to {whose} in generation {generation}"
+                wrong = f"{self.name} of generation {self.consumer._generation} has committed {ends[key]}, but {given}"
+                self._churn.owners.wrong.append(wrong)
 
     @property
     def name(self) -> str:
@@ -292,7 +300,7 @@ class Churn:
         }
 
     def _check(self) -> None:
-        assert self.owners.wrong == []
+        assert not self.owners.wrong, "; ".join(self.owners.wrong)
         for one in self.members:
             assert one.worker.is_alive(), one.worker.error
         for key, found in self.reads.items():
