@@ -157,6 +157,41 @@ def test_a_member_that_is_cut_off_gives_up_before_others_take(
         readers.end()
 
 
+def test_iteration_over_what_is_buffered_ends_before_others_take(readers: Readers, mortal: ZooKeeper) -> None:
+    """It looks at nothing but the buffers, and kazoo reports nothing more once the connection is lost."""
+    handler = readers.handler
+    readers.write(4000)
+    with CuttingProxy(mortal.port) as proxy:
+        behind = readers.client.consumer(
+            readers.topic.name,
+            group=readers.group,
+            protocol="zookeeper",
+            zookeeper_hosts=f"127.0.0.1:{proxy.port}",
+            session_timeout_ms=SESSION_MS,
+            consumer_timeout_ms=500,
+        )
+        other, cut_at, count = None, 0.0, 0
+        for count, _ in enumerate(behind, 1):
+            handler.sleep(0.01)
+            if count == 50:
+                shares = behind._sharing.shares
+                assert isinstance(shares, zookeepershares.ZooKeeperShares)
+                shares.changed()  # a watch: from this pass on nothing is due
+            if count == 70:
+                proxy.refuse()
+                proxy.cut()
+                cut_at = handler.now()
+            if cut_at and other is None and since(handler, cut_at) > 0.5:
+                other = readers.join(mortal.hosts)
+            assert other is None or not other.assignment(), f"after {since(handler, cut_at):.1f} s"
+        assert 70 < count < 4000
+        assert behind.assignment() == []
+        assert other is not None
+        until(handler, other.assignment, 30)
+        readers.end()
+        behind.close()
+
+
 def test_another_server_of_the_ensemble_takes_over_in_time(
     readers: Readers, mortal: ZooKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
