@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -419,7 +420,8 @@ class BalancedConsumer(GroupConsumer):
                 if not contact.is_silent and not contact.lost:
                     self._worker_failed(error)
                 # without an answer, there may not be much time left to stop consuming
-                self._stopping.wait(max(0.1, min(self._group_options.rebalance_backoff_ms / 1000, contact.sure_s)))
+                sure_s = math.inf if self._consumer is None else max(0.0, contact.sure_s)
+                self._stopping.wait(min(sure_s, max(0.1, self._group_options.rebalance_backoff_ms / 1000)))
                 self._wanted.set()
             self._check_at = self._handler.now() + pause
         return self._wanted, max(self._check_at - self._handler.now(), 0.0)
@@ -435,6 +437,7 @@ class BalancedConsumer(GroupConsumer):
                 "group %s: %s; this member stops consuming its partitions and joins again", self._consumer_group, reason
             )
             self._halt_or_report()
+            self._wanted.set()  # the answer may have come meanwhile, to another member on the same KazooClient
         if contact.is_silent:
             self._tell_of_outage(away_s)
             return False

@@ -329,7 +329,7 @@ MATRIX = {
     "groups-many-topics": Part("4.3.1", ["-m", "matrix", *MANY_TOPICS], 8),
     "cases": Part("4.3.1", ["-m", "matrix", *CASES], 7),
     "cases-embedded": Part("4.3.1", ["-m", "matrix", "tests/unit", "tests/embedded"], 4),
-    "groups-balanced": Part("4.3.1", ["-m", "matrix", *BALANCED], 4),
+    "groups-balanced": Part("4.3.1", ["-m", "matrix", *BALANCED], 6),
     **{
         f"cut-connections-{release}": Part(
             release, ["-m", "matrix", f"{INTEGRATION}/network/test_cut_connections.py"], 5

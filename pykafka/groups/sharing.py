@@ -26,6 +26,8 @@ PutAway = Callable[[Collection["TopicPartition"]], object]
 
 #: The pause before metadata is asked again for partitions of the share that it does not know (s).
 RETRY_S = 1.0
+#: How long a call waits when the group has become due behind its back (s).
+DUE_S = 0.01
 
 
 class Sharing:
@@ -110,7 +112,8 @@ class Sharing:
         if shares is None:
             engine.tick_alone()
             return engine.await_message(deadline)
-        soon = engine.handler.now() + shares.look_s
+        # what has become due since `serve` may have set `has_arrived` before `engine.look()` has cleared it
+        soon = engine.handler.now() + (DUE_S if engine.buffers.held else shares.look_s)
         shares.idle(True)
         try:
             engine.await_message(soon if deadline is None else min(soon, deadline))

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 UNANSWERED = (AuthFailedError, ConnectionLoss, SessionExpiredError)
 
 
+#: The name of an attribute of a KazooClient: its contacts.
+CONTACTS = "_pykafka_contacts"
+
+
 class _Asked:
     """Requests that went out together; ZooKeeper answers in order, so the last one's answer ends them.
 
@@ -47,9 +51,12 @@ class Contact:
     and reports the connection lost if a ping has no answer after another T/3: 2T/3 after ZooKeeper has last heard of it. But
     each request puts kazoo's ping off, so that a client which goes on asking would learn nothing from kazoo. So a request
     without an answer counts as well, from the moment when it was sent; and nothing is asked while an answer is owed, so that
-    kazoo pings, and connects to another server of the ensemble.
+    kazoo pings, and connects to another server of the ensemble. That holds for all contacts of one client together, as kazoo
+    pings for all of them.
 
-    State: changes by single assignments: kazoo's workers store `suspended_since` and `lost`, the worker that asks the rest.
+    State: changes by single assignments: kazoo's workers store `suspended_since` and `lost`, the worker that asks the rest;
+    both store `_asked`, kazoo's when a connection is there again or the session is lost. The contacts of a client are in a
+    dict of its, of which each call is atomic.
 
     :param handler: supplies the clock
     :param client: a KazooClient
@@ -65,10 +72,14 @@ class Contact:
         self._changed = changed
         self._heard_at = heard_at
         self._asked: _Asked | None = None
+        self._ended = False
         #: Why the session's nodes are gone; "" while they are there.
         self.lost = ""
         #: Since when the connection has been lost, of the handler's clock (s); None while it is there.
         self.suspended_since: float | None = None
+        #: All contacts of the client, by identity.
+        self._together: dict[int, Contact] = vars(client).setdefault(CONTACTS, {})
+        self._together[id(self)] = self
         client.add_listener(self._session_changed)
 
     # -- what is known of the session ------------------------------------------------------------------------------------
@@ -86,15 +97,13 @@ class Contact:
     @property
     def is_silent(self) -> bool:
         """Whether the connection is lost, or an answer is owed for which somebody has waited in vain."""
-        owed = self._owed
-        return self.suspended_since is not None or not self.connected or (owed is not None and owed.missed)
+        return self.suspended_since is not None or not self.connected or any(owed.missed for owed in self._owing())
 
     @property
     def away_s(self) -> float:
         """How long ZooKeeper has not answered (s); 0 while it does."""
-        owed, suspended, now = self._owed, self.suspended_since, self._handler.now()
-        since = min(now if owed is None else owed.sent_at, now if suspended is None else suspended)
-        return now - since
+        suspended, now = self.suspended_since, self._handler.now()
+        return now - min([now if suspended is None else suspended, *(owed.sent_at for owed in self._owing())])
 
     @property
     def sure_s(self) -> float:
@@ -108,21 +117,29 @@ class Contact:
     @property
     def _left_s(self) -> float:
         """How long the session certainly lasts (s); infinite while ZooKeeper answers."""
-        timeout_s, owed, suspended = self.timeout_s, self._owed, self.suspended_since
-        ends = min(
-            math.inf if suspended is None else suspended + timeout_s / 3,
-            math.inf if owed is None else owed.heard_at + timeout_s,
-        )
-        return ends - self._handler.now()
+        timeout_s, suspended = self.timeout_s, self.suspended_since
+        ends = math.inf if suspended is None else suspended + timeout_s / 3
+        return min([ends, *(owed.heard_at + timeout_s for owed in self._owing())]) - self._handler.now()
 
     @property
     def _owed(self) -> _Asked | None:
-        """The requests that ZooKeeper has not answered."""
+        """The requests of this contact that ZooKeeper has not answered."""
         asked = self._asked
         if asked is None or asked.is_answered:
             return None
         # kazoo ends requests when it loses a connection: before it says so, but after it has marked itself unconnected
         return None if asked.result.ready() and self.connected else asked
+
+    def _owing(self) -> list[_Asked]:
+        """Return the requests of all contacts of the client that ZooKeeper has not answered, the oldest first."""
+        found = []
+        for key, contact in list(self._together.items()):
+            owed = contact._owed
+            if owed is not None:
+                found.append(owed)
+            elif contact._ended:
+                self._together.pop(key, None)
+        return sorted(found, key=lambda owed: owed.sent_at)
 
     def session_id(self, topic: str) -> int:
         """Return the session's number, which the nodes of this session have.
@@ -149,11 +166,12 @@ class Contact:
         :param kwargs: as `args`
         :raises ZooKeeperError: an earlier request has no answer yet
         """
-        owed = self._owed
-        if owed is not None:
-            owed.result.wait(self._patience_s(timeout_s))
-            if not owed.is_answered:
-                self._miss(owed)
+        owing = self._owing()
+        if owing:
+            owing[-1].result.wait(self._patience_s(timeout_s))
+            late = next((owed for owed in owing if not owed.is_answered), None)
+            if late is not None:
+                self._miss(late)
                 raise ZooKeeperError(
                     f"ZooKeeper has not answered for {self.away_s:.1f} s; check that it is up and can be reached",
                     topic=topic,
@@ -170,7 +188,12 @@ class Contact:
         return results
 
     def _last_heard(self, now: float) -> float:
-        """Return a moment at which ZooKeeper has heard of this session: from kazoo's pings at the latest."""
+        """Return a moment at which ZooKeeper has heard of this session: from kazoo's pings at the latest.
+
+        While another contact owes an answer, its request has put the ping off: what it knew counts.
+        """
+        if owing := self._owing():
+            return max(self._heard_at, owing[0].heard_at)
         ping = getattr(self.client._connection, "ping_outstanding", None)
         owes_none = ping is not None and not ping.is_set() and not self.client._pending
         return max(self._heard_at, now - self.timeout_s / 3 * (1 if owes_none else 2))
@@ -200,7 +223,8 @@ class Contact:
             asked.result.rawlink(self._answered_late)
 
     def _answered_late(self, _: Any) -> None:
-        self._changed()
+        for contact in list(self._together.values()):  # those that have not asked had to wait as well
+            contact._changed()
 
     # -- life --------------------------------------------------------------------------------------------------------------
 
@@ -213,8 +237,8 @@ class Contact:
             asked = self._asked
             # requests that were made without a connection go out now
             waiting = state == KazooState.CONNECTED and asked is not None and not asked.result.ready()
-            if asked is not None:
-                now = self._handler.now()
+            now = self._handler.now()
+            if asked is not None and self._asked is asked:  # else something was asked just now
                 self._asked = _Asked(now, now, asked.result) if waiting else None
             self.suspended_since = None
         self._changed()
@@ -222,6 +246,9 @@ class Contact:
     def end(self) -> None:
         """Listen to kazoo no more."""
         self.client.remove_listener(self._session_changed)
+        self._ended = True  # what it owes counts on for the others
+        if self._owed is None:
+            self._together.pop(id(self), None)
 
     def leave_to_parent(self, cooperative: bool) -> None:
         """Disable this process' copy of the connection after a fork: copied greenlets would use it otherwise."""

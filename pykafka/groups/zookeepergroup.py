@@ -69,6 +69,8 @@ class ZooKeeperGroup:
         self.ids_path = f"/consumers/{group}/ids"
         self._owners_paths = [f"/consumers/{group}/owners/{name}" for name in (topic, repr(topic.encode()))]
         self._contact: Contact | None = None
+        #: What `may_own` says while there is no session: as of the last one.
+        self._owned = True
         #: How to end the session's use by this object.
         self._end: Callable[[], object] = _nothing
 
@@ -84,7 +86,7 @@ class ZooKeeperGroup:
 
     def may_own(self) -> bool:
         """Return whether this member still owns its partitions, as far as it can tell."""
-        return self._contact is None or self._contact.may_own()
+        return self._owned if self._contact is None else self._contact.may_own()
 
     # -- the connection --------------------------------------------------------------------------------------------
 
@@ -177,6 +179,7 @@ class ZooKeeperGroup:
     def close(self) -> None:
         """End an own connection; leave the application's open. May be repeated."""
         end, self._end = self._end, _nothing
+        self._owned = self.may_own()
         self._contact = None
         end()
 

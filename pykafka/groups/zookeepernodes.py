@@ -105,7 +105,10 @@ class MemberNodes:
     def keep(self, shares: Shares) -> None:
         """Release all partitions but these, and leave all topics but these."""
         for topic in self._groups.keys() - shares.keys():
-            self._leave(topic, self._groups.pop(topic))
+            group = self._groups[topic]
+            group.answer_within(self._answer_s())
+            if self._leave(topic, group):  # else, as after an error, the next pass does it
+                del self._groups[topic]
         for topic, share in shares.items():
             self._groups[topic].keep(share.keys())
 
@@ -132,11 +135,15 @@ class MemberNodes:
             group.answer_within(ANSWER_S)
             self._leave(topic, group)
 
-    def _leave(self, topic: str, group: ZooKeeperGroup) -> None:
-        if not self._contact.is_silent and not self._contact.lost:
+    def _leave(self, topic: str, group: ZooKeeperGroup) -> bool:
+        """Delete a topic's nodes; return whether they are gone: not while ZooKeeper does not answer."""
+        if not self._contact.lost:
+            if self._contact.is_silent:
+                return False
             group.keep(())
             group.unregister()
         log.info("group %s: %s reads %s no more", self._group_id, group.member, topic)
+        return True
 
     def _group(self, topic: str) -> ZooKeeperGroup:
         group = self._groups.get(topic)

@@ -19,6 +19,8 @@ log = logging.getLogger(__name__)
 
 #: How often the application's signs of life are looked at (s).
 LOOK_S = 1.0
+#: The shortest pause between looks (s).
+LEAST_S = 0.05
 #: How long the first connection may take (s).
 CONNECT_S = 10.0
 
@@ -27,7 +29,8 @@ Pulse = Callable[[], "tuple[int, bool] | None"]
 
 
 class ZooKeeperSession:
-    """A session, the state of its connection, and the worker that ends it.
+    """A session, the state of its connection, and the worker that looks after both: it ends the session of an application
+    that makes no calls, and tells one that reads on from its buffers when partitions have to be given up.
 
     State: belongs to the worker that serves; the session's own worker stores `state.lost`, and ends the connection.
 
@@ -37,7 +40,7 @@ class ZooKeeperSession:
     :param timeout_s: the session timeout asked for (s)
     :param pulse: the application's signs of life; must not wait
     :param patience_s: how long the application may make no call (s)
-    :param changed: called when the session's state changes; must not wait
+    :param changed: called when the session's state changes, and when partitions have to be given up; must not wait
     """
 
     def __init__(
@@ -120,7 +123,8 @@ class ZooKeeperSession:
     def _begin(self) -> None:
         state = self.state = Contact(self._handler, self.client, self._changed, self._began)
         self._stop = self._handler.Event()
-        watch = partial(_watch, self._stop, self._pulse, self._patience_s, partial(self._silent, state))
+        silent = partial(self._silent, state)
+        watch = partial(_watch, self._stop, state, self._pulse, self._patience_s, silent, self._changed)
         self._worker = self._handler.spawn(watch, name=f"pykafka.ZooKeeper.{self._group}")
 
     def _silent(self, state: Contact, why: str) -> None:
@@ -162,19 +166,35 @@ class ZooKeeperSession:
         self._forget()
 
 
-def _watch(stop: Any, pulse: Pulse, patience_s: float, silent: Callable[[str], object]) -> None:
+def _watch(
+    stop: Any,
+    state: Contact,
+    pulse: Pulse,
+    patience_s: float,
+    silent: Callable[[str], object],
+    changed: Callable[[], object],
+) -> None:
     """Look for signs of life until `stop` is set, or there are none for too long: the worker's main function.
 
-    It does not keep the consumer alive.
+    It calls `changed` once in each outage that lasts until partitions have to be given up: nothing else reports that
+    moment to an application that takes what is buffered. It does not keep the consumer alive.
     """
-    last, quiet_s = -1, 0.0
-    while not stop.wait(LOOK_S):
+    last, quiet_s, told = -1, 0.0, False
+    while True:
+        left_s = state.sure_s
+        if left_s <= 0 and not told:
+            changed()
+        told = left_s <= 0
+        # an outage leaves a quarter of the session's time when it is noticed
+        pause_s = min(LOOK_S, state.timeout_s / 4, LOOK_S if told else max(left_s, LEAST_S))
+        if stop.wait(pause_s):
+            return
         found = pulse()
         if found is None:
             silent("the consumer was dropped without close()")
             return
         count, waits = found
-        quiet_s = 0.0 if waits or count != last else quiet_s + LOOK_S
+        quiet_s = 0.0 if waits or count != last else quiet_s + pause_s
         last = count
         if quiet_s > patience_s:
             silent(f"no call for messages within max_poll_interval_ms ({patience_s * 1000:.0f})")

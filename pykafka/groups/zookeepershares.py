@@ -157,8 +157,10 @@ class ZooKeeperShares(ServedShares):
         """Whether `serve` has something to do; costs no more than a look at the clock."""
         if self._selection is None:
             return False
-        overdue = self._handler.now() >= self._next_at
-        return self._wanted or overdue or self._outlook.is_due() or bool(self._handover.errors)
+        if self._wanted or self._handler.now() >= self._next_at or self._handover.errors:
+            return True
+        # in an outage nobody looks there
+        return (self._session.state is None or self._session.connected) and self._outlook.is_due()
 
     @property
     def look_s(self) -> float:

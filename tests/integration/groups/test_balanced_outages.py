@@ -105,17 +105,16 @@ def test_a_zookeeper_that_hangs_ends_consuming_until_it_is_back(
     one.stop()
 
 
-@pytest.mark.parametrize(
-    ("check_s", "session_ms"), [(10.0, 6000), (0.3, 6000), (3.5, 12_000)], ids=["seldom", "often", "for-pings"]
-)
+@pytest.mark.parametrize("check_s", [60.0, 5.8], ids=["seldom", "for-pings"])
 def test_a_member_that_is_cut_off_stops_before_others_take(
-    client: KafkaClient, mortal: ZooKeeper, check_s: float, session_ms: int, monkeypatch: pytest.MonkeyPatch
+    client: KafkaClient, mortal: ZooKeeper, check_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """kazoo puts its ping off for each request, so that it tells too late of one without an answer."""
     monkeypatch.setattr(balancedconsumer, "CHECK_S", check_s)
     topic, group, handler = create_topic(client, 4), f"g-{uuid.uuid4().hex[:8]}", client.cluster.handler
     options: dict[str, Any] = {
-        "zookeeper_connection_timeout_ms": session_ms,
+        # the longest that ZooKeeper grants: a busy machine may take its time
+        "zookeeper_connection_timeout_ms": 20_000,
         "auto_commit_enable": True,
         "rebalance_max_retries": 100,
     }
@@ -137,7 +136,7 @@ def test_a_member_that_is_cut_off_stops_before_others_take(
         proxy.mute()
         began, gave_up = handler.now(), 0.0
         while len(other.partitions) < 4:
-            assert handler.now() - began < 30
+            assert handler.now() - began < 60
             assert not set(other.partitions) & set(behind.partitions)
             if not gave_up and not behind.partitions:
                 gave_up = handler.now() - began

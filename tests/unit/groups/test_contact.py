@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -61,9 +62,14 @@ class Place:
             _pending=[],
             _connection=SimpleNamespace(ping_outstanding=SimpleNamespace(is_set=lambda: self.pinging)),
             add_listener=lambda listener: None,
+            remove_listener=lambda listener: None,
             get_async=self._get,
         )
-        self.contact = Contact(SimpleNamespace(now=lambda: self.time), self.client, self._changed)  # type: ignore[arg-type]
+        self.contact = self.join()
+
+    def join(self) -> Contact:
+        """Make a contact on the client, which others may have, too."""
+        return Contact(SimpleNamespace(now=lambda: self.time), self.client, self._changed)  # type: ignore[arg-type]
 
     def _changed(self) -> None:
         self.changes += 1
@@ -198,3 +204,117 @@ def test_a_lost_session_owns_nothing(place: Place) -> None:
     place.state(KazooState.LOST)
     assert not place.contact.may_own()
     assert place.contact.away_s == 0
+
+
+def test_a_request_that_goes_out_while_the_connection_changes_counts(place: Place) -> None:
+    """kazoo's worker does not throw away what it has not seen."""
+    place.ask().end()
+
+    clock = place.contact._handler
+
+    def meanwhile() -> float:
+        place.contact._handler = clock
+        place.ask()
+        return place.time
+
+    place.contact._handler = SimpleNamespace(now=meanwhile)  # type: ignore[assignment]
+    place.state(KazooState.CONNECTED)
+    assert len(place.asked) == 2
+    assert place.contact.sure_s < math.inf
+
+
+# -- several contacts on one client ------------------------------------------------------------------------------------
+
+
+def test_what_one_contact_owes_counts_for_all_of_the_client(place: Place) -> None:
+    another = place.join()
+    place.ask().end()
+    place.go_on(1)
+    place.ask()
+    assert another.sure_s == place.contact.sure_s == TIMEOUT_S - 1 - TIMEOUT_S / 12
+    place.go_on(TIMEOUT_S)
+    assert not another.may_own()
+    assert another.away_s == TIMEOUT_S
+
+
+def test_no_contact_asks_while_another_one_owes_an_answer(place: Place) -> None:
+    another = place.join()
+    result = place.ask()
+    with pytest.raises(ZooKeeperError, match="has not answered for 1.0 s"):
+        another.ask("get", ["/a"], 1.0, topic="t")
+    assert len(place.asked) == 1
+    assert [one.is_silent for one in (place.contact, another)] == [True, True]
+    result.end()
+    assert place.changes == 2, "both are told"
+    assert [one.is_silent for one in (place.contact, another)] == [False, False]
+    another.ask("get", ["/a"], 1.0, topic="t")
+
+
+def test_what_a_contact_owed_counts_on_when_it_ends(place: Place) -> None:
+    another = place.join()
+    result = place.ask()
+    place.contact.end()
+    assert another.sure_s < TIMEOUT_S
+    result.end()
+    assert another.sure_s == math.inf
+    another.end()
+    assert not another._together
+
+
+class Hanging:
+    """A ZooKeeper that answers nothing from 0 s on, and kazoo's loop, which asks, pings, and loses the connection."""
+
+    def __init__(self, members: int) -> None:
+        self.time, self.heard_at, self._sent_at, self._pinging = -1.0, -0.5, -0.5, False
+        self._listeners: list[Callable[[str], object]] = []
+        self.client = SimpleNamespace(
+            connected=True,
+            _session_timeout=TIMEOUT_S * 1000,
+            _pending=[],
+            _connection=SimpleNamespace(ping_outstanding=SimpleNamespace(is_set=lambda: self._pinging)),
+            add_listener=self._listeners.append,
+            get_async=self._get,
+        )
+        handler: Any = SimpleNamespace(now=lambda: self.time)
+        self.contacts = [Contact(handler, self.client, int) for _ in range(members)]
+
+    def _get(self, _path: str) -> Result:
+        result = Result(lambda _: None)
+        self._sent_at = self.time
+        if self.time < 0:
+            self.heard_at = self.time
+            result.end()
+        else:
+            self.client._pending.append(result)
+        return result
+
+    def turn(self) -> None:
+        if not self.client.connected or self.time - self._sent_at < TIMEOUT_S / 3:
+            return
+        if not self._pinging:
+            self._pinging, self._sent_at = True, self.time
+            return
+        self.client.connected = False
+        for listener in self._listeners:
+            listener(KazooState.SUSPENDED)
+
+
+@pytest.mark.parametrize("members", [1, 2, 4, 8])
+def test_members_of_one_client_give_up_before_its_session_ends(members: int) -> None:
+    """Each of their requests puts kazoo's ping off."""
+    place = Hanging(members)
+    for contact in place.contacts:
+        contact.ask("get", ["/a"], 1.0, topic="t")
+        place.time += 0.01
+    asks_at = [(number + 0.5) * TIMEOUT_S / members for number in range(members)]
+    place.time = 0.0
+    while place.time < place.heard_at + TIMEOUT_S:
+        for number, contact in enumerate(place.contacts):
+            if place.client.connected and place.time >= asks_at[number]:
+                asks_at[number] = math.inf
+                with suppress(ZooKeeperError):
+                    contact.ask("get", ["/a"], 1.0, topic="t")
+        place.turn()
+        place.time += 0.01
+    place.time += 0.01  # rounding
+    assert [contact.may_own() for contact in place.contacts] == [False] * members
