@@ -20,6 +20,7 @@ from pykafka.consumer.seeking import Seeking, valid_keys
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.groups.options import SubscriberOptions
 from pykafka.groups.sharing import Sharing
+from pykafka.handlers.turnstile import Turnstile
 from pykafka.kafkaproducer import KafkaProducer, configured
 from pykafka.parallel.consuming import InParallel
 from pykafka.record import Record
@@ -202,7 +203,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         self._later = later = LaterCommits(self._handler, self._engine.worker_failed)
         timeout = cluster.socket_timeout_ms / 1000
         self._sharing = Sharing(self._engine, listener, members, lambda: later.join(timeout))
-        self._reading = self._handler.Lock()
+        self._reading = Turnstile(self._handler)
         self._at_close = _AtClose(self)
         cluster.stop_at_close(self._at_close)
         self._handler.at_fork(self._after_fork)
@@ -298,10 +299,18 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         plain = self._handing.plain
         timeout_ms = self._options.consumer_timeout_ms
         timeout = None if timeout_ms < 0 else timeout_ms / 1000
-        if self._source is not None and not self._run_reads():
+        if self._source is not None and self._reading.locked() and not self._run_reads():
             raise self._read_by_another()  # also while records are buffered
+        record: Record[K, V] | None = None
+        before = self._buffers.calls
         while True:
-            record = take() if plain else None
+            try:
+                record = take() if plain else None
+            except KafkaException:
+                raise
+            except BaseException:  # Ctrl-C: `record` is still the one before, which the application has seen
+                self._undo(before, record)
+                raise
             if record is None:
                 try:
                     record = self.one(timeout)
@@ -350,8 +359,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
                 f"max_records must be an int, not {max_records!r}: write poll(timeout={max_records!r}) for seconds"
             )
         valid_int(max_records, name="max_records")
-        self._buffers.begin_call()
-        found: list[Record[K, V]] | None = self._read(lambda: self._take_many(max_records), timeout)
+        found: list[Record[K, V]] | None = self._read(lambda: self._take_many(max_records), timeout, begins=True)
         return found or []
 
     def batches(self, max_records: int = POLL_RECORDS) -> Iterator[list[Record[K, V]]]:
@@ -402,8 +410,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
                 "arrow() returns bytes as they were sent: make the consumer without deserializers, or use poll()"
             )
         take = self._arrow.taker(max_records, columns, max_bytes)
-        self._buffers.begin_call()
-        found: pa.Table | None = self._read(take, timeout)
+        found: pa.Table | None = self._read(take, timeout, begins=True)
         return found
 
     def _take_one(self) -> Any:
@@ -426,26 +433,50 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         record: Record[K, V] | None = self._buffers.next() if self._handing.plain else None
         return record
 
-    def _read(self, take: Any, timeout: float | None) -> Any:
+    def _read(self, take: Any, timeout: float | None, begins: bool = False) -> Any:
         """Return what `take` returns; wait until it returns something, and take part in the group meanwhile.
+
+        After an interrupt, what was taken is read again: between the last step here and the caller's assignment there is none
+        at which Python looks for signals.
 
         :param take: takes what is buffered, and never waits; None for nothing
         :param timeout: (s); None for none
+        :param begins: what the calls before have returned counts as done; else `take` sees to that
         """
         deadline = None if timeout is None else self._handler.now() + valid_timeout(timeout)
-        locked = self._reading.acquire(blocking=False)
-        if not (locked or self._run_reads()):
-            raise self._read_by_another()
+        before: int | None = None
         try:
-            while True:
-                self._sharing.serve(deadline)
-                self._engine.look()
-                found = take()
-                if found is not None or self._take_wakeup() or not self._sharing.wait(deadline):
-                    return found
-        finally:
-            if locked:
-                self._reading.release()
+            with (turn := self._handler.Lock()):
+                if not (self._reading.enter(turn) or self._run_reads()):
+                    raise self._read_by_another()
+                before = self._buffers.calls
+                if begins:
+                    self._buffers.begin_call()
+                while True:
+                    self._sharing.serve(deadline)
+                    self._engine.look()
+                    found = take()
+                    if found is not None or self._take_wakeup() or not self._sharing.wait(deadline):
+                        return found
+        except KafkaException:  # whoever raises it has given back what it took
+            raise
+        except BaseException:
+            if before is not None:
+                self._undo(before)
+            raise
+
+    def _undo(self, before: int, given: Record[K, V] | None = None) -> None:
+        """Go back to what the present call has taken, which does not reach the application.
+
+        :param before: what `calls` of the buffers was: after that the call has begun to take
+        :param given: a record that has reached it all the same
+        """
+        buffers = self._buffers
+        for key, owned in list(self._engine.partitions.items()):
+            if before < owned.taken_in == buffers.calls:
+                start = owned.taken_from
+                if given is None or (given.topic, given.partition, given.offset) != (*key, start):
+                    self._engine.move(key, start, start - 1)
 
     def _read_by_another(self) -> KafkaException:
         return KafkaException(
@@ -493,7 +524,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         self._engine.after_fork()
         self._buffers = self._engine.buffers
         self._later.after_fork()
-        self._reading = self._handler.Lock()
+        self._reading = Turnstile(self._handler)
 
 
 class _AtClose:

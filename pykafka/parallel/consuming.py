@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.changing import ChangingEngine
     from pykafka.consumer.kafkaoptions import KafkaConsumerOptions
     from pykafka.handlers import Handler
+    from pykafka.handlers.base import LockType
     from pykafka.parallel.jobs import Order
     from pykafka.parallel.options import OnAbandoned
     from pykafka.parallel.ports import DeadLetterSink, Group, Hooks
@@ -174,6 +175,8 @@ class _Source:
     def __init__(self, consumer: Any) -> None:
         self._consumer = consumer
         self.poll = consumer.poll
+        #: Held by the run while it reads.
+        self.turn: LockType = consumer._handler.Lock()
         #: Apart from `consumer.wakeup()`: a late call of a worker must not end a poll that comes after the run.
         self.woken = False
 
@@ -201,9 +204,8 @@ class _Source:
         self._consumer.commit(what)
 
     def follow(self, hooks: Hooks | None) -> None:
-        reading = self._consumer._reading
         if hooks is not None:
-            if not reading.acquire(blocking=False):
+            if not self._consumer._reading.enter(self.turn):
                 raise KafkaException(
                     "another worker reads this consumer: nobody else may while parallel work reads it",
                     topic=self._consumer._engine.name,
@@ -212,7 +214,6 @@ class _Source:
         self._consumer._sharing.run = hooks
         if hooks is None and self._consumer._source is self:
             self._consumer._source = None
-            reading.release()
 
     @property
     def settled(self) -> bool:

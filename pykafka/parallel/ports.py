@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.handlers import Handler
+    from pykafka.handlers.base import LockType
 
 
 class RecordLike(Protocol):
@@ -32,6 +33,10 @@ class Source(Protocol):
     @property
     def settled(self) -> bool:
         """Whether all that is to be read is known: the group has given its share, and the places where it begins are found."""
+
+    @property
+    def turn(self) -> LockType:
+        """A lock that the run holds while it reads: however the run ends, others may read then."""
 
     def poll(self, max_records: int = ..., timeout: float | None = ...) -> Sequence[Any]: ...
     def pause(self, *partitions: TopicPartition) -> object: ...

@@ -251,12 +251,15 @@ class ParallelRun:
     def _read(self) -> None:
         self._here.reading = True
         try:
-            self._source.follow(self)
-            self._intake.read()
+            with self._source.turn:
+                try:
+                    self._source.follow(self)
+                    self._intake.read()
+                finally:
+                    self._here.reading = False
+                    self._source.follow(None)
         finally:
-            self._here.reading = False
             try:
-                self._source.follow(None)
                 if self.at_end is not None:
                     self.at_end()
             finally:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 from pykafka.common import TopicPartition
 from pykafka.consumer.calls import unpacked, valid_timeout, valid_topics
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ResponseTimeoutError
+from pykafka.handlers.turnstile import Turnstile
 from pykafka.record import Record
 from pykafka.serialization.reading import RecordReader
 from pykafka.shares.engine import LOOK_S, ShareEngine
@@ -22,6 +23,7 @@ from pykafka.utils.familiar import CONSUMER, unknown_option
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from pykafka.handlers.base import LockType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.serialization import DeserializerLike
     from pykafka.serialization.reading import OnBadRecord
@@ -119,7 +121,7 @@ class ShareConsumer(Generic[K, V]):
         self._delivered: list[Held] = []
         # Callbacks of `commit_async`, with the records they wait for.
         self._later: list[tuple[list[Held], OnCommit]] = []
-        self._reading = self._handler.Lock()
+        self._reading = Turnstile(self._handler)
         self._closing = self._closed = False
         self._at_close = _AtClose(self)
         cluster.stop_at_close(self._at_close)
@@ -238,7 +240,8 @@ class ShareConsumer(Generic[K, V]):
 
     def _read(self, limit: int, timeout: float | None) -> list[Record[K, V]]:
         deadline = None if timeout is None else self._handler.now() + valid_timeout(timeout)
-        with self._alone():
+        with (turn := self._handler.Lock()):
+            self._enter(turn)
             self._settle()
             engine = self._engine
             try:
@@ -351,7 +354,8 @@ class ShareConsumer(Generic[K, V]):
         """
         patience = self._cluster.socket_timeout_ms / 1000 if timeout is None else valid_timeout(timeout)
         deadline = self._handler.now() + patience
-        with self._alone():
+        with (turn := self._handler.Lock()):
+            self._enter(turn)
             self._check_open()
             self._settle()
             failed = {one.partition: one.error for one in self._tell() if one.error is not None}
@@ -369,7 +373,8 @@ class ShareConsumer(Generic[K, V]):
 
         :param on_commit: called with what `commit` returns, inside a later call of this consumer
         """
-        with self._alone():
+        with (turn := self._handler.Lock()):
+            self._enter(turn)
             self._check_open()
             self._settle()
             waiting = self._engine.flush()
@@ -428,8 +433,12 @@ class ShareConsumer(Generic[K, V]):
             on_commit(_committed(waiting, {}))
         self._later = []
 
-    def _alone(self) -> _Turn:
-        return _Turn(self._reading)
+    def _enter(self, turn: LockType) -> None:
+        if not self._reading.enter(turn):
+            raise KafkaException(
+                "another worker reads this share consumer: one worker at a time may call one(), poll(), commit() and the "
+                "like; make a consumer for each"
+            )
 
     def _check_open(self) -> None:
         if self._closing:
@@ -438,26 +447,6 @@ class ShareConsumer(Generic[K, V]):
     def _after_fork(self) -> None:
         # The membership and its locks are the parent's.
         self._closing = self._closed = True
-
-
-class _Turn:
-    """The one worker that reads.
-
-    :param lock: held meanwhile
-    """
-
-    def __init__(self, lock: Any) -> None:
-        self._lock = lock
-
-    def __enter__(self) -> None:
-        if not self._lock.acquire(blocking=False):
-            raise KafkaException(
-                "another worker reads this share consumer: one worker at a time may call one(), poll(), commit() and the "
-                "like; make a consumer for each"
-            )
-
-    def __exit__(self, *error: object) -> None:
-        self._lock.release()
 
 
 class _Reader(RecordReader):

@@ -21,6 +21,7 @@ from pykafka.exceptions import (
     TransactionFatalError,
     TransactionUnfinishedError,
 )
+from pykafka.handlers.turnstile import Turnstile
 from pykafka.transactions.coordinator import Coordinator, Groups
 from pykafka.transactions.faults import FATAL_FOR_BATCHES, Fault, fault_of, is_fence
 from pykafka.transactions.lanes import TransactionalLane, number_in_transaction
@@ -28,6 +29,7 @@ from pykafka.transactions.ports import check_consumer
 from pykafka.transactions.states import Event, Ledger, State
 
 if TYPE_CHECKING:
+    from pykafka.handlers.base import LockType
     from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.batches import MessageBatch
     from pykafka.transactions.ports import Consumer, Engine
@@ -71,8 +73,8 @@ class Transactions:
 
     def begin_process(self) -> None:
         """Make what belongs to one process."""
-        self._calls = self._handler.Lock()
-        self._adding = self._handler.Lock()
+        self._calls = Turnstile(self._handler)
+        self._adding = Turnstile(self._handler)
 
     @property
     def produce_ceiling(self) -> int:
@@ -82,24 +84,24 @@ class Transactions:
     # -- the application's calls -----------------------------------------------------------------------------------
 
     @contextmanager
-    def _call(self, what: str, timeout: float | None) -> Iterator[float]:
-        """Enter a call of the application, of which one goes on at a time; the value is its deadline."""
+    def _call(self, turn: LockType, what: str, timeout: float | None) -> Iterator[float]:
+        """Enter a call of the application, of which one goes on at a time; the value is its deadline.
+
+        :param turn: held by the call
+        """
         seconds = self._max_block_ms / 1000 if timeout is None else max(timeout, 0.0)
         deadline = self._handler.now() + seconds
-        if not self._calls.acquire(timeout=max(seconds, 0.001)):
+        if not self._calls.await_entry(turn, seconds):
             raise ResponseTimeoutError(f"{what}: another worker is in a call about the transaction of this producer")
         try:
             yield deadline
         finally:
-            try:
-                if self.ledger.state is State.FATAL:
-                    self._put_back()
-            finally:
-                self._calls.release()
+            if self.ledger.state is State.FATAL:
+                self._put_back()
 
     def init(self, timeout: float | None = None) -> None:
         """Fence producers with this transactional id; as of `KafkaProducer.init_transactions`."""
-        with self._call("init_transactions()", timeout) as deadline:
+        with (turn := self._handler.Lock()), self._call(turn, "init_transactions()", timeout) as deadline:
             if self.ledger.state is State.ABORTING:
                 self._abort(deadline)
             if self.ledger.state is not State.READY:
@@ -122,7 +124,7 @@ class Transactions:
 
     def begin(self) -> None:
         """Begin a transaction; as of `KafkaProducer.begin_transaction`."""
-        with self._call("begin_transaction()", None) as deadline:
+        with (turn := self._handler.Lock()), self._call(turn, "begin_transaction()", None) as deadline:
             if self.ledger.state is State.ABORTING:
                 self._abort(deadline)
             if self.ledger.state in (State.UNINITIALIZED, State.INITIALIZING):
@@ -139,7 +141,7 @@ class Transactions:
 
     def commit(self, timeout: float | None = None) -> None:
         """Commit the transaction; as of `KafkaProducer.commit_transaction`."""
-        with self._call("commit_transaction()", timeout) as deadline:
+        with (turn := self._handler.Lock()), self._call(turn, "commit_transaction()", timeout) as deadline:
             with self._engine.lock:
                 self.ledger.apply(Event.COMMIT)
             self._engine.accumulator.close()
@@ -163,7 +165,7 @@ class Transactions:
 
     def abort(self, timeout: float | None = None) -> None:
         """Abort the transaction; as of `KafkaProducer.abort_transaction`."""
-        with self._call("abort_transaction()", timeout) as deadline:
+        with (turn := self._handler.Lock()), self._call(turn, "abort_transaction()", timeout) as deadline:
             self._abort(deadline)
 
     def _abort(self, deadline: float) -> None:
@@ -291,7 +293,7 @@ class Transactions:
         self.watch(consumer)
         group, taken, epochs = consumer._in_transaction(offsets)
         member = group.membership
-        with self._call("send_offsets()", timeout) as deadline:
+        with (turn := self._handler.Lock()), self._call(turn, "send_offsets()", timeout) as deadline:
             if not self.ledger.takes:
                 raise self.ledger.refusal("send_offsets()")
             self._check_generation(consumer)
@@ -380,9 +382,9 @@ class Transactions:
     def _add(self, keys: set[TopicPartition]) -> None:
         if keys <= self.ledger.partitions:
             return
-        if not self._adding.acquire(timeout=ADD_S):
-            raise ResponseTimeoutError("the partition is not in the transaction yet", api="AddPartitionsToTxn")
-        try:
+        with (turn := self._handler.Lock()):
+            if not self._adding.await_entry(turn, ADD_S):
+                raise ResponseTimeoutError("the partition is not in the transaction yet", api="AddPartitionsToTxn")
             missing = (keys | self._engine.waiting_partitions()) - self.ledger.partitions
             if not self.ledger.sends or keys <= self.ledger.partitions:
                 return
@@ -400,8 +402,6 @@ class Transactions:
                 raise
             with self._engine.lock:
                 self.ledger.partitions |= missing
-        finally:
-            self._adding.release()
 
     def failed(self, error: KafkaException) -> None:
         """Note that a batch of the transaction has failed."""

@@ -45,6 +45,7 @@ class FakeConsumer:
     def __init__(self, handler: Handler, logs: Mapping[TopicPartition, Sequence[FakeRecord]]) -> None:
         self._handler = handler
         self._wake = handler.Event()
+        self.turn = handler.Lock()
         self.logs = {partition: list(records) for partition, records in logs.items()}
         self.positions = dict.fromkeys(self.logs, 0)
         #: Where the log ends, behind what it lacks.

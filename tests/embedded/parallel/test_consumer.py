@@ -239,9 +239,9 @@ def test_what_does_not_go_together_is_refused(client: KafkaClient, topic: str) -
             with pytest.raises(KafkaException, match="another worker reads"):
                 consumer.poll(timeout=0)
         run = consumer.parallel(print)
-        consumer._reading.acquire()
-        with pytest.raises(KafkaException, match="nobody else may"):
-            run.run()
-        consumer._reading.release()
+        with (turn := consumer._handler.Lock()):
+            assert consumer._reading.enter(turn)
+            with pytest.raises(KafkaException, match="nobody else may"):
+                run.run()
     with pytest.raises(KafkaException, match="is closed"):
         consumer.parallel(print)
