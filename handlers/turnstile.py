@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from pykafka.handlers.base import Handler, LockType
 
 #: How often a call that waits for its turn looks (s).
-TURN_S = 0.01
+TURN_S = 0.002
 
 
 class Turnstile:
@@ -38,7 +38,7 @@ class Turnstile:
         return self._inside.locked()
 
     def enter(self, turn: LockType) -> bool:
-        """Let a call in, unless another is inside; return whether it was let in.
+        """Return whether a call may go in, which it then does: no other is inside.
 
         :param turn: its pass, which it holds
         """
@@ -49,7 +49,7 @@ class Turnstile:
             return True
 
     def await_entry(self, turn: LockType, seconds: float) -> bool:
-        """Let a call in when the one inside is gone; return whether that was in time.
+        """Wait until a call may go in, which it then does; return whether that was in time.
 
         :param turn: as of `enter`
         :param seconds: how long to wait
