@@ -465,7 +465,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
         A call that waits in another worker ends: an iteration without an error, others by ConsumerStoppedException.
 
-        :param timeout: how long to wait for commits of `commit_async()` (s); None for the socket timeout of the client
+        :param timeout: how long all commits may take, those of `commit_async()` first (s); None for the socket timeout of the
+            client; leaving the group takes up to 5 s besides
         :raises OffsetsNotCommitted: the last commit failed; the consumer is closed all the same
         """
         self._close(midway=False, timeout=timeout)
@@ -477,8 +478,11 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         self._end_run()
         if timeout is None:
             timeout = self._cluster.socket_timeout_ms / 1000
+        deadline = self._engine.deadline(timeout)
+        if self._engine.commits is not None:
+            self._engine.commits.until = deadline
         try:
-            if not self._later.join(valid_timeout(timeout)):
+            if not self._later.join(max(deadline - self._handler.now(), 0.0)):
                 log.warning("commits of commit_async() were not all made before close()")
             self._sharing.leave(midway)
         finally:

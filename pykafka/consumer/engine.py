@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from pykafka.common import TopicPartition
 from pykafka.consumer.aborted import isolation_number
 from pykafka.consumer.buffers import Buffers, OwnedPartition
+from pykafka.consumer.calls import valid_timeout
 from pykafka.consumer.commits import Commits
 from pykafka.consumer.growth import Growth
 from pykafka.consumer.lineage import NO_EPOCH, Lineage
@@ -178,6 +180,14 @@ class ConsumerEngine:
             owned.lineage = lineage  # nothing is fetched any more that could add to it
         if self.options.auto_commit_enable and self.commits is not None:
             self.commits.commit_at_stop(offsets)
+
+    def deadline(self, timeout: float | None) -> float:
+        """Return when a caller's time is up, of the handler's clock (s).
+
+        :param timeout: s; None for no limit
+        :raises ValueError: it is below 0, or no number
+        """
+        return math.inf if timeout is None else self.handler.now() + valid_timeout(timeout)
 
     def await_loans(self) -> None:
         """Wait until the running calls of `consume_arrow()` are counted; no more begin, since the buffers are closed."""
