@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.consumer.kafkaoptions import KafkaConsumerOptions
+from pykafka.config import Configuration
+from pykafka.consumer.kafkaoptions import KafkaConsumerOptions, from_configuration
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.groups.options import MemberOptions, SubscriberOptions
+from pykafka.kafkaproducer import configured
 from pykafka.parallel.options import ParallelOptions
 from pykafka.producer.options import KafkaProducerOptions, ProducerOptions
 from pykafka.shares.options import ShareConsumerOptions
@@ -56,6 +58,17 @@ def test_flags_are_true_or_false(kind: type[Settings], name: str, more: dict[str
 @pytest.mark.parametrize("kind", [KafkaProducerOptions, ProducerOptions])
 def test_idempotence_may_be_left_to_the_producer(kind: type[KafkaProducerOptions | ProducerOptions]) -> None:
     assert kind(enable_idempotence=None).enable_idempotence is None
+
+
+@pytest.mark.parametrize(
+    ("text", "flag"), [("false", False), ("true", True), ("no", False), ("yes", True), (True, True)]
+)
+def test_texts_of_a_configuration_become_flags(text: object, flag: bool) -> None:
+    keys = {"group.id": "g", "enable.auto.commit": text, "enable.idempotence": text, "acks": "all"}
+    defaults = Configuration.read({"bootstrap.servers": "a:9092", **keys}).defaults
+    options, _ = from_configuration(defaults["consumer"], ())
+    assert KafkaConsumerOptions.of(options).auto_commit is flag
+    assert KafkaProducerOptions.of(configured(defaults["producer"], {})).enable_idempotence is flag
 
 
 @pytest.mark.parametrize("value", ["false", 0, None])
