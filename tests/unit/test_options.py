@@ -1,4 +1,4 @@
-"""What options of the classes of this version take: True or False, whole numbers up to what requests hold."""
+"""Options that the classes of PyKafka 3 take: True or False, and whole numbers up to what requests hold."""
 
 from __future__ import annotations
 
