@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Self
 
 from pykafka.common import SubscriptionPattern, TopicPartition
 from pykafka.consumer.arrowbatches import ARROW_BYTES, ARROW_MESSAGES, ArrowTables
-from pykafka.consumer.calls import unpacked, valid_timeout, valid_topics
+from pykafka.consumer.calls import unpacked, valid_topics
 from pykafka.consumer.changing import ChangingEngine
 from pykafka.consumer.committing import Committing, LaterCommits
 from pykafka.consumer.handing import Handing
@@ -23,7 +23,7 @@ from pykafka.groups.sharing import Sharing
 from pykafka.kafkaproducer import KafkaProducer, configured
 from pykafka.parallel.consuming import InParallel
 from pykafka.record import Record
-from pykafka.utils.error_handlers import valid_int
+from pykafka.utils.error_handlers import valid_int, valid_timeout
 from pykafka.utils.familiar import CONSUMER, POLL, Elsewhere, unknown_option
 
 if TYPE_CHECKING:
