@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from pykafka.common import TopicPartition
 from pykafka.consumer.aborted import isolation_number
 from pykafka.consumer.buffers import Buffers, OwnedPartition
-from pykafka.consumer.calls import valid_timeout
 from pykafka.consumer.commits import Commits
 from pykafka.consumer.growth import Growth
 from pykafka.consumer.lineage import NO_EPOCH, Lineage
@@ -21,6 +20,7 @@ from pykafka.consumer.recovery import Recovery
 from pykafka.consumer.sources import Sources
 from pykafka.consumer.startrules import StartRules, told
 from pykafka.exceptions import ConsumerStoppedException, InvalidMessageError, KafkaException
+from pykafka.utils.error_handlers import valid_timeout
 
 if TYPE_CHECKING:
     from uuid import UUID
