@@ -7,6 +7,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from pykafka.admin import Admin
@@ -23,9 +24,10 @@ from pykafka.producer.memory import Memory
 from pykafka.security.othernames import security_of
 from pykafka.shares.consumer import ShareConsumer
 from pykafka.topic import Topic
-from pykafka.utils import get_string
+from pykafka.utils import INT64_MAX, get_string
+from pykafka.utils.error_handlers import valid_bool
 from pykafka.utils.familiar import PRODUCER, unknown_option
-from pykafka.utils.settings import above_0, optional
+from pykafka.utils.settings import above_0, optional, up_to
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -149,7 +151,8 @@ class KafkaClient:
         addresses: str | bytes = joined_hosts(hosts)
         try:
             sasl, ssl_config = security_of(other_names, sasl, _one_of(ssl_config, tls))
-            memory = optional(above_0)(buffer_memory, "buffer_memory")
+            memory = optional(partial(up_to, INT64_MAX, above_0))(buffer_memory, "buffer_memory")
+            valid_bool(allow_auto_create_topics, "allow_auto_create_topics")
             settings, metadata = ConnectionSettings.of(locals()), MetadataSettings.of(locals())
         finally:
             # They may hold secrets as text, and reports of errors may show the local variables of this function.

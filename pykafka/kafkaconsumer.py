@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Self
 
 from pykafka.common import SubscriptionPattern, TopicPartition
 from pykafka.consumer.arrowbatches import ARROW_BYTES, ARROW_MESSAGES, ArrowTables
-from pykafka.consumer.calls import unpacked, valid_timeout, valid_topics
+from pykafka.consumer.calls import unpacked, valid_topics
 from pykafka.consumer.changing import ChangingEngine
 from pykafka.consumer.committing import Committing, LaterCommits
 from pykafka.consumer.handing import Handing
@@ -24,7 +24,7 @@ from pykafka.handlers.turnstile import Turnstile
 from pykafka.kafkaproducer import KafkaProducer, configured
 from pykafka.parallel.consuming import InParallel
 from pykafka.record import Record
-from pykafka.utils.error_handlers import valid_int
+from pykafka.utils.error_handlers import valid_int, valid_timeout
 from pykafka.utils.familiar import CONSUMER, POLL, Elsewhere, unknown_option
 
 if TYPE_CHECKING:
@@ -496,7 +496,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
         A call that waits in another worker ends: an iteration without an error, others by ConsumerStoppedException.
 
-        :param timeout: how long to wait for commits of `commit_async()` (s); None for the socket timeout of the client
+        :param timeout: how long all commits may take, those of `commit_async()` first (s); None for the socket timeout of the
+            client; leaving the group takes up to 5 s besides
         :raises OffsetsNotCommitted: the last commit failed; the consumer is closed all the same
         """
         self._close(midway=False, timeout=timeout)
@@ -508,8 +509,11 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         self._end_run()
         if timeout is None:
             timeout = self._cluster.socket_timeout_ms / 1000
+        deadline = self._engine.deadline(timeout)
+        if self._engine.commits is not None:
+            self._engine.commits.until = deadline
         try:
-            if not self._later.join(valid_timeout(timeout)):
+            if not self._later.join(max(deadline - self._handler.now(), 0.0)):
                 log.warning("commits of commit_async() were not all made before close()")
             self._sharing.leave(midway)
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import signature
+from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Literal
 
 from pykafka.exceptions import KafkaException, OnDeliveryError
@@ -22,7 +23,7 @@ from pykafka.serialization import may_wait, serializer_of
 from pykafka.transactions.calls import Transacting
 from pykafka.transactions.engine import TransactionalEngine
 from pykafka.utils import get_string
-from pykafka.utils.error_handlers import valid_callable, valid_int
+from pykafka.utils.error_handlers import valid_callable, valid_int, valid_timeout
 from pykafka.utils.familiar import Elsewhere
 
 if TYPE_CHECKING:
@@ -297,7 +298,8 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         :raises MessagesNotDelivered: messages failed of which nobody was told yet; `.failures` has (delivery, error) pairs
         :raises OnDeliveryError: functions given as `on_delivery` have raised
         """
-        self._ended(lambda: self._engine.flush(_ms(timeout), total=timeout is not None))
+        patience = _ms(timeout)
+        self._ended(lambda: self._engine.flush(patience, total=patience is not None))
 
     def close(self, timeout: float | None = None) -> None:
         """Deliver what is queued and end the senders; does nothing when it is closed. Takes no messages from its start on.
@@ -309,11 +311,12 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         :raises OnDeliveryError: functions given as `on_delivery` have raised
         :raises TransactionError: the transaction that was open could not be aborted; its coordinator will
         """
+        patience = _ms(timeout)
         try:
             if self._transactions is not None and self._engine.running:
                 self._transactions.close(timeout)
         finally:
-            self._ended(lambda: self._engine.stop(_ms(timeout)))
+            self._ended(lambda: self._engine.stop(patience))
 
     #: What `client.close()` calls.
     stop = close
@@ -379,5 +382,6 @@ def configured(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[st
     return own
 
 
-def _ms(seconds: float | None) -> int | None:
-    return None if seconds is None else max(0, round(seconds * 1000))
+def _ms(timeout: float | None) -> int | None:
+    seconds = inf if timeout is None else valid_timeout(timeout)
+    return None if seconds == inf else round(seconds * 1000)

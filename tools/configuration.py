@@ -13,6 +13,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,7 +36,8 @@ from pykafka.network.settings import ConnectionSettings
 from pykafka.parallel.options import ParallelOptions
 from pykafka.producer.options import KafkaProducerOptions, ProducerOptions
 from pykafka.shares.options import ShareConsumerOptions
-from pykafka.utils.settings import Settings, above_0, at_least_0
+from pykafka.utils import INT64_MAX
+from pykafka.utils.settings import Settings, above_0, at_least_0, up_to
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "configuration.md"
 #: What these checks take.
@@ -45,7 +47,7 @@ NO_OPTIONS = {"cluster", "topic", "topics", "generation_id", "consumer_id", "zoo
 #: Parameters that have no settings of their own: name -> (allowed, costs).
 OTHERS = {
     "buffer_memory": (
-        "None, 1 or more",
+        f"None, 1 to {INT64_MAX}",
         "A small budget makes `produce()` wait. Without one a program with many producers takes as much as they together.",
     ),
     "hosts": ("", "Name two or three brokers: a client that starts needs one of them to be up."),
@@ -82,7 +84,8 @@ HEAD = """\
 
 Every option, with its default. Options are keyword arguments: of `KafkaClient(...)`, `client.producer(...)`,
 `client.consumer(...)`, `consumer.parallel(...)`, `topic.get_producer(...)`, `topic.get_simple_consumer(...)` and
-`topic.get_balanced_consumer(...)`. A name that does not exist, and a value that is not allowed, are refused by name.
+`topic.get_balanced_consumer(...)`. A name that does not exist, and a value that is not allowed, are refused by name; but
+options for True or False that PyKafka 2.8 has take any value as true or false, as they do there.
 `use_rdkafka=True` has librdkafka do the work (extra `rdkafka`), for producers and consumers of one topic.
 [Spark's options](spark.md#options) and [pipelines](pipeline.md#the-file) have tables of their own.
 
@@ -233,7 +236,11 @@ def allowed(parameter: inspect.Parameter, metadata: dict[str, Any]) -> str:
         return str(metadata["allowed"])
     if isinstance(parameter.default, bool):
         return "True, False"
-    return ALLOWED.get(metadata.get("check"), "")
+    check = metadata.get("check")
+    if isinstance(check, partial) and check.func is up_to:
+        highest, lower = check.args
+        return ALLOWED[lower].replace("or more", f"to {highest}")
+    return ALLOWED.get(check, "")
 
 
 def rows(section: Section) -> Iterator[tuple[str, str, str, str, str]]:

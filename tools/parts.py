@@ -120,7 +120,10 @@ CASES += [
         "producer/test_transactions",
     )
 ]
-CASES += [f"{INTEGRATION}/consumer/test_{name}.py" for name in ("added_partitions", "any_topic", "isolation", "memory")]
+CASES += [
+    f"{INTEGRATION}/consumer/test_{name}.py"
+    for name in ("added_partitions", "any_topic", "isolation", "memory", "silent_coordinator")
+]
 CASES += [f"{INTEGRATION}/admin/test_{name}.py" for name in ("cluster", "deadlines", "streams")]
 CASES += [f"{INTEGRATION}/test_failures.py", f"--deselect={FIVE_MILLION}"]
 #: Logins, administration, command lines and configuration files.

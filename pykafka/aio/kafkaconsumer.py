@@ -113,17 +113,19 @@ class KafkaConsumer(Records[K, V]):
         """Return how many offsets there are between the position of each partition and its end; this asks the leaders."""
         return await bridged(lambda: self._here.lag(*partitions))
 
-    async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, OffsetAndMetadata | None]:
+    async def committed(
+        self, *partitions: TopicPartition, timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return what the group has committed for each partition; None where that is nothing."""
-        return await bridged(lambda: self._here.committed(*partitions))
+        return await bridged(lambda: self._here.committed(*partitions, timeout=timeout))
 
     async def explain_start(self, *partitions: TopicPartition) -> list[Start]:
         """Tell for each partition where it will begin, or stands, and why; this asks the brokers, and moves nothing."""
         return await bridged(lambda: self._here.explain_start(*partitions))
 
-    async def commit(self, what: What = None, *, metadata: str = "") -> None:
+    async def commit(self, what: What = None, *, metadata: str = "", timeout: float | None = None) -> None:
         """Commit offsets for the group, and wait until the coordinator has them."""
-        return await bridged(lambda: self._here.commit(what=what, metadata=metadata))
+        return await bridged(lambda: self._here.commit(what=what, metadata=metadata, timeout=timeout))
 
     async def commit_async(self, what: What = None, on_commit: OnCommit | None = None, *, metadata: str = "") -> None:
         """Commit offsets as `commit` does, by a worker; return at once. Commits are made in the order of the calls."""

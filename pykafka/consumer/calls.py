@@ -8,19 +8,6 @@ from typing import Any
 from pykafka.common import SubscriptionPattern
 
 
-def valid_timeout(param: Any) -> float:
-    """Return a time to wait (s).
-
-    :raises TypeError: it is no number
-    :raises ValueError: it is negative, or not a number
-    """
-    if isinstance(param, bool) or not isinstance(param, (int, float)):
-        raise TypeError(f"timeout must be a number of seconds, or None, not {param!r}")
-    if not param >= 0:
-        raise ValueError(f"timeout must be 0 or more (seconds), or None, not {param!r}")
-    return float(param)
-
-
 def unpacked(topics: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return what a list holds, where it stands alone, as other clients take it: `subscribe(["a", "b"])`."""
     lone = topics[0] if len(topics) == 1 else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
@@ -73,6 +74,8 @@ class Commits:
         self.pinned = False
         #: Whether the consumer must not commit any more.
         self.given_up = False
+        #: When the last attempt of any commit ends, of the handler's clock (s): the consumer is being closed.
+        self.until = math.inf
         #: Called with the offsets of each commit that has succeeded.
         self.on_commit: Callable[[Mapping[TopicPartition, OffsetAndMetadata]], object] = _nothing
         self._committed: dict[TopicPartition, int] = {}
@@ -111,25 +114,29 @@ class Commits:
         of = None if callable(offsets) else self.group.ids_of(offsets)  # as they are now: the lock may take a while
         with self._lock:
             identity = self.group.membership.identity if self.pinned else None
-            committed = self.group.commit(offsets, METADATA, go_on, of, identity)
+            committed = self.group.commit(offsets, METADATA, go_on, of, identity, self.until)
             self._note(committed)
             self._failing_since = None
         self.on_commit({key: OffsetAndMetadata(offset, METADATA) for key, offset in committed.items()})
 
     def commit_with(
-        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], identity: tuple[int, str] | None = None
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        identity: tuple[int, str] | None = None,
+        deadline: float = math.inf,
     ) -> None:
         """Commit offsets, each with a text of its own; errors as `GroupOffsets.commit` has them.
 
         :param identity: as which member of which generation; by default as that of now. A rebalance meanwhile must not make an
             offset of the former share one of the new share.
+        :param deadline: of all attempts, of the handler's clock (s)
         """
         identity = identity or self.group.membership.identity
         of = self.group.ids_of(offsets)
         texts = {key: one.metadata for key, one in offsets.items()}
         with self._lock:
             plain = {key: one.offset for key, one in offsets.items()}
-            committed = self.group.commit(plain, texts, None, of, identity)
+            committed = self.group.commit(plain, texts, None, of, identity, min(deadline, self.until))
             self._note(committed)
             self._failing_since = None
         self.on_commit({key: OffsetAndMetadata(offset, texts[key]) for key, offset in committed.items()})
@@ -142,15 +149,18 @@ class Commits:
     def commit_at_stop(self, offsets: Offsets) -> None:
         """Commit the offsets that are not committed yet, unless other members may own the partitions by now.
 
-        :raises OffsetsNotCommitted: it failed for the time of a socket timeout
+        :raises OffsetsNotCommitted: it failed for the time of a socket timeout, or until `until`
         """
-        deadline = self._handler.now() + self._cluster.socket_timeout_ms / 1000
+        deadline = min(self.until, self._handler.now() + self._cluster.socket_timeout_ms / 1000)
         if (left := self.uncommitted(offsets)) and self.owns():
+            before, self.until = self.until, deadline
             try:
                 self.commit(left, lambda: self._handler.now() < deadline and self.owns())
             except OffsetsNotCommitted as error:
                 if not self._meaningless(error):
                     raise
+            finally:
+                self.until = before
 
     # -- the worker ------------------------------------------------------------------------------------------------
 
@@ -171,7 +181,8 @@ class Commits:
         """Wait for the worker to end; set the consumer's `stopping` before."""
         worker, self._worker = self._worker, None
         if worker is not None:
-            worker.join(self._cluster.socket_timeout_ms / 1000)
+            left = max(self.until - self._handler.now(), 0.0)
+            worker.join(min(self._cluster.socket_timeout_ms / 1000, left))
 
     @property
     def worker(self) -> Any:

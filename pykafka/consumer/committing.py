@@ -58,17 +58,18 @@ class Committing:
     _sharing: Sharing
     _closed: bool
 
-    def commit(self, what: What = None, *, metadata: str = "") -> None:
+    def commit(self, what: What = None, *, metadata: str = "", timeout: float | None = None) -> None:
         """Commit offsets for the group, and wait until the coordinator has them.
 
         :param what: a record: behind it; {TopicPartition: offset of the next record, or OffsetAndMetadata}; None: behind all
             that was returned, whether the application is done with it or not
         :param metadata: a text that the group stores with the offsets
-        :raises OffsetsNotCommitted: some could not be committed after all retries; `.failures` has them
+        :param timeout: for all attempts (s); by default, and at the most, twice the client's `socket_timeout_ms`
+        :raises OffsetsNotCommitted: some could not be committed in time, or after all retries; `.failures` has them
         :raises KafkaException: there is no group
         """
         commits = self._commits("commit()")
-        commits.commit_with(self._offsets(what, metadata))
+        commits.commit_with(self._offsets(what, metadata), deadline=self._engine.deadline(timeout))
 
     def commit_async(self, what: What = None, on_commit: OnCommit | None = None, *, metadata: str = "") -> None:
         """Commit offsets as `commit` does, by a worker; return at once. Commits are made in the order of the calls.

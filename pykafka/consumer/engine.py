@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -19,6 +20,7 @@ from pykafka.consumer.recovery import Recovery
 from pykafka.consumer.sources import Sources
 from pykafka.consumer.startrules import StartRules, told
 from pykafka.exceptions import ConsumerStoppedException, InvalidMessageError, KafkaException
+from pykafka.utils.error_handlers import valid_timeout
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -178,6 +180,14 @@ class ConsumerEngine:
             owned.lineage = lineage  # nothing is fetched any more that could add to it
         if self.options.auto_commit_enable and self.commits is not None:
             self.commits.commit_at_stop(offsets)
+
+    def deadline(self, timeout: float | None) -> float:
+        """Return when a caller's time is up, of the handler's clock (s).
+
+        :param timeout: s; None for no limit
+        :raises ValueError: it is below 0, or no number
+        """
+        return math.inf if timeout is None else self.handler.now() + valid_timeout(timeout)
 
     def await_loans(self) -> None:
         """Wait until the running calls of `consume_arrow()` are counted; no more begin, since the buffers are closed."""

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
 from pykafka.consumer.handing import valid_interceptors
 from pykafka.consumer.options import ConsumerOptions, valid_isolation
 from pykafka.consumer.startrules import Reset, StartRules, valid_rule
 from pykafka.serialization.reading import OnBadRecord, valid_on_bad_record
-from pykafka.utils import get_string
-from pykafka.utils.settings import Settings, above_0, anything, at_least_0, integer, optional, setting
+from pykafka.utils import INT64_MAX, get_string
+from pykafka.utils.error_handlers import valid_bool
+from pykafka.utils.settings import (
+    INT32_MAX,
+    Settings,
+    above_0,
+    anything,
+    at_least_0,
+    at_least_0_or_minus_1,
+    optional,
+    setting,
+    up_to,
+)
 
 #: What these settings are called in `ConsumerOptions`, where that is another name.
 ENGINE_NAMES = {
@@ -61,7 +73,7 @@ class KafkaConsumerOptions(Settings):
     )
     auto_commit: bool = setting(
         False,
-        anything,
+        valid_bool,
         "commit regularly the records that the calls before the last one have returned, and at `close()` all that were "
         "returned; after an error that ends the `with` block, all but those of the last call",
         costs="Records may come again after a crash: those since the last commit.",
@@ -108,7 +120,7 @@ class KafkaConsumerOptions(Settings):
     )
     consumer_timeout_ms: int = setting(
         -1,
-        integer,
+        at_least_0_or_minus_1,
         "how long an iteration waits for the next record before it ends (ms); -1 for as long as it takes",
         allowed="-1, or 0 or more",
     )
@@ -121,31 +133,31 @@ class KafkaConsumerOptions(Settings):
     )
     fetch_min_bytes: int = setting(
         1,
-        at_least_0,
+        partial(up_to, INT32_MAX, at_least_0),
         "how much data the broker waits for (bytes)",
         costs="Latency against requests: more bytes make fewer, larger answers, at most `fetch_max_wait_ms` later.",
     )
     fetch_max_wait_ms: int = setting(
         100,
-        at_least_0,
+        partial(up_to, INT32_MAX, at_least_0),
         "how long the broker waits for `fetch_min_bytes` (ms)",
         costs="A longer time makes fewer requests on quiet topics; a `seek()` may take as long.",
     )
     max_partition_fetch_bytes: int = setting(
         1024 * 1024,
-        above_0,
+        partial(up_to, INT32_MAX, above_0),
         "how much to fetch of a partition at a time (bytes)",
         costs="Memory. Larger fetches cost less for each message; a larger batch is fetched all the same.",
     )
     queued_max_messages: int = setting(
         2000,
-        above_0,
+        partial(up_to, INT64_MAX, above_0),
         "for each partition; fetching pauses while more are buffered (messages)",
         costs="Memory. More of them keep a reader of short messages busy: 20000 is faster there.",
     )
     queued_max_bytes: int = setting(
         64 * 1024 * 1024,
-        above_0,
+        partial(up_to, INT64_MAX, above_0),
         "of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)",
         costs="Memory of the consumer. One batch is always taken, however large. What is buffered of paused partitions does "
         "not count.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -64,6 +65,8 @@ UNSTABLE_FIRST_MS = 50
 UNSTABLE_MOST_MS = 1000
 #: The longest pause between attempts, where the given one is shorter (ms): Kafka's own retry.backoff.max.ms.
 BACKOFF_MAX_MS = 1000
+#: An attempt has at least so long (ms), also if its caller's time is up: enough for one quick answer.
+LEAST_MS = 100
 
 
 def may_commit_later(cluster: BaseCluster, error: KafkaException) -> bool:
@@ -154,6 +157,7 @@ class GroupOffsets:
         go_on: Callable[[], bool] | None = None,
         consumed_in: Mapping[TopicPartition, UUID | None] | None = None,
         identity: tuple[int, str] | None = None,
+        deadline: float = math.inf,
     ) -> dict[TopicPartition, int]:
         """Commit offsets, each that of the next message to consume.
 
@@ -162,11 +166,13 @@ class GroupOffsets:
         :param go_on: returns whether to make another attempt
         :param consumed_in: the ids of the topics that given offsets are of; by default those of now
         :param identity: generation and member id that all attempts name; by default those of each attempt
+        :param deadline: of all attempts, of the handler's clock (s); twice the client's socket timeout at the most
         :returns: the committed offsets
         :raises ShareLostError: the coordinator does not take them, as this member is out of the group
         :raises OffsetsNotCommitted: some could not be committed after all retries; `.failures` has them. Its cause is a
             `TopicRecreatedError` if all others are committed, and these are of a topic that was deleted and made anew
         """
+        deadline = self._bounded(deadline)
         current = offsets if callable(offsets) else lambda: offsets
         remaining = dict(current())
         of = dict(consumed_in or self.ids_of(remaining))
@@ -193,7 +199,7 @@ class GroupOffsets:
                 recreated.append(error)
             if not remaining:
                 return
-            failures = self._commit_once(remaining, metadata, of, identity)
+            failures = self._commit_once(remaining, metadata, of, identity, deadline)
             for key in [key for key in remaining if key not in failures]:
                 committed[key] = remaining.pop(key)
             if failures:
@@ -209,7 +215,7 @@ class GroupOffsets:
             return True
 
         try:
-            self._retrying(lambda: _again(attempt, renewed), go_on)
+            self._retrying(lambda: _again(attempt, renewed), deadline, go_on)
         except KafkaException as error:
             remaining.update(lost)
             failed = {(topic, id_): offset for (topic, id_), offset in remaining.items()}
@@ -257,23 +263,27 @@ class GroupOffsets:
         )
 
     def fetch(
-        self, partitions: Collection[TopicPartition], go_on: Callable[[], bool] | None = None
+        self,
+        partitions: Collection[TopicPartition],
+        go_on: Callable[[], bool] | None = None,
+        deadline: float = math.inf,
     ) -> dict[TopicPartition, CommittedOffset]:
         """Return the committed offset of each partition; -1 if there is none.
 
-        If a transaction is about to commit offsets, wait for its end, up to twice the socket timeout.
+        If a transaction is about to commit offsets, wait for its end. All of it ends after twice the socket timeout.
 
         :param partitions: to ask for
         :param go_on: returns whether to make another attempt
+        :param deadline: of all attempts, of the handler's clock (s)
         :raises KafkaException: the coordinator did not tell them after all retries
         """
         now = self._cluster.handler.now
-        deadline = now() + 2 * self._cluster.socket_timeout_ms / 1000
+        deadline = self._bounded(deadline)
         pauses = Backoff(UNSTABLE_FIRST_MS, UNSTABLE_MOST_MS, self._cluster.handler.random)
         failures = 0
         while True:
             try:
-                return self._retrying(lambda: self._fetch_once(partitions), go_on)
+                return self._retrying(lambda: self._fetch_once(partitions, deadline), deadline, go_on)
             except UnstableOffsetCommit as error:
                 if now() >= deadline or self._cluster.closed or (go_on is not None and not go_on()):
                     raise
@@ -289,6 +299,7 @@ class GroupOffsets:
     def _retrying(
         self,
         attempt: Callable[[], R],
+        deadline: float = math.inf,
         go_on: Callable[[], bool] | None = None,
     ) -> R:
         now = self._cluster.handler.now
@@ -306,6 +317,7 @@ class GroupOffsets:
                 if (
                     not self._cluster.may_pass(error)
                     or tries > self._max_retries
+                    or now() >= deadline
                     or (go_on is not None and not go_on())
                 ):
                     raise
@@ -313,8 +325,27 @@ class GroupOffsets:
                 if error.api == FIND_COORDINATOR and now() >= waited_enough:
                     raise
                 log.info("group %s: %s; trying again", self._group, error)
-            self._cluster.handler.sleep(self._pauses.seconds(tries))
+            self._cluster.handler.sleep(max(0.0, min(self._pauses.seconds(tries), deadline - now())))
         raise AssertionError("unreachable")
+
+    def _bounded(self, deadline: float = math.inf) -> float:
+        """Return a deadline (s), at most twice the socket timeout from now: a silent broker costs each attempt a lot."""
+        return min(deadline, self._cluster.handler.now() + 2 * self._cluster.socket_timeout_ms / 1000)
+
+    def _found(self, deadline: float) -> Broker:
+        """Return the group's coordinator, looking for it until a deadline (s), but no longer than the socket timeout."""
+        if self._coordinator is None:
+            left_ms = min(self._left_ms(deadline), self._cluster.socket_timeout_ms)
+            self._coordinator = self._cluster.coordinators.find(self._cluster, self._group, left_ms)
+        return self._coordinator
+
+    def _call(self, coordinator: Broker, request: Request[R], version: int, deadline: float) -> R:
+        """Send a request and return the answer; it has what is left of the time (s), and no more than the channel gives."""
+        timeout_ms = min(self._left_ms(deadline), coordinator.timeout_ms(CHANNEL))
+        return coordinator.call(request, CHANNEL, version=version, timeout_ms=timeout_ms)
+
+    def _left_ms(self, deadline: float) -> int:
+        return max(LEAST_MS, round((deadline - self._cluster.handler.now()) * 1000))
 
     def ids_of(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, UUID | None]:
         """Return the id of the topic that the offset of each partition is of; None where nobody knows."""
@@ -363,8 +394,9 @@ class GroupOffsets:
         metadata: Metadata,
         of: Mapping[TopicPartition, UUID | None],
         identity: tuple[int, str] | None,
+        deadline: float,
     ) -> dict[TopicPartition, KafkaException]:
-        coordinator = self.coordinator
+        coordinator = self._found(deadline)
         ids = self._ids(offsets, of)
         version = _version(coordinator, wire.OffsetCommitRequest, COMMIT_BY_ID if ids else 0, COMMIT_CEILING)
         if version == 0:  # version 0 commits to ZooKeeper, later ones to Kafka
@@ -377,14 +409,17 @@ class GroupOffsets:
         identity = identity or member.identity
         epochs = {key: self.epoch_before(key, offset) for key, offset in offsets.items()}
         request = commit_request(self._group, version, identity, wanted, member.group_instance_id, ids, epochs)
-        return commit_failures(coordinator.call(request, CHANNEL, version=version), coordinator.address, offsets, ids)
+        response = self._call(coordinator, request, version, deadline)
+        return commit_failures(response, coordinator.address, offsets, ids)
 
-    def _fetch_once(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, CommittedOffset]:
-        coordinator = self.coordinator
+    def _fetch_once(
+        self, partitions: Collection[TopicPartition], deadline: float
+    ) -> dict[TopicPartition, CommittedOffset]:
+        coordinator = self._found(deadline)
         ids = self._ids(partitions, {})
         version = max(_version(coordinator, wire.OffsetFetchRequest, FETCH_BY_ID if ids else 0, FETCH_CEILING), 1)
         request = fetch_request(self._group, version, partitions, ids)
-        response = coordinator.call(request, CHANNEL, version=version)
+        response = self._call(coordinator, request, version, deadline)
         return committed_offsets(response, coordinator.address, partitions, ids)
 
 

@@ -140,14 +140,18 @@ class Seeking:
         ends = self._engine.find_offsets(dict.fromkeys(positions, OffsetType.LATEST))
         return {key: max(ends[key] - position, 0) for key, position in positions.items()}
 
-    def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, OffsetAndMetadata | None]:
+    def committed(
+        self, *partitions: TopicPartition, timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return what the group has committed for each partition; None where that is nothing.
 
         :param partitions: any; by default those that are read
-        :raises KafkaException: there is no group, or its coordinator did not answer
+        :param timeout: for all attempts (s); by default, and at the most, twice the client's `socket_timeout_ms`
+        :raises KafkaException: there is no group, or its coordinator did not answer in time
         """
         keys = valid_keys(partitions) if partitions else list(self._engine.partitions)
-        found = self._engine.commits_of("committed()").group.fetch(keys)
+        deadline = self._engine.deadline(timeout)
+        found = self._engine.commits_of("committed()").group.fetch(keys, deadline=deadline)
         return {
             key: OffsetAndMetadata(one.offset, one.metadata) if one.offset >= 0 else None for key, one in found.items()
         }

@@ -56,6 +56,8 @@ class BaseCoordinator(ABC):
     :raises ValueError: the heartbeat interval is not shorter than the session timeout, or the `group_instance_id` is not one
     """
 
+    #: How the application reads, for the log.
+    reading_call: ClassVar[str] = "poll()"
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {
         "group_id": "kafka-python-default-group",
         "group_instance_id": None,
@@ -481,10 +483,11 @@ class BaseCoordinator(ABC):
     def _take(self, news: News) -> None:
         if news.idle:
             log.error(
-                "group %s: the application took no messages for %d ms, so this member has left the group; call consume() more "
-                "often, or raise max_poll_interval_ms",
+                "group %s: the application took no messages for %d ms, so this member has left the group; call %s more often, "
+                "or raise max_poll_interval_ms",
                 self.group_id,
                 self.config["max_poll_interval_ms"],
+                self.reading_call,
             )
             self.membership.apply(Event.LEFT)
             return

@@ -31,6 +31,8 @@ class TopicMember(BaseCoordinator):
     :param configs: as for `BaseCoordinator`
     """
 
+    reading_call = "consume()"
+
     def __init__(
         self, topic: TopicView, cluster: BaseCluster, membership_protocol: MembershipProtocol, **configs: Any
     ) -> None:

@@ -13,7 +13,7 @@ from pykafka.groups.choice import NO_STATIC_MEMBERS, PROTOCOLS, ZOOKEEPER, assig
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, valid_protocol
 from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_callable, valid_ms
-from pykafka.utils.settings import Settings, above_0, anything, at_least_0, one_of, optional, setting
+from pykafka.utils.settings import INT32_MAX, Settings, above_0, anything, at_least_0, one_of, optional, setting, up_to
 
 #: The default address of ZooKeeper.
 DEFAULT_ZOOKEEPER = "127.0.0.1:2181"
@@ -97,21 +97,21 @@ class MemberOptions(Settings):
 
     heartbeat_interval_ms: int = setting(
         3000,
-        above_0,
+        partial(up_to, INT32_MAX, above_0),
         "how often heartbeats go out (ms); below the session timeout",
         costs="A shorter time tells of a rebalance sooner, for a small request each time. A third of "
         "`session_timeout_ms` is usual.",
     )
     session_timeout_ms: int = setting(
         30000,
-        above_0,
+        partial(up_to, INT32_MAX, above_0),
         "the coordinator removes a member without a heartbeat for this long (ms); brokers have limits for it",
-        allowed="1 or more; brokers have limits, by default 6000 to 1800000 (old ones: to 300000 or 30000)",
+        allowed="1 to 2147483647; brokers have limits, by default 6000 to 1800000 (old ones: to 300000 or 30000)",
         costs="A shorter time replaces a dead member sooner, and takes slow ones for dead.",
     )
     max_poll_interval_ms: int = setting(
         300000,
-        above_0,
+        partial(up_to, INT32_MAX, above_0),
         "a member that takes no message for this long loses its share (ms)",
         costs="A longer time lets you work longer on one message; a member that hangs keeps its partitions as long.",
     )

@@ -207,13 +207,14 @@ class Node:
             self._handler,
             self._new_connection,
             self._dialect.prepare,
-            self._channel_timeout_ms(name),
+            self.timeout_ms(name),
             self._dialect.doubt,
             self._lent_settings if name.startswith(LENT) else self._settings,
             self._channels.try_again,
         )
 
-    def _channel_timeout_ms(self, name: str) -> int:
+    def timeout_ms(self, name: str) -> int:
+        """Return how long an answer may take on a channel (ms), where a call says nothing else."""
         return self._offsets_channel_socket_timeout_ms if name == "offsets" else self._socket_timeout_ms
 
     def _new_connection(self) -> BrokerConnection:
@@ -366,7 +367,7 @@ class Node:
     ) -> tuple[PendingResponse[R], bool]:
         """Send a request as `send`; return whether its connection had ended before, too, so that it was not sent."""
         before = self._dialect.found
-        usual_ms = self._channel_timeout_ms(channel)
+        usual_ms = self.timeout_ms(channel)
         requests = self.channel(channel).open(timeout_ms if timeout_ms is not None and timeout_ms < usual_ms else None)
         if version is None:
             version = self._dialect.choose(type(request), ceiling)

@@ -200,8 +200,8 @@ class _Source:
         owned = self._consumer._engine.partitions.get(partition)
         return int(owned.position) if owned is not None and owned.position >= 0 else None
 
-    def commit(self, what: Mapping[TopicPartition, int], /) -> None:
-        self._consumer.commit(what)
+    def commit(self, what: Mapping[TopicPartition, int], /, *, timeout: float | None = None) -> None:
+        self._consumer.commit(what, timeout=timeout)
 
     def follow(self, hooks: Hooks | None) -> None:
         if hooks is not None:

@@ -28,6 +28,8 @@ POLLED = 500
 JOIN_S = 0.5
 #: After this time without an acknowledgement of its lowest record, a partition is told of (s).
 STALLED_S = 60.0
+#: The time that the last commit has at least (s): it is mostly a matter of milliseconds, and the records are done.
+LEAST_S = 5.0
 
 
 class Intake:
@@ -166,7 +168,7 @@ class Intake:
         if not offsets:
             return
         try:
-            self._source.commit(offsets)
+            self._source.commit(offsets, timeout=max(self.patience, LEAST_S) if self.stopping else None)
         except KafkaException as error:
             self.failed_commits += 1
             self.commit_error = error

@@ -8,7 +8,7 @@ from typing import Any
 
 from pykafka.parallel.jobs import Order
 from pykafka.parallel.retry import Retry, valid_seconds
-from pykafka.utils.error_handlers import valid_callable
+from pykafka.utils.error_handlers import valid_bool, valid_callable
 from pykafka.utils.settings import Settings, above_0, optional, setting
 
 #: What is told of a run that gives records up: those that `handle()` has seen and nobody has acknowledged.
@@ -25,12 +25,6 @@ def _order(value: Any, name: str) -> Order:
 def _retry(value: Any, name: str) -> Retry | None:
     if not (value is None or isinstance(value, Retry)):
         raise TypeError(f"{name} must be a Retry(...) or None, not {type(value).__name__}: {value!r}")
-    return value
-
-
-def _flag(value: Any, name: str) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, not {type(value).__name__}: {value!r}")
     return value
 
 
@@ -52,7 +46,7 @@ class ParallelOptions(Settings):
         costs="In order, a record waits for those before it, also while they are tried again.",
     )
     manual_ack: bool = setting(
-        False, _flag, "whether a record is acknowledged by `record.ack()` only, and not when `handle` returns"
+        False, valid_bool, "whether a record is acknowledged by `record.ack()` only, and not when `handle` returns"
     )
     retry: Retry | None = setting(
         None, _retry, "how a record is handled again after `handle` has raised", allowed="`Retry(...)`, `None`"

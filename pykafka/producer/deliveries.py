@@ -98,7 +98,7 @@ class Deliveries:
         self._called = 0
         #: How many of them have raised, and the first error.
         self.raised = 0
-        self.first_raised: Exception | None = None
+        self.first_raised: BaseException | None = None
 
     @property
     def full(self) -> bool:
@@ -200,7 +200,7 @@ class Deliveries:
             waited = not self._wake.wait(IDLE_S)
             self._wake.clear()
 
-    def _raised(self, message: Any, error: Exception) -> None:
+    def _raised(self, message: Any, error: BaseException) -> None:
         where = self._name
         if type(message) is Delivery:
             where = f"{message.topic}/{message.partition} at offset {message.offset}"
@@ -209,7 +209,7 @@ class Deliveries:
             self.raised += 1
             self.first_raised = self.first_raised or error
 
-    def take_raised(self) -> tuple[int, Exception | None]:
+    def take_raised(self) -> tuple[int, BaseException | None]:
         """Return how many functions have raised since the last call, and the first error."""
         with self._lock:
             found = self.raised, self.first_raised
@@ -219,7 +219,12 @@ class Deliveries:
     def _call(self, entry: _Waiting) -> None:
         batch, messages = entry.batch, entry.messages
         while entry.at < len(messages):
-            failed = call_each(entry, messages, entry.at + 256, batch.error_of)
+            try:
+                failed = call_each(entry, messages, entry.at + 256, batch.error_of)
+            except BaseException as error:  # a function's own exit, or what ends this worker amid one
+                if entry.at:
+                    self._raised(messages[entry.at - 1], error)
+                raise
             if failed is not None:
                 self._raised(*failed)
             self._handler.breathe()

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from pykafka.common import CompressionType
 from pykafka.producer.memory import NO_LIMIT
+from pykafka.utils import INT64_MAX
 from pykafka.utils.compression import check_level
-from pykafka.utils.error_handlers import refuse_async, valid_callable
-from pykafka.utils.settings import Settings, above_0, anything, at_least_0, integer, one_of, optional, setting
+from pykafka.utils.error_handlers import refuse_async, valid_bool, valid_callable
+from pykafka.utils.settings import (
+    INT32_MAX,
+    Settings,
+    above_0,
+    anything,
+    at_least_0,
+    integer,
+    one_of,
+    optional,
+    setting,
+    up_to,
+)
 
 #: A record batch's own header, with what a request adds around it (bytes).
 BATCH_OVERHEAD = 200
 #: What the fields of a request hold.
 ACKS_MAX = 2**15 - 1
-ACK_TIMEOUT_MAX_MS = 2**31 - 1
 
 COMPRESSION_COSTS = (
     "Compression takes CPU, and saves network and the brokers' disks. LZ4 is cheap, ZSTD is small. Larger batches "
@@ -42,12 +54,6 @@ def _acks(value: Any, name: str) -> int:
     return int(value)
 
 
-def _ack_timeout(value: Any, name: str) -> int:
-    if at_least_0(value, name) > ACK_TIMEOUT_MAX_MS:
-        raise ValueError(f"{name} must be at most {ACK_TIMEOUT_MAX_MS}, not {value}")
-    return int(value)
-
-
 def _request_size(value: Any, name: str) -> int:
     if above_0(value, name) <= BATCH_OVERHEAD:
         raise ValueError(f"{name} must be above {BATCH_OVERHEAD} bytes, not {value}")
@@ -70,9 +76,8 @@ class SendingOptions(Settings):
     )
     ack_timeout_ms: int = setting(
         10 * 1000,
-        _ack_timeout,
+        partial(up_to, INT32_MAX, at_least_0),
         "how long the leader may wait for replicas (ms)",
-        allowed="0 to 2147483647",
         costs="A short time fails batches, which are then sent again, while replicas are slow. Only with "
         'acks of -1 ("all") the leader waits.',
     )
@@ -196,7 +201,7 @@ class ProducerOptions(SendingOptions):
     )
     enable_idempotence: bool | None = setting(
         None,
-        anything,
+        optional(valid_bool),
         "number the batches of each partition (KIP-98), so that what is sent again is stored once and in its place, with up to "
         "five batches under way; None: where `required_acks` is -1, retries are allowed, and brokers can (0.11 on); True: or "
         "refuse",
@@ -339,7 +344,7 @@ class KafkaProducerOptions(SendingOptions):
     )
     enable_idempotence: bool | None = setting(
         None,
-        anything,
+        optional(valid_bool),
         "number the batches of each partition (KIP-98), so that what is sent again is stored once and in its place; None: "
         'where `acks` is "all", retries are allowed, and brokers can (0.11 on); True: or refuse',
         allowed="None, True, False",
@@ -363,9 +368,9 @@ class KafkaProducerOptions(SendingOptions):
     )
     max_request_size: int = setting(
         1000012,
-        _request_size,
+        partial(up_to, INT32_MAX, _request_size),
         "of one request, and so of a message (bytes)",
-        allowed="above 200",
+        allowed=f"{BATCH_OVERHEAD + 1} to {INT32_MAX}",
         costs="Brokers refuse batches above the topic's `max.message.bytes` (1048588).",
     )
     compression: Any = setting(
@@ -377,7 +382,7 @@ class KafkaProducerOptions(SendingOptions):
     )
     buffer_memory: int = setting(
         32 * 1024 * 1024,
-        above_0,
+        partial(up_to, INT64_MAX, above_0),
         "what messages may take that are not acknowledged yet (bytes); beyond, `produce()` waits or raises. "
         "`KafkaClient(buffer_memory=)` bounds all producers of the client together",
         costs="Memory. A larger budget rides out a longer outage before `produce()` waits.",
@@ -444,7 +449,7 @@ class KafkaProducerOptions(SendingOptions):
     )
     transaction_timeout_ms: int = setting(
         60 * 1000,
-        above_0,
+        partial(up_to, INT32_MAX, above_0),
         "after which the coordinator aborts a transaction that is still open (ms), and fences the producer; brokers have a "
         "limit, 15 minutes by default",
         costs="A long time lets slow transactions end, and holds up read_committed readers for as long after a crash.",

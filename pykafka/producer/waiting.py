@@ -7,6 +7,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from pykafka.exceptions import ProducerStoppedException, ResponseTimeoutError
+from pykafka.utils.error_handlers import valid_timeout
 
 if TYPE_CHECKING:
     from pykafka.producer.batches import MessageBatch
@@ -51,7 +52,7 @@ class Waits:
                 partition=batch.partition_id,
             )
         self._handler.require_wait()  # another loop's thread would send and read beside the client's
-        deadline = self._handler.now() + (self._longest(engine) if timeout is None else max(timeout, 0))
+        deadline = self._handler.now() + (self._longest(engine) if timeout is None else valid_timeout(timeout))
         with self._lock:
             if batch.event is None:
                 batch.event = self._handler.Event()

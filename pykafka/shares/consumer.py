@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, Self
 
 from pykafka.common import TopicPartition
-from pykafka.consumer.calls import unpacked, valid_timeout, valid_topics
+from pykafka.consumer.calls import unpacked, valid_topics
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ResponseTimeoutError
 from pykafka.handlers.turnstile import Turnstile
 from pykafka.record import Record
@@ -17,7 +17,7 @@ from pykafka.serialization.reading import RecordReader
 from pykafka.shares.engine import LOOK_S, ShareEngine
 from pykafka.shares.held import OPEN, Acknowledged, Held, Kind, State
 from pykafka.shares.options import ShareConsumerOptions
-from pykafka.utils.error_handlers import valid_int
+from pykafka.utils.error_handlers import valid_int, valid_timeout
 from pykafka.utils.familiar import CONSUMER, unknown_option
 
 if TYPE_CHECKING:

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pykafka.serialization.reading import OnBadRecord, valid_on_bad_record
 from pykafka.shares.held import Acknowledged
 from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_callable
-from pykafka.utils.settings import Settings, above_0, anything, at_least_0, integer, optional, setting
+from pykafka.utils.settings import (
+    INT32_MAX,
+    Settings,
+    above_0,
+    anything,
+    at_least_0,
+    at_least_0_or_minus_1,
+    optional,
+    setting,
+    up_to,
+)
 
 #: Called with the outcome of acknowledgements.
 OnAcknowledge = Callable[[Acknowledged], object]
@@ -68,7 +79,7 @@ class ShareConsumerOptions(Settings):
     )
     consumer_timeout_ms: int = setting(
         -1,
-        integer,
+        at_least_0_or_minus_1,
         "how long an iteration waits for the next record before it ends (ms); -1 for as long as it takes",
         allowed="-1, or 0 or more",
     )
@@ -82,19 +93,24 @@ class ShareConsumerOptions(Settings):
     )
     max_records: int = setting(
         500,
-        above_0,
+        partial(up_to, INT32_MAX, above_0),
         "how many records to acquire from a broker at a time",
         costs="Locks begin when records are acquired: take no more than you handle in `group.share.record.lock.duration.ms`.",
     )
-    fetch_min_bytes: int = setting(1, at_least_0, "how much data the broker waits for (bytes)")
+    fetch_min_bytes: int = setting(
+        1, partial(up_to, INT32_MAX, at_least_0), "how much data the broker waits for (bytes)"
+    )
     fetch_max_wait_ms: int = setting(
         500,
-        at_least_0,
+        partial(up_to, INT32_MAX, at_least_0),
         "how long the broker waits for `fetch_min_bytes` (ms); a `commit()` may wait as long behind a fetch",
         costs="A longer time makes fewer requests on quiet topics.",
     )
     fetch_max_bytes: int = setting(
-        50 * 1024 * 1024, above_0, "how much to fetch from a broker at a time (bytes)", costs="Memory."
+        50 * 1024 * 1024,
+        partial(up_to, INT32_MAX, above_0),
+        "how much to fetch from a broker at a time (bytes)",
+        costs="Memory.",
     )
     client_rack: str | None = setting(
         None,

@@ -11,7 +11,7 @@ from pykafka.exceptions import KafkaException
 from pykafka.producer.attempts import Attempts
 from pykafka.producer.batches import Backlog, MessageBatch
 from pykafka.producer.dispatch import Dispatch, take_next
-from pykafka.producer.options import ACK_TIMEOUT_MAX_MS, ProducerOptions
+from pykafka.producer.options import ProducerOptions
 from pykafka.producer.outcomes import Outcomes
 from pykafka.producer.requests import divide
 from pykafka.producer.sealing import compress_ahead
@@ -19,6 +19,7 @@ from pykafka.producer.targets import Targets
 from pykafka.spark import batchlimits, sequences
 from pykafka.spark.errors import SinkError
 from pykafka.spark.loss import log
+from pykafka.utils.settings import INT32_MAX
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
@@ -51,7 +52,7 @@ def producer_options(options: WriteOptions) -> ProducerOptions:
         retry_backoff_ms=RETRY_BACKOFF_MS,
         retry_backoff_max_ms=RETRY_BACKOFF_MAX_MS,
         required_acks=-1,
-        ack_timeout_ms=min(options.client.timeout_ms, ACK_TIMEOUT_MAX_MS),
+        ack_timeout_ms=min(options.client.timeout_ms, INT32_MAX),
         max_queued_bytes=MAX_QUEUED_BYTES,
         max_request_size=options.max_request_bytes,
         delivery_timeout_ms=options.delivery_timeout_ms,

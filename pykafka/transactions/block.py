@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 #: The states in which a transaction is open that has not been committed yet.
 OPEN = (State.IN_TRANSACTION, State.ABORTABLE)
+#: How long an abort may take where an interrupt, a timeout or a cancellation has ended the block (s): its caller is in a hurry,
+#: and the next transaction, or `close()`, goes on with the abort.
+INTERRUPTED_S = 5.0
 
 
 class Transaction:
@@ -69,6 +72,6 @@ class Transaction:
             error.add_note("it is not known whether the transaction is committed: call commit_transaction() again")
             return
         try:
-            transactions.abort()
+            transactions.abort(None if isinstance(error, Exception) else INTERRUPTED_S)
         except Exception as failure:  # noqa: BLE001 - the error of the block comes first, and the next begin tries again
             error.add_note(f"the transaction could not be aborted: {type(failure).__name__}: {failure}")

@@ -27,6 +27,7 @@ from pykafka.transactions.faults import FATAL_FOR_BATCHES, Fault, fault_of, is_f
 from pykafka.transactions.lanes import TransactionalLane, number_in_transaction
 from pykafka.transactions.ports import check_consumer
 from pykafka.transactions.states import Event, Ledger, State
+from pykafka.utils.error_handlers import valid_timeout
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import LockType
@@ -42,6 +43,8 @@ PRODUCE_EXPLICIT, PRODUCE_IMPLICIT = 11, 13
 LOOK_S = 0.05
 #: How long a sender waits for AddPartitionsToTxn before its batches wait in the queue again (s).
 ADD_S = 5.0
+#: How long a call waits without a limit (s): so long that locks and events take it.
+LONGEST_S = 1_000_000.0
 
 
 class Transactions:
@@ -89,7 +92,7 @@ class Transactions:
 
         :param turn: held by the call
         """
-        seconds = self._max_block_ms / 1000 if timeout is None else max(timeout, 0.0)
+        seconds = min(self._max_block_ms / 1000 if timeout is None else valid_timeout(timeout), LONGEST_S)
         deadline = self._handler.now() + seconds
         if not self._calls.await_entry(turn, seconds):
             raise ResponseTimeoutError(f"{what}: another worker is in a call about the transaction of this producer")

@@ -82,6 +82,31 @@ def valid_int(param: Any, allow_zero: bool = False, allow_negative: bool = False
     return param
 
 
+def valid_bool(param: Any, name: str) -> bool:
+    """Return True or False; another value's truth may not be what was meant, as with "false".
+
+    :param param: what was given
+    :param name: what the error calls it
+    :raises TypeError: it is neither
+    """
+    if not isinstance(param, bool):
+        raise TypeError(f"{name} must be True or False, not {type(param).__name__}: {param!r}")
+    return param
+
+
+def valid_timeout(param: Any) -> float:
+    """Return a time to wait (s).
+
+    :raises TypeError: it is no number
+    :raises ValueError: it is negative, or not a number
+    """
+    if isinstance(param, bool) or not isinstance(param, (int, float)):
+        raise TypeError(f"timeout must be a number of seconds, or None, not {param!r}")
+    if not param >= 0:
+        raise ValueError(f"timeout must be 0 or more (seconds), or None, not {param!r}")
+    return float(param)
+
+
 def valid_ms(param: Any, name: str) -> Any:
     """Return a time to wait (ms): a number above 0, perhaps with a fraction.
 

@@ -12,6 +12,8 @@ from pykafka.utils.error_handlers import valid_int
 
 #: `(value, name) -> the value to keep`; raises TypeError or ValueError, by name.
 Check = Callable[[Any, str], Any]
+#: The highest number of the fields of a request that hold times and sizes.
+INT32_MAX = 2**31 - 1
 
 
 def setting(default: Any, check: Check, meaning: str, *, allowed: str = "", costs: str = "") -> Any:
@@ -79,6 +81,24 @@ def above_0(value: Any, name: str) -> int:
 def integer(value: Any, name: str) -> int:
     """Accept any int."""
     return valid_int(value, allow_zero=True, allow_negative=True, name=name)
+
+
+def at_least_0_or_minus_1(value: Any, name: str) -> int:
+    """Accept an int from 0 on, or -1, which stands for no limit."""
+    if integer(value, name) < -1:
+        raise ValueError(f"{name} must be -1, or 0 or more, not {value}")
+    return int(value)
+
+
+def up_to(highest: int, check: Check, value: Any, name: str) -> int:
+    """Return an int that a check accepts, and that is no higher than another.
+
+    :param highest: the highest that will do
+    """
+    found = int(check(value, name))
+    if found > highest:
+        raise ValueError(f"{name} must be at most {highest}, not {value}")
+    return found
 
 
 def one_of(values: Collection[str], value: Any, name: str) -> str:

@@ -111,7 +111,7 @@ class FakeConsumer:
     def position(self, partition: TopicPartition) -> int | None:
         return self.positions[partition]
 
-    def commit(self, what: Mapping[TopicPartition, int]) -> None:
+    def commit(self, what: Mapping[TopicPartition, int], *, timeout: float | None = None) -> None:
         if self.commit_errors:
             raise self.commit_errors.popleft()
         assert self.owned >= what.keys()

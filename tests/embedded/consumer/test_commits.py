@@ -207,9 +207,11 @@ def test_what_does_not_change_is_committed_again(
         gone = [True]
 
         def forgotten(
-            offsets: GroupOffsets, partitions: list[TopicPartition]
+            offsets: GroupOffsets, partitions: list[TopicPartition], deadline: float
         ) -> Mapping[TopicPartition, OffsetAndMetadata]:
-            return dict.fromkeys(partitions, OffsetAndMetadata(-1)) if gone else fetch_once(offsets, partitions)
+            return (
+                dict.fromkeys(partitions, OffsetAndMetadata(-1)) if gone else fetch_once(offsets, partitions, deadline)
+            )
 
         monkeypatch.setattr(GroupOffsets, "_fetch_once", forgotten)
         asked.clear()
@@ -229,9 +231,11 @@ def test_what_another_has_committed_is_not_overwritten_by_what_does_not_change(
     looked: list[None] = []
     fetch_once = GroupOffsets._fetch_once
 
-    def counted(offsets: GroupOffsets, partitions: list[TopicPartition]) -> Mapping[TopicPartition, OffsetAndMetadata]:
+    def counted(
+        offsets: GroupOffsets, partitions: list[TopicPartition], deadline: float
+    ) -> Mapping[TopicPartition, OffsetAndMetadata]:
         looked.append(None)
-        return fetch_once(offsets, partitions)
+        return fetch_once(offsets, partitions, deadline)
 
     with make(topic, "simple", **AUTO) as consumer:
         while consumer.held_offsets[0] < 2:

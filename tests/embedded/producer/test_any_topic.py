@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from itertools import pairwise
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
+import gevent
 import pytest
 
 import pykafka
@@ -195,6 +197,30 @@ def test_what_callbacks_raise_is_reported(client: KafkaClient, caplog: pytest.Lo
     producer.close()
 
 
+def test_the_exit_of_a_callback_is_reported_like_an_error(
+    client: KafkaClient, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if client.cluster.handler.name == "asyncio":
+        return  # it ends the loop: tests/unit/handlers/test_aio.py
+    monkeypatch.setattr("pykafka.handlers.greenlets.raise_in_main", lambda *args: None)
+    monkeypatch.setattr(gevent.get_hub(), "handle_error", lambda *args: None)
+    told: list[bytes | None] = []
+
+    def leave(error: Any, delivery: Delivery) -> None:
+        told.append(delivery.value)
+        if delivery.value == b"2":
+            raise SystemExit(3)
+
+    producer = client.producer(on_delivery=leave)
+    for value in (b"1", b"2", b"3"):
+        producer.produce("one", value)
+    with pytest.raises(OnDeliveryError, match="1 calls, first SystemExit: 3") as caught:
+        producer.close()
+    assert isinstance(caught.value.__cause__, SystemExit)
+    assert told == [b"1", b"2", b"3"]
+    assert "on_delivery of a message to one/0 at offset 1 failed: 3" in caplog.text
+
+
 def test_a_callback_may_produce_flush_and_wait(client: KafkaClient) -> None:
     done: list[int] = []
 
@@ -207,6 +233,50 @@ def test_a_callback_may_produce_flush_and_wait(client: KafkaClient) -> None:
         producer.produce("one", b"1", on_delivery=again)
         until(client.cluster.handler, lambda: done, 10)
     assert done == [1]
+
+
+# -- timeouts ---------------------------------------------------------------------------------------------------------
+
+CALLS: dict[str, Callable[[KafkaProducer, Any], object]] = {
+    "flush": lambda producer, timeout: producer.flush(timeout),
+    "close": lambda producer, timeout: producer.close(timeout),
+    "get": lambda producer, timeout: producer.produce("one", b"x").get(timeout),
+    "init_transactions": lambda producer, timeout: producer.init_transactions(timeout),
+    "commit_transaction": lambda producer, timeout: producer.commit_transaction(timeout),
+    "abort_transaction": lambda producer, timeout: producer.abort_transaction(timeout),
+}
+
+
+NO_NUMBERS: list[Any] = ["x", True, b"1", []]
+NO_TIMES: list[tuple[type[Exception], str, Any]] = [
+    *((TypeError, "timeout must be a number of seconds, or None, not ", value) for value in NO_NUMBERS),
+    *((ValueError, "timeout must be 0 or more .seconds., or None, not ", value) for value in (-5, -0.5, nan)),
+]
+
+
+def made_for(client: KafkaClient, call: str) -> KafkaProducer:
+    if "transaction" not in call:
+        return client.producer(linger_ms=30_000)
+    producer = client.producer(transactional_id="t")
+    if call != "init_transactions":
+        producer.begin_transaction()
+    return producer
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_what_is_no_time_is_refused_by_name(client: KafkaClient, call: str) -> None:
+    producer = made_for(client, call)
+    for kind, text, timeout in NO_TIMES:
+        with pytest.raises(kind, match=text):
+            CALLS[call](producer, timeout)
+    producer.close()
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_an_infinite_time_is_no_limit(client: KafkaClient, call: str) -> None:
+    producer = made_for(client, call)
+    CALLS[call](producer, inf)
+    producer.close(inf)
 
 
 # -- partitions --------------------------------------------------------------------------------------------------------

@@ -322,12 +322,12 @@ def test_a_commit_names_one_generation_in_all_its_attempts(
     once, member = commits.group._commit_once, commits.group.membership
     generation = member.generation_id
 
-    def attempt(offsets: Any, metadata: Any, of: Any, identity: Any) -> Any:
+    def attempt(offsets: Any, metadata: Any, of: Any, identity: Any, deadline: float) -> Any:
         named.append(identity)
         if len(named) == 1:
             member.generation_id += 1  # as a rebalance in the meantime does
             raise GroupCoordinatorNotAvailable("made by the test")
-        return once(offsets, metadata, of, identity)
+        return once(offsets, metadata, of, identity, deadline)
 
     monkeypatch.setattr(commits.group, "_commit_once", attempt)
     if auto:

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from pykafka.coordinator.assignors.range import RangePartitionAssignor
 from pykafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from pykafka.coordinator.heartbeat import Heartbeat
+from pykafka.coordinator.heartbeat import Heartbeat, News
 from pykafka.coordinator.member import TopicMember
 from pykafka.coordinator.metrics import ConsumerCoordinatorMetrics, GroupCoordinatorMetrics
 from pykafka.coordinator.state import EVENT_OF_ERROR, TABLE, Event, ImpossibleEvent, Membership, State
+from pykafka.coordinator.subscriber import Subscriber
 from pykafka.exceptions import CorruptResponseError
 from pykafka.membershipprotocol import (
     DecidePartitions,
@@ -41,6 +42,23 @@ from pykafka.protocol import (
     SyncGroupResponse,
     wire,
 )
+
+
+@pytest.mark.parametrize(("kind", "call"), [(TopicMember, "consume()"), (Subscriber, "poll()")])
+def test_the_log_has_the_call_that_reads(
+    kind: type[TopicMember | Subscriber], call: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    member = object.__new__(kind)
+    member.group_id = "g"
+    member.config = {"max_poll_interval_ms": 4000}
+    member.membership = Membership()
+    member.membership.apply(Event.JOIN)
+    member._take(News(-1, "m", 0, "a:9092", idle=True))
+    assert (
+        f"took no messages for 4000 ms, so this member has left the group; call {call} more often, or raise"
+        in caplog.text
+    )
+
 
 # -- the table ---------------------------------------------------------------------------------------------------------
 
