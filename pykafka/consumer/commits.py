@@ -109,12 +109,17 @@ class Commits:
         """Store offsets that are committed already."""
         self._committed.update(offsets)
 
-    def commit(self, offsets: Offsets | Callable[[], Offsets], go_on: Callable[[], bool] | None = None) -> None:
+    def commit(
+        self,
+        offsets: Offsets | Callable[[], Offsets],
+        go_on: Callable[[], bool] | None = None,
+        deadline: float = math.inf,
+    ) -> None:
         """Commit offsets; parameters and errors as `GroupOffsets.commit` has them."""
         of = None if callable(offsets) else self.group.ids_of(offsets)  # as they are now: the lock may take a while
         with self._lock:
             identity = self.group.membership.identity if self.pinned else None
-            committed = self.group.commit(offsets, METADATA, go_on, of, identity, self.until)
+            committed = self.group.commit(offsets, METADATA, go_on, of, identity, min(deadline, self.until))
             self._note(committed)
             self._failing_since = None
         self.on_commit({key: OffsetAndMetadata(offset, METADATA) for key, offset in committed.items()})
@@ -151,16 +156,13 @@ class Commits:
 
         :raises OffsetsNotCommitted: it failed for the time of a socket timeout, or until `until`
         """
-        deadline = min(self.until, self._handler.now() + self._cluster.socket_timeout_ms / 1000)
+        deadline = self._handler.now() + self._cluster.socket_timeout_ms / 1000
         if (left := self.uncommitted(offsets)) and self.owns():
-            before, self.until = self.until, deadline
             try:
-                self.commit(left, lambda: self._handler.now() < deadline and self.owns())
+                self.commit(left, self.owns, deadline)
             except OffsetsNotCommitted as error:
                 if not self._meaningless(error):
                     raise
-            finally:
-                self.until = before
 
     # -- the worker ------------------------------------------------------------------------------------------------
 

@@ -140,9 +140,7 @@ class GroupOffsets:
     @property
     def coordinator(self) -> Broker:
         """The group's coordinator; asks the cluster if it is not known."""
-        if self._coordinator is None:
-            self._coordinator = self._cluster.coordinators.find(self._cluster, self._group)
-        return self._coordinator
+        return self._found()
 
     def discover(self) -> Broker:
         """Ask the cluster for the group's coordinator again and return it; errors as of `Cluster.get_group_coordinator`."""
@@ -332,10 +330,10 @@ class GroupOffsets:
         """Return a deadline (s), at most twice the socket timeout from now: a silent broker costs each attempt a lot."""
         return min(deadline, self._cluster.handler.now() + 2 * self._cluster.socket_timeout_ms / 1000)
 
-    def _found(self, deadline: float) -> Broker:
+    def _found(self, deadline: float | None = None) -> Broker:
         """Return the group's coordinator, looking for it until a deadline (s), but no longer than the socket timeout."""
         if self._coordinator is None:
-            left_ms = min(self._left_ms(deadline), self._cluster.socket_timeout_ms)
+            left_ms = None if deadline is None else min(self._left_ms(deadline), self._cluster.socket_timeout_ms)
             self._coordinator = self._cluster.coordinators.find(self._cluster, self._group, left_ms)
         return self._coordinator
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from itertools import pairwise
-from math import inf, nan
 from pathlib import Path
 from typing import Any
 
-import gevent
 import pytest
 
 import pykafka
@@ -19,9 +17,7 @@ from pykafka import Delivery, KafkaClient, KafkaProducer, MessagesNotDelivered, 
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import (
     InvalidRecord,
-    KafkaException,
     MessageSizeTooLarge,
-    OnDeliveryError,
     ProducerPurgedError,
     ProducerQueueFullError,
     ProducerStoppedException,
@@ -158,125 +154,6 @@ def test_flush_raises_what_nobody_was_told_of(cluster: EmbeddedCluster, client: 
     assert (delivery.topic, delivery.value, delivery.key, delivery.partition) == ("one", b"1", b"k", 0)
     assert isinstance(error, InvalidRecord)
     producer.close()
-
-
-def test_callbacks_come_in_order_and_hold_up_no_sender(client: KafkaClient) -> None:
-    handler = client.cluster.handler
-    gate = handler.Event()
-    told: list[tuple[KafkaException | None, Delivery]] = []
-
-    def tell(error: KafkaException | None, delivery: Delivery) -> None:
-        gate.wait(10)
-        told.append((error, delivery))
-
-    with client.producer(on_delivery=tell) as producer:
-        made = [producer.produce("a", b"%d" % n, partition=n % 3) for n in range(300)]
-        for one in made:
-            one.get(10)  # acknowledged, though no function has returned
-        assert not told
-        gate.set()
-        producer.flush()
-        for partition in range(3):
-            offsets = [one.offset for error, one in told if one.partition == partition and error is None]
-            assert offsets == list(range(100))
-
-
-def test_what_callbacks_raise_is_reported(client: KafkaClient, caplog: pytest.LogCaptureFixture) -> None:
-    def broken(error: Any, delivery: Delivery) -> None:
-        raise ValueError("of the callback")
-
-    producer = client.producer()
-    for _ in range(2):
-        producer.produce("one", b"x", on_delivery=broken)
-    with pytest.raises(OnDeliveryError, match="2 calls.*of the callback") as caught:
-        producer.flush()
-    assert caught.value.count == 2
-    assert isinstance(caught.value.__cause__, ValueError)
-    assert "one/0 at offset 0" in caplog.text
-    producer.flush()
-    producer.close()
-
-
-def test_the_exit_of_a_callback_is_reported_like_an_error(
-    client: KafkaClient, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if client.cluster.handler.name == "asyncio":
-        return  # it ends the loop: tests/unit/handlers/test_aio.py
-    monkeypatch.setattr("pykafka.handlers.greenlets.raise_in_main", lambda *args: None)
-    monkeypatch.setattr(gevent.get_hub(), "handle_error", lambda *args: None)
-    told: list[bytes | None] = []
-
-    def leave(error: Any, delivery: Delivery) -> None:
-        told.append(delivery.value)
-        if delivery.value == b"2":
-            raise SystemExit(3)
-
-    producer = client.producer(on_delivery=leave)
-    for value in (b"1", b"2", b"3"):
-        producer.produce("one", value)
-    with pytest.raises(OnDeliveryError, match="1 calls, first SystemExit: 3") as caught:
-        producer.close()
-    assert isinstance(caught.value.__cause__, SystemExit)
-    assert told == [b"1", b"2", b"3"]
-    assert "on_delivery of a message to one/0 at offset 1 failed: 3" in caplog.text
-
-
-def test_a_callback_may_produce_flush_and_wait(client: KafkaClient) -> None:
-    done: list[int] = []
-
-    def again(error: Any, delivery: Delivery) -> None:
-        if delivery.value == b"1":
-            producer.flush()
-            done.append(producer.produce("one", b"2").get(10).offset)
-
-    with client.producer() as producer:
-        producer.produce("one", b"1", on_delivery=again)
-        until(client.cluster.handler, lambda: done, 10)
-    assert done == [1]
-
-
-# -- timeouts ---------------------------------------------------------------------------------------------------------
-
-CALLS: dict[str, Callable[[KafkaProducer, Any], object]] = {
-    "flush": lambda producer, timeout: producer.flush(timeout),
-    "close": lambda producer, timeout: producer.close(timeout),
-    "get": lambda producer, timeout: producer.produce("one", b"x").get(timeout),
-    "init_transactions": lambda producer, timeout: producer.init_transactions(timeout),
-    "commit_transaction": lambda producer, timeout: producer.commit_transaction(timeout),
-    "abort_transaction": lambda producer, timeout: producer.abort_transaction(timeout),
-}
-
-
-NO_NUMBERS: list[Any] = ["x", True, b"1", []]
-NO_TIMES: list[tuple[type[Exception], str, Any]] = [
-    *((TypeError, "timeout must be a number of seconds, or None, not ", value) for value in NO_NUMBERS),
-    *((ValueError, "timeout must be 0 or more .seconds., or None, not ", value) for value in (-5, -0.5, nan)),
-]
-
-
-def made_for(client: KafkaClient, call: str) -> KafkaProducer:
-    if "transaction" not in call:
-        return client.producer(linger_ms=30_000)
-    producer = client.producer(transactional_id="t")
-    if call != "init_transactions":
-        producer.begin_transaction()
-    return producer
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_what_is_no_time_is_refused_by_name(client: KafkaClient, call: str) -> None:
-    producer = made_for(client, call)
-    for kind, text, timeout in NO_TIMES:
-        with pytest.raises(kind, match=text):
-            CALLS[call](producer, timeout)
-    producer.close()
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_an_infinite_time_is_no_limit(client: KafkaClient, call: str) -> None:
-    producer = made_for(client, call)
-    CALLS[call](producer, inf)
-    producer.close(inf)
 
 
 # -- partitions --------------------------------------------------------------------------------------------------------
