@@ -8,14 +8,18 @@ import os
 import queue
 import random
 import socket
+import sys
 import time
 import weakref
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from importlib import import_module
 from types import CoroutineType, MethodType, TracebackType
 from typing import Any, ClassVar, NamedTuple, ParamSpec, Protocol, TypeVar
+
+from pykafka.handlers.forks import notice_fork
 
 log = logging.getLogger(__name__)
 
@@ -187,6 +191,8 @@ class Handler(ABC):
     GaiError: ClassVar[type[OSError]] = socket.gaierror
 
     def __init__(self) -> None:
+        if notice_fork():
+            _call_in_child()
         self.random = random.Random()
         self.at_fork(self._reseed)
 
@@ -435,6 +441,8 @@ def _at_fork(fn: Callable[[], object]) -> None:
     if not _fork_hooked:
         os.register_at_fork(after_in_child=_call_in_child)
         _fork_hooked = True
+        if "uwsgi" in sys.modules:  # the process is uWSGI's: it makes this module itself
+            import_module("pykafka.handlers.uwsgi").attend()
     with suppress(IndexError):
         while True:
             _fork_callbacks.pop(id(_forgotten.popleft()), None)

@@ -7,6 +7,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from pykafka.handlers.forks import check_process
 from pykafka.handlers.patching import original
 
 if TYPE_CHECKING:
@@ -42,8 +43,13 @@ class GateEvent:
         return self._flag
 
     def set(self) -> None:
-        """Set the flag and wake all workers that wait for it."""
+        """Set the flag and wake all workers that wait for it.
+
+        :raises UnnoticedForkError: they exist in the parent process only
+        """
         self._flag = True
+        if self._gates:
+            check_process()
         while self._gates:
             try:
                 gates = tuple(self._gates)
@@ -59,9 +65,13 @@ class GateEvent:
         self._flag = False
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the flag and return whether it was set in time (s)."""
+        """Wait for the flag and return whether it was set in time (s).
+
+        :raises UnnoticedForkError: the worker that would set it may exist in the parent process only
+        """
         if self._flag:
             return True
+        check_process()
         gate = allocate_lock()
         gate.acquire()
         self._gates.append(gate)

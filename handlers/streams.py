@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.handlers.base import Address, Buffer
-from pykafka.handlers.forks import process_number
+from pykafka.handlers.forks import check_process, process_number
 from pykafka.handlers.patching import original
 from pykafka.handlers.patience import Patience
 
@@ -133,6 +133,7 @@ class SocketStream:
 
     def recv_into(self, buffer: bytearray | memoryview, timeout: float) -> int:
         """Read at least one byte; 0 when the peer has closed. As `Stream.recv_into`."""
+        check_process()
         self._reading = True
         try:
             self._check_open()
@@ -153,6 +154,7 @@ class SocketStream:
 
     def send(self, buffers: Sequence[Buffer], timeout: float) -> None:
         """Write all of the buffers. As `Stream.send`."""
+        check_process()
         self._writing = True
         try:
             self._check_open()

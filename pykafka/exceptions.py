@@ -59,6 +59,7 @@
           ProducerFencedError
       AdminError
       WorkerNotStartedError                  (also RuntimeError)
+      UnnoticedForkError                     (also RuntimeError)
       WouldBlockError                        (also RuntimeError)
       CorruptResponseError
       RdKafkaException
@@ -413,6 +414,10 @@ class WorkerNotStartedError(KafkaException, RuntimeError):
     """Raised when the system starts no thread. Raise its limits (`ulimit -u`, a container's pids), or end other threads."""
 
     retriable = True
+
+
+class UnnoticedForkError(KafkaException, RuntimeError):
+    """This process was forked without Python's hook for forks, so a client of the parent cannot work in it."""
 
 
 class WouldBlockError(KafkaException, RuntimeError):
