@@ -45,6 +45,9 @@ test: java build ## all tests: pure and compiled, real Kafka, examples, Spark 4.
 .venvs/gssapi/.ready: setup.cfg $(VENV)/.ready
 	@PYKAFKA_PURE_PYTHON=1 PYTHON="$(PYTHON)" tools/setup.sh .venvs/gssapi gevent,gssapi,rdkafka,proxy,cli,test
 
+.venvs/pools/.ready: setup.cfg $(VENV)/.ready
+	@PYKAFKA_PURE_PYTHON=1 PYTHON="$(PYTHON)" tools/setup.sh .venvs/pools gevent,rdkafka,proxy,cli,test,pools
+
 # The releases of PySpark whose own connector is published, as ours is compared with it.
 SPARK40 = 4.0.1
 SPARK41 = 4.1.1

@@ -179,6 +179,8 @@ KERBEROS_LIBRARY = "libgssapi_krb5.so.2"
 PROMISES = [f"tests/{name}" for name in ("contract", "java_judge", "regressions")]
 #: The programs of docs/comparison.md: ours; the matrix has those with other clients.
 FIRST_WEEK = "tests/examples/test_first_week.py"
+#: The programs of docs/worker-pools.md.
+WORKER_POOLS = "tests/examples/test_worker_pools.py"
 #: Tests on an embedded cluster, and the programs of the pages.
 EMBEDDED = ["tests/embedded", "tests/docs"]
 #: Tests without a broker, or with an embedded one: some seconds each.
@@ -323,6 +325,7 @@ MATRIX = {
     "whole-pure": Part("4.3.1", [*SUITE, *without(OUTAGES)], 6, pure=True),
     "outages-pure": Part("4.3.1", ["-m", "kafka and not matrix", *OUTAGES, *without([OWN_BROKERS])], 6, pure=True),
     "first-week": Part("4.3.1", [FIRST_WEEK, "-m", "matrix"], 2),
+    "worker-pools": Part("4.3.1", [WORKER_POOLS], 4, ".venvs/pools"),
     "churn-zookeeper": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "zookeeper"], 5),
     "churn-managed": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "managed"], 5),
     "groups-managed": Part("4.3.1", ["-m", "matrix", *MANAGED], 3),
