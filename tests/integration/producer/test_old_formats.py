@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +21,7 @@ from pykafka.exceptions import (
     UnsupportedForMessageFormat,
 )
 from pykafka.producer import formats
+from pykafka.producer.idempotence import Lane
 from pykafka.protocol.records import RecordBatchBuilder
 from pykafka.spark.options import write_options
 from pykafka.spark.optiontable import Mode
@@ -165,20 +167,27 @@ def test_the_format_may_change_while_the_producer_runs(
     monkeypatch.setattr(formats, "VALID_S", 0.3)
     before = "0.10.2" if then == "2.8" else "2.8"
     topic = create_topic(client, config={FORMAT: before}).name
+    count = 0
     with client.producer(linger_ms=0) as producer:
-        for number in range(3000):
-            producer.produce(topic, b"%d" % number)
-            if number == 1500:
-                client.admin.alter_configs({ConfigResource.topic(topic): {FORMAT: then}})
+
+        def produce(more: int) -> Lane[Any]:
+            nonlocal count
+            for _ in range(more):
+                producer.produce(topic, b"%d" % count)
+                count += 1
+            return producer._engine.routing.queues[topic, 0].lane
+
+        assert produce(1000) is not None
         producer.flush()
-        lane = producer._engine.routing.queues[topic, 0].lane
-        assert before == "0.10.2" or lane.plain
-        client.cluster.handler.sleep(0.4)
-        last = producer.produce(topic, b"3000").get()
-        assert last.offset == 3000
-        assert lane.plain == (then == "0.10.2")
+        client.admin.alter_configs({ConfigResource.topic(topic): {FORMAT: then}})
+        deadline = time.monotonic() + 60
+        while (lane := produce(100)).plain != (then == "0.10.2"):  # the broker hears of it a little later
+            assert time.monotonic() < deadline
+            client.cluster.handler.sleep(0.01)
+        produce(1000)
+        producer.flush()
         assert lane.numbers == (then == "2.8")
-    assert values(client, topic, 3001) == [b"%d" % number for number in range(3001)]
+    assert values(client, topic, count) == [b"%d" % number for number in range(count)]
 
 
 def test_a_time_leads_to_a_segment_of_a_log_without_timestamps(
