@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.common import OffsetType
 from pykafka.exceptions import OffsetOutOfRangeError
-from pykafka.protocol import wire
 from pykafka.utils import milliseconds
 
 if TYPE_CHECKING:
@@ -84,15 +83,10 @@ def resolve(
         found = client.cluster.list_offsets({(topic, id_): moment.timestamp for id_ in ids})
         offsets = {id_: found[topic, id_].offset for id_ in ids}
         return {
-            id_: offset if offset >= 0 else bounds[id_][0 if _knows_segments_alone(client, topic, id_) else 1]
+            id_: offset if offset >= 0 else bounds[id_][0 if found[topic, id_].by_segment else 1]
             for id_, offset in offsets.items()
         }
     return {id_: _within(topic, id_, moment.offset, bounds[id_], clip) for id_ in ids}
-
-
-def _knows_segments_alone(client: KafkaClient, topic: str, partition: int) -> bool:
-    """Return whether no offset means that no segment is older (before 0.10.1), instead of that no message is newer."""
-    return client.cluster.leader(topic, partition).api_version(wire.ListOffsetsRequest) == 0
 
 
 def _within(topic: str, partition: int, offset: int, bounds: tuple[int, int], clip: bool) -> int:

@@ -97,7 +97,7 @@ class NotController(ProtocolClientError, code=41, name="NOT_CONTROLLER", stale=T
 class InvalidRequest(ProtocolClientError, code=42, name="INVALID_REQUEST"):
     """The broker finds the request malformed or contradictory; its log says more."""
 class UnsupportedForMessageFormat(ProtocolClientError, code=43, name="UNSUPPORTED_FOR_MESSAGE_FORMAT"):
-    """The topic's log is in an old message format that does not allow this."""
+    """The topic's log is in an old message format that does not allow this: raise message.format.version of the topic."""
 class PolicyViolation(ProtocolClientError, code=44, name="POLICY_VIOLATION"):
     """A policy of this cluster forbids it; the broker's message says which."""
 class OutOfOrderSequenceNumber(ProtocolClientError, code=45, name="OUT_OF_ORDER_SEQUENCE_NUMBER"):

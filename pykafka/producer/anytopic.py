@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import (
+    KafkaException,
     LeaderNotFoundError,
     MessageSizeTooLarge,
     ProducerPurgedError,
@@ -17,7 +18,7 @@ from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, Route,
 from pykafka.producer.batches import MessageBatch
 from pykafka.producer.engine import ROOM_S, ProducerEngine
 from pykafka.producer.identity import Identity
-from pykafka.producer.lookups import LookUps
+from pykafka.producer.lookups import LEAST_S, PASSING, LookUps
 from pykafka.producer.sender import Sender
 from pykafka.producer.waiting import Waits
 
@@ -134,6 +135,8 @@ class AnyTopicEngine(ProducerEngine):
         """Return the queue of a message, as `send` finds it; None for an unknown partition, or one without a sender."""
         if partition >= 0:
             queue = route.queues[partition] if partition < len(route.queues) else None
+        elif not route.queues:
+            queue = None
         elif self._partitioner is not None:
             chosen = self._partitioner(route.partitions, key)
             if not hasattr(chosen, "id"):
@@ -225,32 +228,54 @@ class AnyTopicEngine(ProducerEngine):
             self.lookups.close()
 
     def _ask_for(self, route: Route, key: bytes | None, partition: int, deadline: float) -> None:
-        """Ask for a partition that is not there, or has no leader yet."""
-        seen = self.cluster.generation
-        left = deadline - self.handler.now()
-        lacking = partition >= len(route.queues)
-        self.cluster.refresh(seen, [route.name], max(1, int(left * 1000)))
-        self.routing.catch_up()
-        if lacking and partition >= len(route.queues):
-            raise UnknownTopicOrPartition(
-                f"the topic has {len(route.queues)} partitions, 0 to {len(route.queues) - 1}",
-                topic=route.name,
-                partition=partition,
-            )
-        if lacking or self._chosen(route, key, partition) is not None:
-            return
-        if left <= 0:
-            raise LeaderNotFoundError(
-                f"no broker leads this partition after max_block_ms={self.front.max_block_ms}; check that its replicas are up",
+        """Ask for a partition that is not there, or has no leader yet, until it has; or its topic is another one.
+
+        :raises KafkaException: it had none at the deadline
+        """
+        first, failures = self.cluster.generation, 0
+        while True:
+            error: KafkaException | None = None
+            left = deadline - self.handler.now()
+            try:
+                self.cluster.refresh(self.cluster.generation, [route.name], max(1, int(left * 1000)))
+            except PASSING as problem:
+                error = problem
+            self.routing.catch_up()
+            if self._chosen(route, key, partition) is not None:
+                return
+            if self.accumulator.routes.get(route.name) is not route:
+                return
+            failures += 1
+            # the last request has some time for its answer
+            left = deadline - self.handler.now() - LEAST_S
+            if left <= 0:
+                answered = self.cluster.generation != first
+                raise self._lacking(route, partition) if error is None or answered else error
+            self.handler.sleep(min(self.cluster.retry_backoff.seconds(failures), left))
+            self.check_running()
+
+    def _lacking(self, route: Route, partition: int) -> KafkaException:
+        """Return the error of a message whose partition was not there, or had no leader, for too long."""
+        waited = f"after max_block_ms={self.front.max_block_ms}"
+        ids = [known.id for known in route.partitions]
+        if partition < 0 or partition in ids:
+            return LeaderNotFoundError(
+                f"no broker leads this partition {waited}; check that its replicas are up",
                 topic=route.name,
                 partition=None if partition < 0 else partition,
             )
-        self.handler.sleep(min(ROOM_S, left))
+        bounds = f", {ids[0]} to {ids[-1]}" if ids else ""
+        return UnknownTopicOrPartition(
+            f"the topic has {len(ids)} partitions{bounds}, and still no other {waited}; produce to one of these, or add "
+            "partitions",
+            topic=route.name,
+            partition=partition,
+        )
 
     def partitions_for(self, topic: str) -> list[Any]:
         """Return the partitions of a topic; errors as of `KafkaProducer.partitions_for`."""
         route = self.accumulator.routes.get(topic)
-        if route is None:
+        if route is None or not route.partitions:
             self.check_running()
             self._look_up(topic, self._deadline())
             route = self.accumulator.routes.get(topic)

@@ -9,6 +9,7 @@ from pykafka.exceptions import ProducerStoppedException
 from pykafka.producer.accumulator import Accumulator, Owner
 from pykafka.producer.attempts import Attempts
 from pykafka.producer.batches import MessageBatch
+from pykafka.producer.formats import Formats
 from pykafka.producer.identity import Identity
 from pykafka.producer.memory import Memory
 from pykafka.producer.settlement import Settlement
@@ -80,6 +81,7 @@ class ProducerCore:
         self.make_sender = make_sender
         self.attempts = Attempts(self.handler, options)
         self.targets = Targets(cluster, options.on_topic_recreated == "fail")
+        self.formats = Formats(cluster, options.enable_idempotence is True)
         self.worker_exception: BaseException | None = None
         self._begin()
 

@@ -14,6 +14,7 @@ from pykafka.exceptions import (
     ThrottledError,
     TopicRecreatedError,
     TransactionError,
+    UnsupportedForMessageFormat,
 )
 from pykafka.network.login import is_answer
 from pykafka.producer.outcomes import BatchOwner, Outcomes
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from pykafka.producer.attempts import Attempts
     from pykafka.producer.batches import MessageBatch
     from pykafka.producer.core import Transaction
+    from pykafka.producer.formats import Formats
+    from pykafka.producer.idempotence import Lane
     from pykafka.producer.identity import Identity
     from pykafka.producer.options import ProducerOptions
     from pykafka.producer.targets import Targets
@@ -55,6 +58,7 @@ class DispatchCore(Protocol):
     attempts: Attempts
     identity: Identity
     targets: Targets
+    formats: Formats
     transaction: Transaction | None
 
 
@@ -157,9 +161,7 @@ class Dispatch:
     def send(self, batches: list[MessageBatch]) -> bool:
         """Send batches, at most one per partition, in one request; return whether some of them stayed behind."""
         count = len(batches)
-        if self._core.targets.fails:
-            batches = self._of_present_topics(batches)
-        sendable = batches
+        sendable = batches = self._allowed(batches)
         if not batches:
             return count > 0
         try:
@@ -194,6 +196,14 @@ class Dispatch:
             self._unsent(sendable, error)
         return True
 
+    def _allowed(self, batches: list[MessageBatch]) -> list[MessageBatch]:
+        """Fail the batches that are not to be sent after all, and return the others."""
+        if self._core.targets.fails:
+            batches = self._of_present_topics(batches)
+        if any(batch.flight.reshaped for batch in batches):
+            batches = self._explained(batches)
+        return batches
+
     def _of_present_topics(self, batches: list[MessageBatch]) -> list[MessageBatch]:
         """Fail the batches for a topic that was made anew, where that is wanted; return the others."""
         gone: dict[str, TopicRecreatedError] = {}
@@ -206,6 +216,20 @@ class Dispatch:
             return batches
         self.outcomes.settle([(batch, gone[batch.topic]) for batch in batches if batch.topic in gone])
         return [batch for batch in batches if batch.topic not in gone]
+
+    def _explained(self, batches: list[MessageBatch]) -> list[MessageBatch]:
+        """Fail the batches whose error was not about the message format of their topic, and return the others."""
+        left, failed = [], []
+        for batch in batches:
+            # For numbers the broker has said so; for transactions, headers and zstd it has to be asked.
+            unexplained = batch.flight.reshaped and not isinstance(batch.last_error, UnsupportedForMessageFormat)
+            batch.flight.reshaped = False
+            if unexplained and not self._core.formats.ask(batch.topic, self.broker):
+                failed.append((batch, batch.last_error))
+            else:
+                left.append(batch)
+        self.outcomes.settle(failed)
+        return left
 
     def _ids(self, batches: list[MessageBatch]) -> dict[str, UUID]:
         """Return the ids of the topics of some batches; none where one of them is unknown.
@@ -264,8 +288,13 @@ class Dispatch:
             return batches
         identity = self._core.identity
         self.numbered = identity.known_to(self.broker)
+        held = []
         for batch in batches:
             lane = self._owner.queue_of(batch).lane
+            if self._goes_plain(batch, lane):
+                if lane.on_wire > 1:
+                    held.append(batch)
+                continue
             wanted = self.numbered and lane.wants_id and not batch.flight.numbered
             found = identity.get(lane.spent_id, self.broker) if wanted else None
             if wanted and found is None:
@@ -276,8 +305,12 @@ class Dispatch:
                 if found is not None:
                     lane.adopt(*found)
                 lane.number(batch.flight)
-        if self.numbered:
-            return batches
+        if held:
+            batches = self._held_back(batches, held)
+        return batches if self.numbered else self._unnumbered(batches)
+
+    def _unnumbered(self, batches: list[MessageBatch]) -> list[MessageBatch]:
+        """Return the batches whose partitions have had no numbers; the others wait for a broker that takes them."""
         waiting = [batch for batch in batches if self._owner.queue_of(batch).lane.numbers]
         if waiting:
             self._unsent(
@@ -291,15 +324,38 @@ class Dispatch:
             )
         return [batch for batch in batches if not self._owner.queue_of(batch).lane.numbers]
 
+    def _goes_plain(self, batch: MessageBatch, lane: Lane[MessageBatch]) -> bool:
+        """Return whether a batch goes without numbers, as its topic cannot store them."""
+        old = self._core.formats.is_old(batch.topic)
+        if old == lane.plain:
+            return old
+        with self._lock:
+            if not old:
+                return not lane.resume(batch.flight)
+            if lane.on_wire > 1:
+                return False  # it goes with numbers as those before it, and comes back as they do
+            lane.forgo()
+        return True
+
+    def _held_back(self, batches: list[MessageBatch], held: list[MessageBatch]) -> list[MessageBatch]:
+        """Put batches back that must not overtake those with numbers, which will be refused; return the others."""
+        with self._lock:
+            for batch in held:
+                self._owner.queue_of(batch).lane.unsent(batch.flight)
+        return [batch for batch in batches if batch not in held]
+
     def _seal(self, batch: MessageBatch, version: int) -> bool:
         """Bring a batch into the wire format; return False if this broker does not accept it."""
-        if magic_of(version) < 2 and batch.builder.with_headers and batch.count > 1:
-            reason = "some messages have headers, which this broker does not take"
+        old = self._core.formats.is_old(batch.topic)
+        if (old or magic_of(version) < 2) and batch.builder.with_headers and batch.count > 1:
+            reason = "some messages have headers, which this broker, or the topic's message format, does not take"
             self.outcomes.split(batch, None, reason)
             return False
         try:
             options = self._core.options
             transactional = self._core.transaction is not None
+            if old:
+                self._core.formats.check(batch, options.compression, transactional)
             seal(batch, version, options.compression, self._core.handler, options.compression_level, transactional)
         except KafkaException as error:
             error = error.with_context(broker=self.broker.address, topic=batch.topic, partition=batch.partition_id)
@@ -335,9 +391,26 @@ class Dispatch:
             response = request.pending.get(timeout)
             outcomes = request.outcomes(response, self.broker.address)
             failed = any(error is not None for _, error in outcomes)
+            if failed:
+                outcomes = [(batch, self._of_format(batch, error)) for batch, error in outcomes]
             self.outcomes.settle(outcomes, self._take_hints(request, response) if failed else ())
         except KafkaException as error:
             self.outcomes.settle([(batch, error) for batch in request.batches])
+
+    def _of_format(self, batch: MessageBatch, error: KafkaException | None) -> KafkaException | None:
+        """Have a batch sent again in another form if the topic's message format may be the reason; return its error."""
+        formats, flight = self._core.formats, batch.flight
+        transactional = self._core.transaction is not None
+        if isinstance(error, UnsupportedForMessageFormat):
+            if not formats.lenient or not flight.numbered:
+                return formats.explained(error, transactional)
+            formats.note(batch.topic)
+            with self._lock:
+                flight.reshaped = True
+                self._owner.queue_of(batch).lane.plain = True
+        elif error is not None and formats.may_explain(batch, error, self._core.options.compression, transactional):
+            flight.reshaped = True
+        return error
 
     def _take_hints(self, request: Request, response: wire.ProduceResponse) -> list[MessageBatch]:
         """Pass the leaders that a response names to the cluster; return the batches that can go there at once."""

@@ -18,6 +18,7 @@ from pykafka.producer.accumulator import RECORD_OVERHEAD, Owner, PartitionQueue,
 from pykafka.producer.batches import MessageBatch, Waits
 from pykafka.producer.core import Hooks, ProducerCore
 from pykafka.producer.identity import Identity
+from pykafka.producer.lookups import PASSING
 from pykafka.producer.routing import Routing
 from pykafka.producer.settlement import outcome_unknown
 
@@ -323,6 +324,28 @@ class ProducerEngine(ProducerCore):
                 queue.owner.deliver(batch)
             self._wait_for(message)
         return message
+
+    def await_queue(self, find: Callable[[], PartitionQueue | None]) -> PartitionQueue | None:
+        """Ask for the metadata of the only topic until a partition is there; None if it is not within `pending_timeout_ms`.
+
+        :param find: returns the queue of the partition, or None
+        """
+        name, cluster = self.name, self.cluster
+        deadline, failures = self.handler.now() + self.options.pending_timeout_ms / 1000, 0
+        while True:
+            self.check_running()
+            left = deadline - self.handler.now()
+            try:
+                cluster.refresh(cluster.generation, [name], max(1, int(left * 1000)))
+            except PASSING as error:
+                log.info("topic %s: %s", name, error)
+            self.routing.catch_up()
+            queue = find()
+            failures += 1
+            pause = cluster.retry_backoff.seconds(failures)
+            if queue is not None or not self.options.block_on_queue_full or self.handler.now() + pause >= deadline:
+                return queue
+            self.handler.sleep(pause)
 
     def _make_room(self, queue: PartitionQueue, need: int) -> None:
         """Find out why a message found no room, and see to it: a full queue, a full batch, or none yet.

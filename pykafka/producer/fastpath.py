@@ -47,7 +47,7 @@ class FastPath:
         :raises ProducerQueueFullError: there was no room, for `max_block_ms` where `on_full` is "wait"
         :raises TopicNotFoundError: there is no such topic, and it is not created
         :raises TopicAuthorizationFailed: an ACL denies the topic
-        :raises UnknownTopicOrPartition: the topic has no such partition
+        :raises UnknownTopicOrPartition: the topic has no such partition, also after `max_block_ms`
         :raises NoBrokersAvailableError: no broker told of the topic within `max_block_ms`
         :raises ProducerStoppedException: the producer is closed
         :raises MessagesNotDelivered: `max_failed_messages` or `max_failed_bytes` of earlier messages failed and nobody was

@@ -87,6 +87,7 @@ class Flight(Generic[T]):
         "on_wire",
         "passed",
         "producer_id",
+        "reshaped",
         "sequence",
         "skipped",
         "uncertain",
@@ -113,6 +114,8 @@ class Flight(Generic[T]):
         self.halved = False
         # Uncertain, and the log has no room for it before a later one: it took that without regard to numbers.
         self.skipped = False
+        #: Refused for its form alone, and not written: it is sent again in another one.
+        self.reshaped = False
 
     @property
     def numbered(self) -> bool:
@@ -138,6 +141,8 @@ class Lane(Generic[T]):
         self.epoch = -1
         #: A producer id that brokers refuse, or whose epochs are used up: another one is wanted.
         self.spent_id = -1
+        #: Whether batches go without numbers, as the topic cannot store them.
+        self.plain = False
         self._sequence = 0
         self._on_wire = 0
         self._acknowledged = False
@@ -146,7 +151,7 @@ class Lane(Generic[T]):
     @property
     def wants_id(self) -> bool:
         """Whether a producer id is needed before the next batch can be numbered."""
-        return self.producer_id < 0
+        return self.producer_id < 0 and not self.plain
 
     @property
     def numbers(self) -> bool:
@@ -158,6 +163,19 @@ class Lane(Generic[T]):
         self.producer_id, self.epoch = producer_id, epoch
         self._sequence = 0
         self._acknowledged = False
+
+    def forgo(self) -> None:
+        """Send without numbers from now on; what is still to be sent loses its own once nothing else is on the wire."""
+        self.plain = True
+        if self._on_wire <= 1:
+            self._strip()
+
+    def resume(self, flight: Flight[T]) -> bool:
+        """Number again from this batch on, which is about to be sent; return False if others before it went without."""
+        if self.window[0] is not flight or flight.uncertain:
+            return False
+        self.plain = False
+        return True
 
     # -- sending -----------------------------------------------------------------------------------------------------
 
@@ -177,11 +195,13 @@ class Lane(Generic[T]):
             return False
         if self._hole:
             return not self.window
-        return self._on_wire < (IN_FLIGHT if numbered and self._acknowledged else 1)
+        return self._on_wire < (IN_FLIGHT if numbered and self._acknowledged and not self.plain else 1)
 
     def launch(self, item: T, count: int) -> Flight[T]:
         """Add a batch that is about to be sent for the first time; `may_launch` has said that it may."""
-        if self._hole:
+        if self.plain:
+            self._strip()
+        elif self._hole:
             self._renumber()
         flight = Flight(item, count)
         self.window.append(flight)
@@ -199,6 +219,9 @@ class Lane(Generic[T]):
         """Return the batch that `resend` would give; it may have new numbers coming."""
         if self._on_wire or not self.window:
             return None
+        if self.plain:
+            self._strip()
+            return self.window[0]
         if not self._hole and not any(flight.broken or flight.passed for flight in self.window):
             return self.window[0]
         for flight in self.window:
@@ -240,6 +263,14 @@ class Lane(Generic[T]):
             self._spend()
         else:
             self.adopt(self.producer_id, self.epoch + 1)
+
+    def _strip(self) -> None:
+        """Take the numbers from all batches, of which at most one is on the wire; what is uncertain stays so."""
+        self._hole = self._acknowledged = False
+        self.producer_id = self.epoch = self.spent_id = -1
+        for flight in self.window:
+            flight.producer_id = flight.epoch = flight.sequence = -1
+            flight.absent = flight.passed = flight.broken = flight.halved = flight.skipped = False
 
     def _spend(self) -> None:
         self.spent_id = self.producer_id
@@ -305,6 +336,8 @@ class Lane(Generic[T]):
         return found
 
     def _judge(self, flight: Flight[T], error: KafkaException) -> Verdict:
+        if flight.reshaped:
+            return Verdict.RESEND_IN_ORDER
         if isinstance(error, (OutOfOrderSequenceNumber, UnknownProducerId)) and flight.numbered:
             return self._refused(flight, isinstance(error, UnknownProducerId))
         if isinstance(error, (InvalidProducerEpoch, ProducerFenced, InvalidProducerIdMapping)) and flight.numbered:

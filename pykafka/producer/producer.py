@@ -284,16 +284,13 @@ class Producer:
         return self._engine.enqueue(queue, value, key, timestamp, headers, told)
 
     def _choose_queue(self, key: Any) -> PartitionQueue:
-        routing = self._engine.routing
-        if routing.outgrown:
-            routing.catch_up()
+        engine = self._engine
+        if engine.routing.outgrown:
+            engine.routing.catch_up()
         if self._partitioner is None:
-            queue = self._accumulator.next_queue()
+            queue = self._accumulator.next_queue() or engine.await_queue(self._accumulator.next_queue)
         else:
-            partition = self._partitioner(routing.only.partitions if routing.only else [], key)
-            if not hasattr(partition, "id"):
-                raise TypeError(f"the partitioner must return one of the partitions it was given, not {partition!r}")
-            queue = routing.queues.get((self._topic.name, partition.id))
+            queue = self._queue_of(self._partitioner(self._partitions(), key))
         if queue is None:
             raise LeaderNotFoundError(
                 "the partitioner chose a partition that the topic does not have"
@@ -302,6 +299,30 @@ class Producer:
                 topic=self._topic.name,
             )
         return queue
+
+    def _partitions(self) -> list[Partition]:
+        """Return the partitions of the topic; wait for them if an answer has left out all of them."""
+        route = self._engine.routing.only
+        if route is not None and not route.partitions:
+            self._engine.await_queue(lambda: route.queues[0] if route.partitions else None)
+            if not route.partitions:
+                raise LeaderNotFoundError("the topic has no partitions", topic=self._topic.name)
+        return [] if route is None else route.partitions
+
+    def _queue_of(self, partition: Any) -> PartitionQueue | None:
+        """Return the queue of a partition; wait for one that an answer has left out."""
+        if not hasattr(partition, "id"):
+            raise TypeError(f"the partitioner must return one of the partitions it was given, not {partition!r}")
+        return self._queue_at(partition.id)
+
+    def _queue_at(self, id_: int) -> PartitionQueue | None:
+        engine, key = self._engine, (self._topic.name, id_)
+
+        def led() -> PartitionQueue | None:
+            queue = engine.routing.queues.get(key)
+            return None if queue is None or queue.owner is None else queue
+
+        return led() or engine.await_queue(led)
 
     def _check_size(
         self, value: bytes | None, key: bytes | None, pairs: Sequence[tuple[str, bytes | None]] | None
@@ -364,10 +385,10 @@ class Producer:
             raise ProducerStoppedException(
                 "the producer is not running; call start(), or make another", topic=self._topic.name
             )
-        queue = self._engine.routing.queues.get((self._topic.name, message.partition_id))
+        queue = self._queue_at(message.partition_id)
         if queue is None:
             raise LeaderNotFoundError(
-                "the topic has no such partition; check the message's partition_id",
+                "the topic has no such partition, or no broker leads it; check the message's partition_id",
                 topic=self._topic.name,
                 partition=message.partition_id,
             )

@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 
 #: How many bytes go to a partition, at least, before messages without a key go to another one: Kafka's own batch.size.
 STICKY_BYTES = 16 * 1024
+#: How many partitions an answer may leave out between those that it has; those behind them count as unknown.
+LEFT_OUT_MAX = 10_000
 #: How often another partition is drawn where those drawn have many batches waiting.
 DRAWS = 16
 
@@ -136,7 +138,9 @@ class Routing:
             for route in self.routes.values():
                 self._follow(route)
             if self.only is not None:
-                core.accumulator.queues = [queue for queue in self.only.queues if queue.owner is not None]
+                known = self.only.topic.partitions
+                queues = self.only.queues
+                core.accumulator.queues = [one for one in queues if one.owner is not None and one.partition_id in known]
         for owned in list(self.owned_brokers.values()):
             owned.wake.set()
         if self.only is not None and not core.accumulator.queues:
@@ -153,9 +157,11 @@ class Routing:
             route = self.routes.get(topic.name)
             if route is None:
                 route = Route(topic)
+            if route.seen_changes != topic.changes:  # the first answer may have had no partitions
                 self._follow(route)
-                self.routes[topic.name] = route
-            core.accumulator.routes[topic.name] = route
+            self.routes[topic.name] = route
+            if route.queues:
+                core.accumulator.routes[topic.name] = route
         return route
 
     def leave_idle(self, before: float) -> bool:
@@ -183,29 +189,37 @@ class Routing:
         """Bring a route up to date with its topic's partitions and leaders; under the lock."""
         core = self._core
         route.seen_changes = route.topic.changes
-        if self.only is None and not core.cluster.knows(route.name):
-            core.accumulator.routes.pop(
-                route.name, None
-            )  # deleted: the next message looks it up, and may have it created
-        partitions = [partition for _, partition in sorted(route.topic.partitions.items())]
+        known = dict(route.topic.partitions)
+        if self.only is None and not (known and core.cluster.knows(route.name)):
+            # deleted: the next message looks it up, and may have it created
+            core.accumulator.routes.pop(route.name, None)
         fallback = next(iter(self.owned_brokers.values()), None)
         queues, led = [], []
-        for partition in partitions:
-            leader = partition.leader
-            queue = self.queues.get((route.name, partition.id))
-            if queue is None:
-                queue = PartitionQueue(partition.id, route.name)
-                if core.transaction is not None:
-                    queue.lane = core.transaction.lane()
-                queue.armed = core.options.sync  # the worker that produces also sends
-                self.queues[queue.key] = queue
-            self._hand_over(queue, self._owner_for(leader) or queue.owner or fallback)
+        for id_ in range(_length(known)):
+            queue = self._queue(route.name, id_)
             queues.append(queue)
+            if id_ not in known:
+                continue  # an answer has left it out: its messages wait for it, in its queue or in produce()
+            leader = known[id_].leader
+            self._hand_over(queue, self._owner_for(leader) or queue.owner or fallback)
             if leader is not None:
                 led.append(queue)
-        route.partitions, route.queues, route.led = partitions, queues, led
+        route.partitions = [partition for _, partition in sorted(known.items())]
+        route.queues, route.led = queues, led
         if route.current not in led:
             route.current = self._drawn(route, None)
+
+    def _queue(self, topic: str, id_: int) -> PartitionQueue:
+        """Return the queue of a partition, a new one if there was none; under the lock."""
+        queue = self.queues.get((topic, id_))
+        if queue is None:
+            core = self._core
+            queue = PartitionQueue(id_, topic)
+            if core.transaction is not None:
+                queue.lane = core.transaction.lane()
+            queue.armed = core.options.sync  # the worker that produces also sends
+            self.queues[queue.key] = queue
+        return queue
 
     def wake_owners(self, batches: Iterable[MessageBatch]) -> None:
         """Wake the senders that own the partitions of these batches now, where there is something to send."""
@@ -279,3 +293,14 @@ class Routing:
             if shortest is None or waiting < len(shortest.sealed) + len(shortest.lane.window):
                 shortest = queue
         return shortest or before
+
+
+def _length(ids: Iterable[int]) -> int:
+    """Return how many partitions there are up to the highest number, counting those that an answer has left out."""
+    count, left_out = 0, 0
+    for id_ in sorted(ids):
+        left_out += id_ - count
+        if left_out > LEFT_OUT_MAX:
+            break
+        count = id_ + 1
+    return count

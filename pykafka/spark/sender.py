@@ -82,8 +82,9 @@ class BatchSender:
         self._outcomes = Outcomes(self.handler, self.lock, self.attempts, self)
         # The numbers of a transaction are of its epoch: nothing goes on from task to task.
         kept = transaction is None
-        self._sequences = sequences.take(cluster, options.client) if kept else sequences.Sequences(cluster)
+        self._sequences = sequences.take(cluster, options.client) if kept else sequences.Sequences(cluster, True)
         self.identity = self._sequences.identity
+        self.formats = self._sequences.formats
         self._backlog = Backlog(self.handler.Event(), sys.maxsize, MAX_QUEUED_BYTES, 0)
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._dispatches: dict[Broker, Dispatch] = {}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pykafka.common import TopicPartition
 from pykafka.producer.accumulator import PartitionQueue
+from pykafka.producer.formats import Formats
 from pykafka.producer.identity import Identity
 from pykafka.spark.loss import warn
 from pykafka.spark.options import ClientOptions
@@ -21,11 +22,13 @@ class Sequences:
     Brokers keep what they know of each producer id for a day, so that a new one for each task would fill them.
 
     :param cluster: where the batches go
+    :param demanded: whether batches need their numbers, as in a transaction
     """
 
-    def __init__(self, cluster: BaseCluster) -> None:
+    def __init__(self, cluster: BaseCluster, demanded: bool = False) -> None:
         self.cluster = cluster
         self.identity = Identity(cluster, None)
+        self.formats = Formats(cluster, demanded, lambda text, topic: warn(text % topic))
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._warned = False
 

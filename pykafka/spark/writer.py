@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 GOOD_BATCH_BYTES = 256 * 1024
 #: ...unless they are this much together.
 MAX_OPEN_BYTES = 32 * 1024 * 1024
+#: How long to ask for partitions that rows name, or for any, as an answer may leave them out (s).
+LEFT_OUT_S = 3.0
 
 
 def write_rows(iterator: Iterator[pa.RecordBatch], options: WriteOptions, columns: frozenset[str]) -> dict[str, int]:
@@ -178,11 +180,10 @@ class RowWriter:
         # `highest` of the partitions that rows name: where the topic had not so many yet, it may have grown since.
         batches = self._topics.get(topic)
         if batches is None:
-            batches = self._opened(topic, self._partition_count(topic))
+            batches = self._opened(topic, self._partition_count(topic) or self._grown(topic, 1))
         if highest >= batches.partitions and topic not in self._looked_again:
             self._looked_again.add(topic)
-            self._cluster.update([topic])
-            count = self._partition_count(topic)
+            count = self._grown(topic, highest + 1)
             if count > batches.partitions:
                 batches.flush()
                 batches = self._opened(topic, count)
@@ -190,6 +191,25 @@ class RowWriter:
         if limit is not None:
             batches.cut_bytes = min(limit, self._options.max_request_bytes)
         return batches
+
+    def _grown(self, topic: str, least: int) -> int:
+        """Ask until a topic has so many partitions, which one answer may leave out; return how many it has after a while.
+
+        :raises SinkError: it has none
+        """
+        handler, failures = session.handler, 0
+        deadline = handler.now() + LEFT_OUT_S
+        while True:
+            self._cluster.update([topic])
+            count = self._partition_count(topic)
+            failures += 1
+            pause = self._cluster.retry_backoff.seconds(failures)
+            if count >= least or handler.now() + pause >= deadline:
+                break
+            handler.sleep(pause)
+        if not count:
+            raise SinkError("the topic has no partitions: see that its creation has ended", topic=topic)
+        return count
 
     def _opened(self, topic: str, count: int) -> TopicBatches:
         first = session.handler.random.randrange(count)
@@ -217,7 +237,7 @@ class RowWriter:
                     "correct the name",
                     topic=topic,
                 ) from error
-        return len(metadata.partitions)
+        return max(metadata.partitions, default=-1) + 1
 
 
 def _bytes_column(column: pa.Array) -> BytesColumn:

@@ -46,7 +46,7 @@ def topic(request: pytest.FixtureRequest, cluster: EmbeddedCluster) -> Iterator[
 
 
 def test_produce_to_a_partition_that_is_known(topic: Topic) -> None:
-    with topic.get_producer(linger_ms=1) as producer:
+    with topic.get_producer(linger_ms=1, pending_timeout_ms=1000) as producer:
         message = Message(b"new", partition_key=b"k", partition_id=1)
         producer._produce(message)
         producer._produce(((b"k", b"old"), 1))

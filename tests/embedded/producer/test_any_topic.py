@@ -179,7 +179,7 @@ def test_messages_without_a_key_fill_batches_and_reach_all_partitions(client: Ka
 
 
 def test_partitions_of_ones_own_choice(client: KafkaClient) -> None:
-    with client.producer(partitioner=lambda partitions, key: partitions[-1]) as producer:
+    with client.producer(partitioner=lambda partitions, key: partitions[-1], max_block_ms=1000) as producer:
         assert producer.partitions_for("b") == list(range(7))
         assert {producer.produce("b", b"x").partition for _ in range(10)} == {6}
         assert producer.produce("b", b"x", partition=2).get(10).partition == 2

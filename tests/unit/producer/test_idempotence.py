@@ -310,3 +310,44 @@ def test_where_there_is_room_an_acknowledged_batch_proves_those_before_it(lane: 
     first, second = sent(lane, "one"), sent(lane, "two")
     lane.answered(first, SocketDisconnectedError())
     assert lane.answered(second, None, room) == [(first, Verdict.DELIVERED), (second, Verdict.DELIVERED)]
+
+
+def test_a_lane_that_forgoes_numbers_sends_what_was_refused_first_and_one_at_a_time(lane: Lane[str]) -> None:
+    """Numbers are taken from what is on the wire only when all answers are there: until then it may be acknowledged."""
+    refused = error_for(43)
+    flights = [sent(lane, item) for item in "abc"]
+    for flight in flights[:2]:
+        lane.plain = flight.reshaped = True
+        assert lane.answered(flight, refused) == [(flight, Verdict.RESEND_IN_ORDER)]
+        assert not lane.may_launch()
+        assert lane.resend() is None
+    assert all(flight.numbered for flight in flights)
+    assert lane.answered(flights[2], None)[-1] == (flights[2], Verdict.DELIVERED)
+    for flight in flights[:2]:
+        assert lane.resend() is flight
+        assert not flight.numbered
+        assert lane.resend() is None
+        flight.reshaped = False
+        assert lane.answered(flight, None) == [(flight, Verdict.DELIVERED)]
+    assert not lane.window
+
+
+def test_a_lane_without_numbers_has_one_batch_on_the_wire() -> None:
+    lane: Lane[str] = Lane()
+    lane.adopt(7, 0)
+    lane.answered(sent(lane, "first"), None)
+    lane.forgo()
+    assert not lane.wants_id
+    assert not lane.numbers
+    flight = lane.launch("second", 10)
+    assert not flight.numbered
+    assert not lane.may_launch()
+    lost = ResponseTimeoutError()
+    assert lane.answered(flight, lost) == [(flight, Verdict.RESEND)]
+    again = lane.resend()
+    assert again is flight
+    assert flight.uncertain
+    assert not lane.resume(flight)  # it may be stored already, which its numbers would not show
+    lane.answered(flight, None)
+    assert lane.resume(lane.launch("third", 10))
+    assert lane.wants_id
