@@ -237,8 +237,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
     ) -> Outgoing:
         """Return the arguments of `AnyTopicEngine.place`: checked, intercepted and serialized."""
         engine = self._engine
-        if engine.restart:
-            engine.restart = False
+        if engine.starts.due:
             engine.start()
         engine.check_running()
         valid_callable(on_delivery, "on_delivery")

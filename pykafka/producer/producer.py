@@ -242,8 +242,7 @@ class Producer:
     ) -> Message:
         """Produce with whatever was asked for: the way of a message that is not plain, or found no room."""
         valid_callable(on_delivery, "on_delivery")
-        if self._engine.restart:
-            self._engine.restart = False
+        if self._engine.starts.due:
             self.start()
         self._engine.check_running()
         if self._options.serializer is not None:

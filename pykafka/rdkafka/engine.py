@@ -135,7 +135,7 @@ class RdKafkaEngine(ProducerEngine):
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
+    def _start(self) -> None:
         """Make librdkafka's producer and start the worker that takes its reports.
 
         :raises RdKafkaException: librdkafka refuses the settings
