@@ -14,6 +14,7 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
     SocketDisconnectedError,
 )
+from pykafka.handlers.lastcalls import warn_of_loss
 from pykafka.handlers.starts import Starts
 from pykafka.producer.accumulator import RECORD_OVERHEAD, Owner, PartitionQueue, headers_size
 from pykafka.producer.batches import MessageBatch, Waits
@@ -363,8 +364,14 @@ class ProducerEngine(ProducerCore):
         self.progress.wait(ROOM_S)
         self.progress.clear()
 
+    def _look_ahead(self) -> None:
+        self.looks_ahead = False
+        warn_of_loss()
+
     def _roll(self, queue: PartitionQueue, owner: Owner) -> None:
         """Give a partition a new open batch, where the present one is full or missing."""
+        if self.looks_ahead:
+            self._look_ahead()
         if self.routing.outgrown:
             self.routing.catch_up()
         now, expected = self.handler.now(), queue.expected

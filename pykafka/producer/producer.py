@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pykafka.common import CompressionType
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, MessageSizeTooLarge, ProducerStoppedException
+from pykafka.handlers.lastcalls import note_block
 from pykafka.partitioners import RandomPartitioner
 from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, headers_size
 from pykafka.producer.batches import MessageBatch
@@ -146,6 +147,7 @@ class Producer:
 
     def __enter__(self) -> Producer:
         """Start the producer, if it is not running."""
+        note_block()
         self.start()
         return self
 
