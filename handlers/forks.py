@@ -1,16 +1,24 @@
-"""`process_number`: the number of this process, without a system call; and forks that Python does not notice."""
+"""Forked processes: the number of this process, forks that Python did not notice, and the function that ends a child abruptly."""
 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
+from types import FrameType
 
 from pykafka.exceptions import UnnoticedForkError
 
 _number = os.getpid()
+#: The frame of the function that forked this process and will end it by `os._exit()`; None if there is none.
+_forker: FrameType | None = None
+
+#: Names of methods that deliver what is queued.
+_DELIVERING = {"flush", "close", "stop"}
 
 
 def process_number() -> int:
-    """Return the number of this process, as of its start or of the last fork that Python's hook reported."""
+    """Return the number of this process, as of its start or of the last fork that Python's hook reported. Each message asks that several times."""
     return _number
 
 
@@ -38,9 +46,47 @@ def notice_fork() -> bool:
     return True
 
 
+def abrupt_forker() -> str | None:
+    """Return the name of the function that forked this process, if it will end the process by `os._exit()`.
+
+    :returns: "module:function"; None if no such function is running, as in the process of a daemon that forks and returns, or
+        if that function, or one that runs now, has a call that may deliver what is queued
+    """
+    global _forker
+    frame = _forker
+    if frame is None:
+        return None
+    try:
+        frame.clear()  # raises an error while the function runs
+    except RuntimeError:
+        if any(_DELIVERING & set(caller.f_code.co_names) for caller in _callers(frame)):
+            return None
+        return f"{frame.f_globals.get('__name__', '?')}:{frame.f_code.co_qualname}"
+    _forker = None
+    return None
+
+
+def _callers(last: FrameType) -> Iterator[FrameType]:
+    """Yield a frame, and those of all threads that are not the package's, in each thread up to that frame."""
+    yield last
+    for top in sys._current_frames().values():
+        frame: FrameType | None = top
+        while frame is not None and frame is not last:
+            if not frame.f_globals.get("__name__", "").startswith("pykafka."):
+                yield frame
+            frame = frame.f_back
+
+
 def _after_fork() -> None:
-    global _number
+    global _number, _forker
     _number = os.getpid()
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        names = frame.f_code.co_names
+        if "_exit" in names and any(name.endswith("fork") for name in names):
+            break
+        frame = frame.f_back
+    _forker = frame
 
 
 os.register_at_fork(after_in_child=_after_fork)

@@ -355,8 +355,13 @@ class GEventHandler(SocketHandler):
             raise ImportError("greenlets need gevent: pip install gevent", name="gevent") from error
         super().__init__(HubWaiter)
         self._gevent = gevent
+        self.at_fork(self._after_fork)
         self._hub = HubWatch()
         self._native: Handler | None = None
+
+    def _after_fork(self) -> None:
+        # As gevent.os.fork() does; multiprocessing calls the system's, and the hub would share the parent's epoll.
+        self._gevent.reinit()
 
     @property
     def Socket(self) -> type[Any]:

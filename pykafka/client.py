@@ -15,6 +15,7 @@ from pykafka.broker import CLIENT_ID
 from pykafka.cluster import Cluster, TopicDict
 from pykafka.config import Configuration
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
+from pykafka.handlers.lastcalls import note_block
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.kafkaproducer import KafkaProducer, configured
 from pykafka.metadata.settings import MetadataSettings
@@ -395,6 +396,7 @@ class KafkaClient:
         self.cluster.close()
 
     def __enter__(self) -> KafkaClient:
+        note_block()
         return self
 
     def __exit__(

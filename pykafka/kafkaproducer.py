@@ -9,6 +9,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Literal
 
 from pykafka.exceptions import KafkaException, OnDeliveryError
+from pykafka.handlers.lastcalls import note_block
 from pykafka.partitioners import Murmur2Partitioner
 from pykafka.producer.anytopic import AnyTopicEngine, Outgoing, Partitioner
 from pykafka.producer.deliveries import Callback
@@ -168,6 +169,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} ({topics} topics)>"
 
     def __enter__(self) -> KafkaProducer[K, V]:
+        note_block()
         return self
 
     def __exit__(
@@ -237,8 +239,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
     ) -> Outgoing:
         """Return the arguments of `AnyTopicEngine.place`: checked, intercepted and serialized."""
         engine = self._engine
-        if engine.restart:
-            engine.restart = False
+        if engine.starts.due:
             engine.start()
         engine.check_running()
         valid_callable(on_delivery, "on_delivery")

@@ -67,10 +67,10 @@ class ChangingEngine(ConsumerEngine):
         super()._begin()
         self.starting = Starting(self)
 
-    def start(self) -> None:
+    def _start(self) -> None:
         """Begin to fetch, in the background: a worker looks for the starts of partitions that have no position."""
         if not self.running:
-            super().start()
+            super()._start()
             self._seek_starts()
 
     def _set_positions(self) -> None:

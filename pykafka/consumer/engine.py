@@ -20,6 +20,7 @@ from pykafka.consumer.recovery import Recovery
 from pykafka.consumer.sources import Sources
 from pykafka.consumer.startrules import StartRules, told
 from pykafka.exceptions import ConsumerStoppedException, InvalidMessageError, KafkaException
+from pykafka.handlers.starts import Starts
 from pykafka.utils.error_handlers import valid_timeout
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ class ConsumerEngine:
         self.search_timeout_ms: int | None = None
         self.errors: deque[BaseException] = deque()
         self.running = False
-        self.restart = False
+        #: In a forked child the next call that reads starts it again.
+        self.starts = Starts(self.handler)
         #: The position of each partition at `stop()`, without the messages in hand.
         self.done_at_stop: dict[TopicPartition, int] = {}
         self._left_to_parent: list[Any] = []
@@ -127,8 +129,13 @@ class ConsumerEngine:
     def start(self) -> None:
         """Ask where to begin, then start fetching; a stopped consumer goes on behind the last message consumed.
 
+        While another worker starts it, this waits.
+
         :raises KafkaException: the brokers did not tell offsets
         """
+        self.starts.run(self._start, self.stop)
+
+    def _start(self) -> None:
         if self.running:
             return
         self.stopping = self.handler.Event()  # a new one: a worker that is still ending heeds the old one
@@ -136,15 +143,22 @@ class ConsumerEngine:
         self._set_positions()
         self.running = True
         self.buffers.closed = False
-        self._hooks._setup_fetch_workers()
-        if self.options.auto_commit_enable and self.commits is not None:
-            self.commits.start()
+        try:
+            self._hooks._setup_fetch_workers()
+            if self.options.auto_commit_enable and self.commits is not None:
+                self.commits.start()
+        except BaseException:  # half of it would never fetch, and the next start() would find it running
+            self.running = False
+            self.buffers.closed = True
+            self.stopping.set()
+            self.detach_all()
+            raise
 
     def after_fork(self) -> None:
         """Leave workers and locks to the parent process; the next `consume()` starts, behind the last message consumed."""
         # This child does not have the parent's threads, and has copies of its greenlets; locks may be taken for ever.
         self._left_to_parent.append((self.buffers, self.recovery, self.growth, self.stopping, self.partitions))
-        self.restart = self.running
+        self.starts.after_fork(self.running)
         self.running = False
         self.buffers.closed = True
         self._begin()
@@ -158,7 +172,7 @@ class ConsumerEngine:
         :param midway: whether the application may not be done with what the last call returned: that is not committed
         :raises OffsetsNotCommitted: that commit failed; the consumer is stopped all the same
         """
-        self.restart = False
+        self.starts.stop()
         if not self.running:
             return
         self.running = False
@@ -368,8 +382,7 @@ class ConsumerEngine:
 
         :raises ConsumerStoppedException: the consumer is not running
         """
-        if self.restart:
-            self.restart = False
+        if self.starts.due:
             self.start()
         if not self.running:
             raise self.stopped()

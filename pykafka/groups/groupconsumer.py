@@ -27,6 +27,7 @@ from pykafka.groups.internal import InternalConsumers, discard
 from pykafka.groups.options import GroupOptions
 from pykafka.groups.unraised import Unraised
 from pykafka.groups.worker import look_after
+from pykafka.handlers.starts import Starts
 from pykafka.metadata.closing import Tether
 from pykafka.simpleconsumer import BATCH_MESSAGES, SimpleConsumer
 from pykafka.utils.error_handlers import valid_callable
@@ -97,7 +98,7 @@ class GroupConsumer(ABC):
         )
         self._group_instance_id: str | None = None
         self._left_to_parent: list[Any] = []
-        self._restart = False
+        self._starts = Starts(self._handler)
         self._begin_afresh()
         cluster.stop_at_close(self)
         self._handler.at_fork(self._after_fork)
@@ -122,7 +123,7 @@ class GroupConsumer(ABC):
         # The member is the parent's; the next consume() makes one of this process. What the parent's workers used is kept,
         # and left alone: a lock of theirs may be taken, and no worker here would release it.
         self._left_to_parent.append((self._consumer, self._rebalancing_lock, self._changed, self._stopping))
-        self._restart = self._running
+        self._starts.after_fork(self._running)
         self._begin_afresh()
 
     def __repr__(self) -> str:
@@ -164,10 +165,13 @@ class GroupConsumer(ABC):
 
         :raises KafkaException: the consumer could not get its share; the error says why
         """
+        if not self._running:  # a start() that another worker makes has set it
+            self._starts.run(self._start, self.stop)
+
+    def _start(self) -> None:
         if self._running:
             return
         self._await_leaving()  # where a stop() was cut off
-        self._restart = False
         self._stopping = self._handler.Event()
         self._worker_exceptions.clear()
         self._positions.forget_lost()
@@ -193,7 +197,7 @@ class GroupConsumer(ABC):
         :raises OffsetsNotCommitted: that commit failed, or an earlier one failed and no `consume()` has raised that; the
             consumer is stopped all the same
         """
-        self._restart = False
+        self._starts.stop()
         worker, self._worker = self._worker, None
         if getattr(self._here, "is_worker", False):  # called by the callback
             worker = None
@@ -365,9 +369,8 @@ class GroupConsumer(ABC):
             self._changed.clear()
             self._raise_worker_exceptions()
             if not self._running:
-                if not self._restart:
+                if not self._starts.due:
                     raise self._stopped()
-                self._restart = False
                 self.start()
             consumer = self._consumer
             if not block:

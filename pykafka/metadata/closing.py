@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
 import logging
 import weakref
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import KafkaException
+from pykafka.handlers.lastcalls import call_last, reach_end
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import EventType
@@ -77,9 +77,9 @@ class Closables:
 def close_at_exit(cluster: _Closable) -> None:
     """Close a cluster at the interpreter's end, if it is open then."""
     _open_clusters.add(cluster)
+    reach_end()
 
 
-@atexit.register
 def _close_at_exit() -> None:
     for cluster in list(_open_clusters):
         try:
@@ -87,3 +87,6 @@ def _close_at_exit() -> None:
                 cluster.close(midway=True)
         except Exception as error:  # noqa: BLE001 - no caller is left to catch it, and other clusters must still be closed
             log.error("at the end of the interpreter: %s", error)
+
+
+call_last(_close_at_exit)

@@ -102,6 +102,8 @@ class ProducerCore:
             self.topic is None,
         )
         self.identity = Identity(self.cluster, self.options.enable_idempotence)
+        #: Whether the next batch looks whether this process can deliver it at its end.
+        self.looks_ahead = not self.options.sync
         #: How many callers wait in `flush()` and `stop()`: nothing lingers meanwhile.
         self.flushing = 0
 

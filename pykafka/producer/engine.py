@@ -14,6 +14,8 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
     SocketDisconnectedError,
 )
+from pykafka.handlers.lastcalls import warn_of_loss
+from pykafka.handlers.starts import Starts
 from pykafka.producer.accumulator import RECORD_OVERHEAD, Owner, PartitionQueue, headers_size
 from pykafka.producer.batches import MessageBatch, Waits
 from pykafka.producer.core import Hooks, ProducerCore
@@ -64,15 +66,18 @@ class ProducerEngine(ProducerCore):
         self._clock = None if self.handler.system_clock else self.handler.time_ms
         self.running = False
         self.stopping = False
-        #: Whether the next message starts it again, in a forked child.
-        self.restart = False
+        #: In a forked child the next message starts it again.
+        self.starts = Starts(self.handler)
         self.routing = Routing(self)
         self._left_to_parent: list[Any] = []
 
     # -- life ------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start a sender for each leader; errors as of `Producer.start`."""
+        """Start a sender for each leader, or wait while another worker does; errors as of `Producer.start`."""
+        self.starts.run(self._start, self.stop)
+
+    def _start(self) -> None:
         if self.running:
             return
         if self.cluster.closed:
@@ -125,7 +130,7 @@ class ProducerEngine(ProducerCore):
         self._left_to_parent.append((self.routing, self.identity, self.accumulator))
         for owned in self.routing.owned_brokers.values():
             owned.running = False
-        self.restart = self.running and not self.stopping
+        self.starts.after_fork(self.running and not self.stopping)
         self.running = self.stopping = False
         self.accumulator.closed = True
         self._begin()
@@ -136,7 +141,7 @@ class ProducerEngine(ProducerCore):
 
         :param timeout_ms: how long to wait at most; None: `pending_timeout_ms`, while no message gets through
         """
-        self.restart = False
+        self.starts.stop()
         if self.running:
             with self.lock:
                 self.stopping = True
@@ -382,8 +387,14 @@ class ProducerEngine(ProducerCore):
         self.progress.wait(ROOM_S)
         self.progress.clear()
 
+    def _look_ahead(self) -> None:
+        self.looks_ahead = False
+        warn_of_loss()
+
     def _roll(self, queue: PartitionQueue, owner: Owner) -> None:
         """Give a partition a new open batch, where the present one is full or missing."""
+        if self.looks_ahead:
+            self._look_ahead()
         if self.routing.outgrown:
             self.routing.catch_up()
         now, expected = self.handler.now(), queue.expected

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pykafka.common import CompressionType
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, MessageSizeTooLarge, ProducerStoppedException
+from pykafka.handlers.lastcalls import note_block
 from pykafka.partitioners import RandomPartitioner
 from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, headers_size
 from pykafka.producer.batches import MessageBatch
@@ -146,6 +147,7 @@ class Producer:
 
     def __enter__(self) -> Producer:
         """Start the producer, if it is not running."""
+        note_block()
         self.start()
         return self
 
@@ -242,8 +244,7 @@ class Producer:
     ) -> Message:
         """Produce with whatever was asked for: the way of a message that is not plain, or found no room."""
         valid_callable(on_delivery, "on_delivery")
-        if self._engine.restart:
-            self._engine.restart = False
+        if self._engine.starts.due:
             self.start()
         self._engine.check_running()
         if self._options.serializer is not None:

@@ -135,7 +135,7 @@ class RdKafkaEngine(ProducerEngine):
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
+    def _start(self) -> None:
         """Make librdkafka's producer and start the worker that takes its reports.
 
         :raises RdKafkaException: librdkafka refuses the settings
@@ -251,6 +251,8 @@ class RdKafkaEngine(ProducerEngine):
 
     def enqueue(self, queue: PartitionQueue, value: Any, key: Any, timestamp: int, headers: Any, told: Any) -> Message:
         """Hand a message to librdkafka; wait for room if that is allowed. Parameters as of `ProducerEngine`."""
+        if self.looks_ahead:
+            self._look_ahead()
         if timestamp < 0:
             timestamp = self.handler.time_ms()
         message = Message(value, partition_key=key, partition_id=queue.partition_id, timestamp=timestamp)

@@ -122,7 +122,7 @@ class ShareConsumer(Generic[K, V]):
         # Callbacks of `commit_async`, with the records they wait for.
         self._later: list[tuple[list[Held], OnCommit]] = []
         self._reading = Turnstile(self._handler)
-        self._closing = self._closed = False
+        self._closing = self._closed = self._is_forked = False
         self._at_close = _AtClose(self)
         cluster.stop_at_close(self._at_close)
         self._handler.at_fork(self._after_fork)
@@ -441,12 +441,16 @@ class ShareConsumer(Generic[K, V]):
             )
 
     def _check_open(self) -> None:
+        if self._is_forked:
+            raise ConsumerStoppedException(
+                "the share consumer was made before this process was forked, and is its parent's; make another here"
+            )
         if self._closing:
             raise ConsumerStoppedException("the share consumer is closed; make another")
 
     def _after_fork(self) -> None:
         # The membership and its locks are the parent's.
-        self._closing = self._closed = True
+        self._closing = self._closed = self._is_forked = True
 
 
 class _Reader(RecordReader):

@@ -32,9 +32,9 @@ class TransactionalEngine(AnyTopicEngine):
         )
         self.transaction = self.transactions
 
-    def start(self) -> None:
+    def _start(self) -> None:
         """Start the producer; it takes messages after `open`."""
-        super().start()
+        super()._start()
         self._keep_closed()
 
     def open(self) -> None:

@@ -39,9 +39,33 @@ def halved():
         assert time.monotonic() < deadline
         consumer.consume()
 
+def consume_together():
+    errors = []
+
+    def consume():
+        try:
+            consumer.consume()
+        except Exception as error:
+            errors.append(repr(error))
+
+    if mode == "greenlets":
+        import gevent
+        gevent.joinall([gevent.spawn(consume) for _ in range(6)])
+    else:
+        import threading
+        workers = [threading.Thread(target=consume) for _ in range(6)]
+        [worker.start() for worker in workers]
+        [worker.join() for worker in workers]
+    assert not errors, errors
+
 child = fork()
 if child == 0:
+    grandchild = fork()
+    if grandchild:
+        _, status = waitpid(grandchild, 0)
+        os._exit(status != 0)
     try:
+        consume_together()
         halved()
         assert consumer._consumer_id != member
         client.close()

@@ -1,0 +1,102 @@
+"""One worker starts something, and the others wait for that."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafka.exceptions import NoBrokersAvailableError
+from pykafka.handlers import Handler
+from pykafka.handlers.starts import Starts
+from tests.support.interrupts import Interrupted
+
+
+class Thing:
+    """Something that starts slowly, and stops."""
+
+    def __init__(self, handler: Handler) -> None:
+        self.handler = handler
+        self.starts = Starts(handler)
+        self.running = False
+        self.begun = 0
+        self.errors: list[BaseException] = []
+
+    def start(self) -> None:
+        self.starts.run(self._start, self.stop)
+
+    def _start(self) -> None:
+        if self.running:
+            return
+        self.begun += 1
+        self.handler.sleep(0.05)
+        if self.errors:
+            raise self.errors.pop(0)
+        self.running = True
+
+    def stop(self) -> None:
+        self.starts.stop()
+        self.running = False
+
+    def together(self, count: int = 5) -> list[str]:
+        """Start it from many workers at once; return what each of them has met."""
+        met: list[str] = []
+
+        def use() -> None:
+            try:
+                self.start()
+                met.append("running" if self.running else "stopped")
+            except NoBrokersAvailableError as error:
+                met.append(str(error))
+
+        workers = [self.handler.spawn(use) for _ in range(count)]
+        assert all(worker.join(10) for worker in workers)
+        return met
+
+
+def test_many_workers_start_once(handler: Handler) -> None:
+    thing = Thing(handler)
+    thing.starts.after_fork(True)
+    assert thing.together() == ["running"] * 5
+    assert (thing.begun, thing.starts.due) == (1, False)
+
+
+def test_a_start_that_fails_fails_for_those_who_waited_and_is_made_again_by_the_next(handler: Handler) -> None:
+    thing = Thing(handler)
+    thing.starts.after_fork(True)
+    thing.errors = [NoBrokersAvailableError("away")]
+    assert thing.together() == ["away"] * 5
+    assert (thing.begun, thing.starts.due) == (1, True)
+    thing.start()
+    assert (thing.running, thing.starts.due) == (True, False)
+
+
+def test_an_interrupted_start_is_made_by_another_worker(handler: Handler) -> None:
+    thing = Thing(handler)
+    thing.starts.after_fork(True)
+    thing.errors = [Interrupted()]
+    with pytest.raises(Interrupted):
+        thing.start()
+    assert thing.starts.due
+    assert thing.together() == ["running"] * 5
+    assert thing.begun == 2
+
+
+def test_a_stop_during_a_start_does_not_wait_and_undoes_it(handler: Handler) -> None:
+    thing = Thing(handler)
+    thing.starts.after_fork(True)
+    worker = handler.spawn(thing.start)
+    while not thing.begun:
+        handler.sleep(0.001)
+    thing.stop()
+    assert not worker.join(0)
+    assert worker.join(5)
+    assert (thing.running, thing.starts.due) == (False, False)
+
+
+def test_a_fork_of_a_fork_owes_the_start_too(handler: Handler) -> None:
+    starts = Starts(handler)
+    starts.after_fork(True)
+    starts.after_fork(False)
+    assert starts.due
+    starts.stop()
+    starts.after_fork(False)
+    assert not starts.due
