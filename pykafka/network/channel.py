@@ -349,9 +349,9 @@ class Channel:
         :param reason: the error of an `open` that is under way, or comes later; by default that the client was closed
         """
         requests = self._cut(reason)
-        self._requests = None
         if requests is not None:
             requests.stop()
+        self._requests = None  # not before: an interrupted `close` is called again
 
     def abort(self, reason: KafkaException | None) -> None:
         """End an attempt to connect and refuse later ones, without waiting; a connection that is up stays up.

@@ -329,12 +329,16 @@ class RequestHandler:
         inside = getattr(self._inside, "reading", False)
         if not shared.requests.inherited:
             reading = worker is not None and worker.is_alive() and not inside
-            if reading and shared.requests.error is None:
-                shared.requests.drain(timeout)
-            shared.ending.set()
-            self._end(
-                SocketDisconnectedError("the connection was closed by this client", broker=shared.connection.address)
-            )
+            try:
+                if reading and shared.requests.error is None:
+                    shared.requests.drain(timeout)
+            finally:  # also when an interrupt ends the wait
+                shared.ending.set()
+                self._end(
+                    SocketDisconnectedError(
+                        "the connection was closed by this client", broker=shared.connection.address
+                    )
+                )
         shared.connection.disconnect()
         held, self._guard = self._guard, None
         if held is not None:
@@ -374,9 +378,9 @@ class _Ending:
         left = self._shared.requests.end(error)
         if left is None:
             return
-        self._shared.requests.turn.end()
-        self._shared.connection.disconnect()
         try:
+            self._shared.requests.turn.end()
+            self._shared.connection.disconnect()
             for task in left:
                 task.future.set_error(fresh(error))
         except BaseException:  # as in `_hand_out`, but no worker reads any more
