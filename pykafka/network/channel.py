@@ -277,7 +277,7 @@ class Channel:
         ended, self._requests = self._requests, None
         if ended is not None:
             self._judge(ended)
-            ended.stop()
+            ended.cut()
             self._lost()
         if self._last_error is not None and self._handler.now() < self._retry_at:
             raise self._last_error.again()

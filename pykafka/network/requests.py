@@ -325,26 +325,32 @@ class RequestHandler:
 
         :param timeout: how long to wait for answers (s)
         """
-        shared, worker = self.shared, self._worker
+        requests, worker = self.shared.requests, self._worker
         inside = getattr(self._inside, "reading", False)
-        if not shared.requests.inherited:
+        try:
             reading = worker is not None and worker.is_alive() and not inside
-            try:
-                if reading and shared.requests.error is None:
-                    shared.requests.drain(timeout)
-            finally:  # also when an interrupt ends the wait
-                shared.ending.set()
-                self._end(
-                    SocketDisconnectedError(
-                        "the connection was closed by this client", broker=shared.connection.address
-                    )
-                )
+            if reading and requests.error is None and not requests.inherited:
+                requests.drain(timeout)
+        finally:  # also when an interrupt ends the wait
+            self.cut()
+        if worker is not None and not inside:
+            worker.join(0.0 if requests.inherited else JOIN_S)
+
+    def cut(self) -> None:
+        """End the connection now, and its reader soon; wait for neither.
+
+        The caller may have the turn to read this connection, for which the reader waits.
+        """
+        shared = self.shared
+        if not shared.requests.inherited:
+            shared.ending.set()
+            self._end(
+                SocketDisconnectedError("the connection was closed by this client", broker=shared.connection.address)
+            )
         shared.connection.disconnect()
         held, self._guard = self._guard, None
         if held is not None:
             held.close()
-        if worker is not None and not inside:
-            worker.join(0.0 if shared.requests.inherited else JOIN_S)
 
     def _after_fork(self) -> None:
         # The parent shares the descriptor: this child must neither read from it nor write to it. It takes no lock, since the
