@@ -1,4 +1,4 @@
-"""Forked processes: the number of this process, forks that Python did not notice, and the function that ends a child abruptly."""
+"""Forked processes: their numbers, forks that Python did not notice, and the function that ends a child abruptly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DELIVERING = {"flush", "close", "stop"}
 
 
 def process_number() -> int:
-    """Return the number of this process, as of its start or of the last fork that Python's hook reported. Each message asks that several times."""
+    """Return the number of this process, as of its start or of the last fork that Python's hook reported."""
     return _number
 
 

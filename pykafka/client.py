@@ -391,6 +391,8 @@ class KafkaClient:
     def close(self) -> None:
         """Stop all producers and consumers of this client, then end every worker and connection.
 
+        If a timeout, a cancellation or a signal ends this call, call it again: it finishes what is left.
+
         :raises KafkaException: a producer could not deliver, or a consumer not commit; everything is closed nevertheless
         """
         self.cluster.close()

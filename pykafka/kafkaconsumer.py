@@ -7,6 +7,7 @@ import logging
 import re
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Never, Self
 
 from pykafka.common import SubscriptionPattern, TopicPartition
@@ -20,6 +21,7 @@ from pykafka.consumer.seeking import Seeking, valid_keys
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.groups.options import SubscriberOptions
 from pykafka.groups.sharing import Sharing
+from pykafka.handlers.closure import Closure
 from pykafka.handlers.turnstile import Turnstile
 from pykafka.kafkaproducer import KafkaProducer, configured
 from pykafka.parallel.consuming import InParallel
@@ -188,6 +190,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         self._options = options
         self._subscribed: tuple[tuple[str, ...], re.Pattern[str] | SubscriptionPattern | None] = ((), None)
         self._closing = self._closed = False
+        self._closure = Closure(self._handler)
         self._engine = ChangingEngine(cluster, options.for_engine(more), options.rules)
         self._buffers = self._engine.buffers  # close at hand: each record is taken from there
         self._handing = Handing(
@@ -494,7 +497,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     def close(self, timeout: float | None = None) -> None:
         """Commit what was returned if auto-commit is on, leave the group, and end; do nothing if the consumer is closed.
 
-        A call that waits in another worker ends: an iteration without an error, others by ConsumerStoppedException.
+        A call that waits in another worker ends: an iteration without an error, others by ConsumerStoppedException. If a
+        timeout or a cancellation ends this call, call it again: it finishes what is left.
 
         :param timeout: how long all commits may take, those of `commit_async()` first (s); None for the socket timeout of the
             client; leaving the group takes up to 5 s besides
@@ -503,9 +507,10 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         self._close(midway=False, timeout=timeout)
 
     def _close(self, midway: bool, timeout: float | None = None) -> None:
-        if self._closing:
-            return
         self._closing = True
+        self._closure.run(partial(self._end, midway, timeout))
+
+    def _end(self, midway: bool, timeout: float | None) -> None:
         self._end_run()
         if timeout is None:
             timeout = self._cluster.socket_timeout_ms / 1000
@@ -526,6 +531,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
     def _after_fork(self) -> None:
         self._engine.after_fork()
+        self._closure = Closure(self._handler, self._closure.complete)
         self._buffers = self._engine.buffers
         self._later.after_fork()
         self._reading = Turnstile(self._handler)

@@ -316,8 +316,10 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         try:
             if self._transactions is not None and self._engine.running:
                 self._transactions.close(timeout)
-        finally:
+        except KafkaException:  # not after an interrupt: the next call then ends the transaction first
             self._ended(lambda: self._engine.stop(patience))
+            raise
+        self._ended(lambda: self._engine.stop(patience))
 
     #: What `client.close()` calls.
     stop = close

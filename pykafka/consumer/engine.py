@@ -6,6 +6,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pykafka.common import TopicPartition
@@ -20,6 +21,7 @@ from pykafka.consumer.recovery import Recovery
 from pykafka.consumer.sources import Sources
 from pykafka.consumer.startrules import StartRules, told
 from pykafka.exceptions import ConsumerStoppedException, InvalidMessageError, KafkaException
+from pykafka.handlers.closure import Closure
 from pykafka.handlers.starts import Starts
 from pykafka.utils.error_handlers import valid_timeout
 
@@ -95,6 +97,8 @@ class ConsumerEngine:
         #: The position of each partition at `stop()`, without the messages in hand.
         self.done_at_stop: dict[TopicPartition, int] = {}
         self._left_to_parent: list[Any] = []
+        # Of `stop`, which has nothing to end before `start`.
+        self._closure = Closure(self.handler, complete=True)
         # The metadata whose topic ids were compared last.
         self._generation = -1
         self.membership = Membership()
@@ -141,6 +145,7 @@ class ConsumerEngine:
         self.stopping = self.handler.Event()  # a new one: a worker that is still ending heeds the old one
         self.errors.clear()
         self._set_positions()
+        self._closure = Closure(self.handler)
         self.running = True
         self.buffers.closed = False
         try:
@@ -160,6 +165,7 @@ class ConsumerEngine:
         self._left_to_parent.append((self.buffers, self.recovery, self.growth, self.stopping, self.partitions))
         self.starts.after_fork(self.running)
         self.running = False
+        self._closure = Closure(self.handler, complete=True)
         self.buffers.closed = True
         self._begin()
         if self.commits is not None:
@@ -173,8 +179,9 @@ class ConsumerEngine:
         :raises OffsetsNotCommitted: that commit failed; the consumer is stopped all the same
         """
         self.starts.stop()
-        if not self.running:
-            return
+        self._closure.run(partial(self._end, midway))
+
+    def _end(self, midway: bool) -> None:
         self.running = False
         self.buffers.closed = True
         self.stopping.set()

@@ -116,7 +116,8 @@ class ZooKeeperGroup:
 
         def end() -> None:
             contact.end()
-            end_session(client)
+            # beside the caller: kazoo's client would go on with its threads after an interrupt
+            self._ending.take(partial(end_session, client), self._patience_s)
 
         self._end = end
 

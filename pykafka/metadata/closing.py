@@ -18,8 +18,8 @@ log = logging.getLogger(__name__)
 class _Closable(Protocol):
     """A cluster, as far as the interpreter's end knows it."""
 
-    @property
-    def closed(self) -> bool: ...
+    ended: bool
+
     def close(self, midway: bool = False) -> None: ...
 
 
@@ -66,11 +66,16 @@ class Closables:
         """
         errors: list[KafkaException] = []
         # Tethers come last: their workers' owners, where these are there, have ended them by then.
-        for stoppable in sorted(self._all, key=lambda one: isinstance(one, Tether)):
-            try:
-                (getattr(stoppable, "stop_midway", stoppable.stop) if midway else stoppable.stop)()
-            except KafkaException as error:
-                errors.append(error)
+        try:
+            for stoppable in sorted(self._all, key=lambda one: isinstance(one, Tether)):
+                try:
+                    (getattr(stoppable, "stop_midway", stoppable.stop) if midway else stoppable.stop)()
+                except KafkaException as error:
+                    errors.append(error)
+        except BaseException:  # an interrupt: the caller gets that, and not these
+            for left in errors:
+                log.error("while closing: %s", left)
+            raise
         return errors
 
 
@@ -83,7 +88,7 @@ def close_at_exit(cluster: _Closable) -> None:
 def _close_at_exit() -> None:
     for cluster in list(_open_clusters):
         try:
-            if not cluster.closed:
+            if not cluster.ended:
                 cluster.close(midway=True)
         except Exception as error:  # noqa: BLE001 - no caller is left to catch it, and other clusters must still be closed
             log.error("at the end of the interpreter: %s", error)

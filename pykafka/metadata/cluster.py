@@ -115,6 +115,8 @@ class BaseCluster:
         self._upkeep = Upkeep(handler, self._freshness, self._update, self._held)
         self._closables = Closables()
         self._closed = False
+        #: Whether `close()` has ended everything.
+        self.ended = False
         #: Why the last request for metadata failed; None once one is answered. It is why an unknown leader stays unknown.
         self.metadata_error: KafkaException | None = None
         close_at_exit(self)
@@ -132,7 +134,7 @@ class BaseCluster:
 
     def __del__(self) -> None:
         # This may run at any place, also in a worker that holds a lock: it takes none, and does not wait.
-        if not getattr(self, "_closed", True):
+        if not getattr(self, "ended", True):
             self._brokers.forsake()
 
     @property
@@ -530,13 +532,21 @@ class BaseCluster:
     def close(self, midway: bool = False) -> None:
         """Stop the producers and consumers of this cluster, then end all connections.
 
+        An interrupt (a greenlet's timeout, a cancellation, Ctrl-C) leaves the rest to the next call, to the garbage collector
+        or to the end of the interpreter.
+
         :param midway: whether an error or the interpreter's end is the reason: consumers then do not commit messages that the
             application may still process
         :raises KafkaException: the first error of a `stop()`, which could not deliver or commit everything
         """
         errors = self._closables.stop(midway)
         self._closed = True
-        self._brokers.close()
+        try:
+            self._brokers.close()
+        except BaseException:  # an interrupt: no answer is worth a wait any more
+            self._brokers.forsake()
+            raise
+        self.ended = True
         for other in errors[1:]:
             log.error("while closing: %s", other)
         if errors:

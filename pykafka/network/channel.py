@@ -277,7 +277,7 @@ class Channel:
         ended, self._requests = self._requests, None
         if ended is not None:
             self._judge(ended)
-            ended.stop()
+            ended.cut()
             self._lost()
         if self._last_error is not None and self._handler.now() < self._retry_at:
             raise self._last_error.again()
@@ -349,9 +349,9 @@ class Channel:
         :param reason: the error of an `open` that is under way, or comes later; by default that the client was closed
         """
         requests = self._cut(reason)
-        self._requests = None
         if requests is not None:
             requests.stop()
+        self._requests = None  # not before: an interrupted `close` is called again
 
     def abort(self, reason: KafkaException | None) -> None:
         """End an attempt to connect and refuse later ones, without waiting; a connection that is up stays up.

@@ -89,6 +89,8 @@ class BrokerConnection:
         self._timeout = DEFAULT_TIMEOUT_S
         self._stream: Stream | None = None
         self._frames: FrameReader | None = None
+        # The stream that is being closed.
+        self._unclosed: Stream | None = None
         # Closes the stream, when it is told to or dropped.
         self._guard: Generator[None] | None = None
         # What ended it, for workers that only notice that it has ended.
@@ -183,8 +185,11 @@ class BrokerConnection:
         held = self._guard  # read first, so that it is never that of a later stream
         stream, self._stream, self._frames = self._stream, None, None
         if stream is not None:
+            self._unclosed = stream
             self._cause = SocketDisconnectedError("the connection was closed by this client", broker=self.address)
-            _close(stream, held)
+            self._close(stream, held)
+        elif self._unclosed is not None:  # an interrupt may have ended the call that was to close it
+            self._unclosed.close()
 
     def give_up(self) -> None:
         """End the connection for good: a `connect` under way in another worker ends now, and none begins.
@@ -253,9 +258,16 @@ class BrokerConnection:
         stream, self._stream, self._frames = self._stream, None, None
         if stream is None:
             return fresh(self._cause)
+        self._unclosed = stream
         self._cause = fresh(error)  # whose traceback would hold its callers, and what they hold, in its place
-        _close(stream, held)
+        self._close(stream, held)
         return error
+
+    def _close(self, stream: Stream, held: Generator[None] | None) -> None:
+        stream.close()
+        if held is not None:
+            held.close()
+        self._unclosed = None
 
     def _lost(self, error: OSError, hint: str = "") -> SocketDisconnectedError:
         refused = explain_refusal(error, self._dialer.identity_note())
@@ -298,12 +310,6 @@ class BrokerConnection:
                 broker=self.address,
             )
         return frame[4:]
-
-
-def _close(stream: Stream, held: Generator[None] | None) -> None:
-    stream.close()
-    if held is not None:
-        held.close()
 
 
 def _join_small(buffers: Sequence[Buffer]) -> list[Buffer]:

@@ -14,6 +14,7 @@ from pykafka.exceptions import (
     SocketDisconnectedError,
     ThrottledError,
 )
+from pykafka.handlers.base import WeakCall
 from pykafka.network import requestlog
 from pykafka.network.channel import LENT, LENT_IDLE_MS, Channel, Outgoing, PendingResponse
 from pykafka.network.channels import Channels
@@ -236,7 +237,7 @@ class Node:
             advertised=self._id >= 0,
             settings=self._settings,
             client_id=self._client_id,
-            ranges=self._ranges_for_login,
+            ranges=_weakly(self._ranges_for_login),
             route=self._route,
         )
 
@@ -263,10 +264,11 @@ class Node:
         :param reason: the error of later calls; by default that the client was closed
         """
         self._end(reason)
-        with self._lock:
-            shared, self._shared = list(self._shared.values()), {}
-        for worker in shared:
+        with self._lock:  # a worker that is made meanwhile is there, or its maker sees the reason
+            shared = dict(self._shared)
+        for key, worker in shared.items():
             worker.stop()
+            self._shared.pop(key, None)  # not before: an interrupted `close` is called again
         self._channels.close()
 
     def part(self) -> None:
@@ -461,3 +463,15 @@ class Node:
                         raise self._channels.ended.again()
                     worker = self._shared[key] = make()
         return worker
+
+
+def _weakly(ranges: Callable[[], ApiRanges | None]) -> Callable[[], ApiRanges | None]:
+    """Return a method that does not hold its object: the connection's reader lives as long as the connection is not ended."""
+    reference = WeakCall(ranges)
+
+    def call() -> ApiRanges | None:
+        found = reference()
+        answer: ApiRanges | None = None if found is None else found()
+        return answer
+
+    return call

@@ -325,12 +325,24 @@ class RequestHandler:
 
         :param timeout: how long to wait for answers (s)
         """
-        shared, worker = self.shared, self._worker
+        requests, worker = self.shared.requests, self._worker
         inside = getattr(self._inside, "reading", False)
-        if not shared.requests.inherited:
+        try:
             reading = worker is not None and worker.is_alive() and not inside
-            if reading and shared.requests.error is None:
-                shared.requests.drain(timeout)
+            if reading and requests.error is None and not requests.inherited:
+                requests.drain(timeout)
+        finally:  # also when an interrupt ends the wait
+            self.cut()
+        if worker is not None and not inside:
+            worker.join(0.0 if requests.inherited else JOIN_S)
+
+    def cut(self) -> None:
+        """End the connection now, and its reader soon; wait for neither.
+
+        The caller may have the turn to read this connection, for which the reader waits.
+        """
+        shared = self.shared
+        if not shared.requests.inherited:
             shared.ending.set()
             self._end(
                 SocketDisconnectedError("the connection was closed by this client", broker=shared.connection.address)
@@ -339,8 +351,6 @@ class RequestHandler:
         held, self._guard = self._guard, None
         if held is not None:
             held.close()
-        if worker is not None and not inside:
-            worker.join(0.0 if shared.requests.inherited else JOIN_S)
 
     def _after_fork(self) -> None:
         # The parent shares the descriptor: this child must neither read from it nor write to it. It takes no lock, since the
@@ -374,9 +384,9 @@ class _Ending:
         left = self._shared.requests.end(error)
         if left is None:
             return
-        self._shared.requests.turn.end()
-        self._shared.connection.disconnect()
         try:
+            self._shared.requests.turn.end()
+            self._shared.connection.disconnect()
             for task in left:
                 task.future.set_error(fresh(error))
         except BaseException:  # as in `_hand_out`, but no worker reads any more

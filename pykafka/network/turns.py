@@ -98,15 +98,15 @@ class ReadingTurn:
             if self._resume.is_set():
                 self._resume.clear()
                 break
-        while not self._lock.acquire(timeout=LOOK_UP_S):
-            if self._requests.error is not None:
-                return False
+        while self._requests.error is None:
+            if self._lock.acquire(timeout=LOOK_UP_S):
+                return True
             deadline = self._requests.next_deadline()
             if deadline is not None and self._now() > deadline + LOOK_UP_S:
                 raise SocketDisconnectedError(
                     "this client gave the connection up: the worker that was reading it was interrupted"
                 )
-        return True
+        return False
 
     def _left_alone(self) -> bool:
         """Return whether the reader has nothing to do: a helper reads that was not interrupted, or no answer is due."""

@@ -6,11 +6,13 @@ import inspect
 import logging
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Self
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.calls import unpacked, valid_topics
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ResponseTimeoutError
+from pykafka.handlers.closure import Closure
 from pykafka.handlers.turnstile import Turnstile
 from pykafka.record import Record
 from pykafka.serialization.reading import RecordReader
@@ -123,6 +125,7 @@ class ShareConsumer(Generic[K, V]):
         self._later: list[tuple[list[Held], OnCommit]] = []
         self._reading = Turnstile(self._handler)
         self._closing = self._closed = self._is_forked = False
+        self._closure = Closure(self._handler)
         self._at_close = _AtClose(self)
         cluster.stop_at_close(self._at_close)
         self._handler.at_fork(self._after_fork)
@@ -160,7 +163,7 @@ class ShareConsumer(Generic[K, V]):
 
     def __del__(self) -> None:
         engine = getattr(self, "_engine", None)
-        if engine is not None and not self._closing:
+        if engine is not None and not self._closure.complete:
             engine.abandon()
 
     # -- what is read ----------------------------------------------------------------------------------------------
@@ -408,17 +411,19 @@ class ShareConsumer(Generic[K, V]):
     def close(self, timeout: float | None = None) -> None:
         """Accept what was returned if acknowledgement is implicit, send all acknowledgements, leave the group, and end.
 
-        Records that were neither accepted nor rejected are released. A call that waits in another worker ends.
+        Records that were neither accepted nor rejected are released. A call that waits in another worker ends. If a timeout or
+        a cancellation ends this call, call it again: it finishes what is left.
 
         :param timeout: how long this may take (s); None for the socket timeout of the client
         """
         self._close(midway=False, timeout=timeout)
 
     def _close(self, midway: bool, timeout: float | None = None) -> None:
-        if self._closing:
-            return
         patience = self._cluster.socket_timeout_ms / 1000 if timeout is None else valid_timeout(timeout)
         self._closing = True
+        self._closure.run(partial(self._end, midway, patience))
+
+    def _end(self, midway: bool, patience: float) -> None:
         self._engine.arrived.set()
         try:
             if midway:
@@ -427,7 +432,7 @@ class ShareConsumer(Generic[K, V]):
             self._engine.stop(self._handler.now() + patience)
         finally:
             self._closed = True
-            self._cluster.leave_to_owner(self._at_close)
+        self._cluster.leave_to_owner(self._at_close)  # not after an interrupt: the client then finishes this
         self._tell()
         for waiting, on_commit in self._later:
             on_commit(_committed(waiting, {}))
@@ -451,6 +456,7 @@ class ShareConsumer(Generic[K, V]):
     def _after_fork(self) -> None:
         # The membership and its locks are the parent's.
         self._closing = self._closed = self._is_forked = True
+        self._closure = Closure(self._handler, complete=True)
 
 
 class _Reader(RecordReader):

@@ -22,6 +22,7 @@ from pykafka.network.requests import RequestHandler
 from pykafka.network.route import Route
 from pykafka.network.settings import ConnectionSettings
 from pykafka.protocol import wire
+from tests.support.loops import Concurrency
 from tests.support.peers import Ask
 from tests.support.scripted import ScriptedBroker, batch
 from tests.support.waiting import until
@@ -124,6 +125,51 @@ def test_consumers_and_producers_do_not_notice_idle_connections(
             producer.produce(b"x")
             until(handler, lambda: not client.brokers[1].channel("produce").connected)
     assert not [record for record in caplog.records if record.levelname == "WARNING"]
+
+
+def _read(client: KafkaClient) -> None:
+    with client.topics["scripted"].get_simple_consumer(
+        auto_offset_reset="earliest", consumer_timeout_ms=20_000, fetch_wait_max_ms=50
+    ) as consumer:
+        assert consumer.consume() is not None
+
+
+def _read_any(client: KafkaClient) -> None:
+    with client.consumer("scripted", auto_offset_reset="earliest", fetch_max_wait_ms=50) as consumer:
+        assert consumer.one(20) is not None
+
+
+def _write(client: KafkaClient) -> None:
+    client.topics["scripted"].get_sync_producer().produce(b"x")
+
+
+def _ask(client: KafkaClient) -> None:
+    client.brokers[1].call(wire.MetadataRequest(), reads=True)
+
+
+def _ask_at_once(client: KafkaClient) -> None:
+    client.brokers[1].send(wire.MetadataRequest(), "offsets").get_when_due()
+
+
+@pytest.mark.on_asyncio
+@pytest.mark.parametrize("use", [_read, _read_any, _write, _ask, _ask_at_once])
+def test_a_connection_that_the_broker_found_idle_costs_no_time(
+    concurrency: Concurrency, monkeypatch: pytest.MonkeyPatch, use: Callable[[KafkaClient], None]
+) -> None:
+    """The worker that took a new one waited a second for the old one's reader, which waited for this worker's turn to read."""
+    monkeypatch.setattr("pykafka.network.requests.CHECK_AFTER_S", 0.0)
+    monkeypatch.setattr("pykafka.network.requests.JOIN_S", 60.0)
+    monkeypatch.setattr("pykafka.network.turns.LOOK_UP_S", 20.0)
+    with Fickle(batch([b"one"])) as server, KafkaClient(server.hosts, **concurrency()) as client:
+        handler = client.cluster.handler
+        for number in range(3):
+            began = handler.now()
+            for _ in range(3):  # the reader of a connection leaves it to workers that read for themselves
+                use(client)
+            assert handler.now() - began < 10, f"connection {number}"
+            handler.sleep(0.2)
+            server.hang_up()
+            handler.sleep(0.2)
 
 
 # -- backoff -----------------------------------------------------------------------------------------------------------
