@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from pykafka.exceptions import IncompleteResponseError, KafkaException, ProtocolClientError, error_for
+from pykafka.exceptions import IncompleteResponseError, KafkaException, error_for
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Leaders(Protocol):
     def generation(self) -> int: ...
     @property
     def retry_backoff(self) -> Backoff: ...
-    def leader(self, topic: str, partition: int) -> Broker: ...
+    def known_leader(self, topic: str, partition: int) -> Broker: ...
     def leader_epoch(self, topic: str, partition: int) -> int: ...
     def find_leaders(self, partitions: Iterable[tuple[str, int]]) -> None: ...
     def refresh(self, seen: int, topics: Iterable[str | bytes] | None = None) -> None: ...
@@ -52,6 +52,13 @@ class FoundOffset(NamedTuple):
     by_segment: bool = False
 
 
+class Search(NamedTuple):
+    """The outcome of a search for offsets, partition by partition: each is in one of the two."""
+
+    found: dict[TopicPartition, FoundOffset]
+    errors: dict[TopicPartition, KafkaException]
+
+
 def list_offsets(
     cluster: Leaders,
     timestamps: Mapping[TopicPartition, int],
@@ -60,25 +67,49 @@ def list_offsets(
     isolation_level: int = 0,
 ) -> dict[TopicPartition, FoundOffset]:
     """Ask for offsets by time; parameters and errors as `Cluster.list_offsets` has them."""
+    found, errors = search_offsets(cluster, timestamps, max_offsets, timeout_ms, isolation_level, whole=True)
+    for error in errors.values():
+        raise error
+    return found
+
+
+def search_offsets(
+    cluster: Leaders,
+    timestamps: Mapping[TopicPartition, int],
+    max_offsets: int,
+    timeout_ms: int,
+    isolation_level: int = 0,
+    whole: bool = False,
+) -> Search:
+    """Ask for offsets by time; a partition whose leader gives none does not cost the others theirs.
+
+    Parameters as of `Cluster.list_offsets`.
+
+    :param timeout_ms: how long to repeat errors that may pass; 0 asks each leader once
+    :param whole: end the search with the first error that does not pass by itself
+    """
     deadline = cluster.handler.now() + timeout_ms / 1000
     found: dict[TopicPartition, FoundOffset] = {}
+    final: dict[TopicPartition, KafkaException] = {}
     missing = dict(timestamps)
-    failures = 0
-    while missing:
-        seen = cluster.generation
-        error = _ask_leaders(cluster, missing, max_offsets, isolation_level, found)
-        missing = {key: timestamp for key, timestamp in missing.items() if key not in found}
-        if not missing:
-            break
-        if error is None:
-            topic, partition = next(iter(missing))
-            error = IncompleteResponseError(topic=topic, partition=partition, api="ListOffsets")
-        if not cluster.may_pass(error) or cluster.handler.now() > deadline:
-            raise error
+    seen, failures = cluster.generation, 0
+    while True:
+        try:
+            if failures:
+                cluster.refresh(seen, sorted({topic for topic, _ in missing}))
+            seen = cluster.generation
+            cluster.find_leaders(missing)
+        except KafkaException as error:  # each broker was asked for metadata, for as long as that may take
+            return Search(found, final | dict.fromkeys(missing, error))
+        errors = _ask_leaders(cluster, missing, max_offsets, isolation_level, found)
+        final |= {key: error for key, error in errors.items() if not cluster.may_pass(error)}
+        passing = {key: error for key, error in errors.items() if key not in final}
+        left = deadline - cluster.handler.now()
+        if not passing or left <= 0 or (whole and final):
+            return Search(found, final | passing)
+        missing = {key: timestamps[key] for key in passing}
         failures += 1
-        cluster.handler.sleep(min(cluster.retry_backoff.seconds(failures), max(deadline - cluster.handler.now(), 0.0)))
-        cluster.refresh(seen, sorted({topic for topic, _ in missing}))
-    return found
+        cluster.handler.sleep(min(cluster.retry_backoff.seconds(failures), left))
 
 
 def _ask_leaders(
@@ -87,26 +118,21 @@ def _ask_leaders(
     max_offsets: int,
     isolation_level: int,
     found: dict[TopicPartition, FoundOffset],
-) -> KafkaException | None:
-    """Ask each leader once; put the answers into `found` and return the last error."""
-    by_leader: dict[Broker, list[TopicPartition]] = defaultdict(list)
-    error: KafkaException | None = None
-    cluster.find_leaders(timestamps)
-    for topic, partition in timestamps:
+) -> dict[TopicPartition, KafkaException]:
+    """Ask each leader once; put the answers into `found` and return the errors of the other partitions."""
+    by_leader: dict[Broker, dict[TopicPartition, int]] = defaultdict(dict)
+    errors: dict[TopicPartition, KafkaException] = {}
+    for key, timestamp in timestamps.items():
         try:
-            by_leader[cluster.leader(topic, partition)].append((topic, partition))
-        except KafkaException as problem:
-            error = problem
-    for broker, keys in by_leader.items():
+            by_leader[cluster.known_leader(*key)][key] = timestamp
+        except KafkaException as error:
+            errors[key] = error
+    for broker, asked in by_leader.items():
         try:
-            asked = {key: timestamps[key] for key in keys}
-            problem_there = _ask(cluster, broker, asked, max_offsets, isolation_level, found)
-        except ProtocolClientError:
-            raise
-        except KafkaException as problem:
-            problem_there = problem
-        error = problem_there or error
-    return error
+            errors |= _ask(cluster, broker, asked, max_offsets, isolation_level, found)
+        except KafkaException as error:
+            errors |= dict.fromkeys(asked, error)
+    return errors
 
 
 def _ask(
@@ -116,7 +142,7 @@ def _ask(
     max_offsets: int,
     isolation_level: int,
     found: dict[TopicPartition, FoundOffset],
-) -> KafkaException | None:
+) -> dict[TopicPartition, KafkaException]:
     by_topic: dict[str, list[wire.ListOffsetsRequest.Topic.Partition]] = defaultdict(list)
     version = broker.api_version(wire.ListOffsetsRequest)
     for (topic, partition), timestamp in timestamps.items():
@@ -132,12 +158,12 @@ def _ask(
     if version >= 2:  # before, there were no transactions
         request.isolation_level = isolation_level
     response = broker.call(request, version=version)
-    error: KafkaException | None = None
+    errors: dict[TopicPartition, KafkaException] = {}
     for topic_found in response.topics:
         for part in topic_found.partitions:
             key = (topic_found.name, part.partition_index)
             if part.error_code:
-                error = error_for(
+                errors[key] = error_for(
                     part.error_code, broker=broker.address, topic=key[0], partition=key[1], api="ListOffsets"
                 )
             elif version == 0:
@@ -145,4 +171,9 @@ def _ask(
                 found[key] = FoundOffset(offsets[0] if offsets else -1, -1, offsets, by_segment=True)
             else:
                 found[key] = FoundOffset(part.offset, part.timestamp, [part.offset] if part.offset >= 0 else [])
-    return error
+    return {
+        key: errors.get(key)
+        or IncompleteResponseError(broker=broker.address, topic=key[0], partition=key[1], api="ListOffsets")
+        for key in timestamps
+        if key not in found
+    }
