@@ -42,6 +42,7 @@ class Case:
     :param error: the reason
     :param due: the time of the next attempt, of the handler's clock (s)
     :param waited: whether buffered messages had to be read first; then the same offset is tried once more
+    :param astray: whether the broker that was asked for another position may not lead the partition any more
     """
 
     owned: OwnedPartition
@@ -49,6 +50,7 @@ class Case:
     error: KafkaException
     due: float
     waited: bool = False
+    astray: bool = False
 
     @property
     def moved(self) -> bool:
@@ -74,13 +76,20 @@ class Case:
     def wants_metadata(self) -> bool:
         """Whether metadata is to be asked for before it is served."""
         error = self.error
+        if self.astray:
+            return True
         if isinstance(error, (OffsetOutOfRangeError, LogTruncationError)):
             # The log may be that of a topic that was made anew; ids tell.
             return self.owned.topic_id is not None and not self.moved and not self.has_unread
         if isinstance(error, (OffsetResetNeededError, TopicRecreatedError)):
             return False
-        # A broker that refuses the login has not said that it leads; nor does it say who does, if another leads by now.
-        return not is_answer(error) or error.invalid_metadata or isinstance(error, UnknownLeaderEpoch)
+        return may_lead_no_more(error)
+
+
+def may_lead_no_more(error: KafkaException) -> bool:
+    """Return whether an error of a leader is a reason to ask for metadata."""
+    # A broker that refuses the login has not said that it leads; nor does it say who does, if another leads by now.
+    return not is_answer(error) or error.invalid_metadata or isinstance(error, UnknownLeaderEpoch)
 
 
 class Cases:
@@ -147,8 +156,12 @@ class Cases:
         case.waited = True
         case.due = self._now() + self._pauses.first_ms / 1000
 
-    def again(self, case: Case) -> None:
-        """Try a partition again after another pause."""
+    def again(self, case: Case, error: KafkaException | None = None) -> None:
+        """Try a partition again after another pause.
+
+        :param error: of a question for another position
+        """
+        case.astray = error is not None and may_lead_no_more(error)
         failures = self._failures[case.owned] = self._failures.get(case.owned, 0) + 1
         case.due = self._due_after(failures)
 

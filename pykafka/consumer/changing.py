@@ -8,12 +8,12 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import TopicPartition
+from pykafka.consumer.beginnings import Starts, beginnings, committed_apart
 from pykafka.consumer.engine import ConsumerEngine
 from pykafka.consumer.lineage import Lineage
 from pykafka.consumer.starting import Return, Starting, Wanted
 from pykafka.exceptions import (
     ConsumerStoppedException,
-    KafkaException,
     TopicAuthorizationFailed,
     TopicNotFoundError,
     UnknownTopicOrPartition,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How long a leader is asked where its partitions begin, before others have their turn (ms).
+#: How long calls for offsets look for leaders (ms).
 START_TIMEOUT_MS = 1000
 #: A pattern's topic is taken for deleted when so many answers in a row lack it.
 LACKING = 2
@@ -154,31 +154,27 @@ class ChangingEngine(ConsumerEngine):
         if not added:
             return
         self.added = (self.added - added.keys()) | (added.keys() & set(new))
-        self.partitions = {**self.partitions, **added}
+        self._add(added)
         self._rename()
         if self.running:
             self.starting.begin((owned, None) for owned in added.values())
 
     def give_up(self, keys: Iterable[TopicPartition]) -> None:
         """Read partitions no more, and drop what is buffered of them; return at once."""
-        gone = [self.partitions[key] for key in keys if key in self.partitions]
-        left = {owned.key for owned in gone}
-        self.starting.forget(left)
-        self.partitions = {key: owned for key, owned in self.partitions.items() if key not in left}
-        for owned in gone:
+        for owned in self._take_away(keys):
             self._let_go(owned)
-        self._rename()
 
     def shelve(self, keys: Iterable[TopicPartition]) -> None:
         """Read partitions no more, and keep what is buffered of them until the next `unshelve`; return at once."""
-        gone = [self.partitions[key] for key in keys if key in self.partitions]
-        left = {owned.key for owned in gone}
-        self.starting.forget(left)
-        self.partitions = {key: owned for key, owned in self.partitions.items() if key not in left}
-        for owned in gone:
+        for owned in self._take_away(keys):
             self._shelved[owned.key] = owned, owned.suspended
             self.buffers.suspend(owned)
+
+    def _take_away(self, keys: Iterable[TopicPartition]) -> list[OwnedPartition]:
+        gone = self._remove(keys)
+        self.starting.forget(owned.key for owned in gone)
         self._rename()
+        return gone
 
     def unshelve(self, kept: Collection[TopicPartition]) -> None:
         """Go on with some of the partitions that were shelved, paused or not as they were; give up the others."""
@@ -186,7 +182,7 @@ class ChangingEngine(ConsumerEngine):
         back = {key: shelved[key] for key in kept if key in shelved}
         for key in shelved.keys() - back.keys():
             self._let_go(shelved[key][0])
-        self.partitions = {**self.partitions, **{key: owned for key, (owned, _) in back.items()}}
+        self._add({key: owned for key, (owned, _) in back.items()})
         self._rename()
         for owned, was_paused in back.values():
             if not was_paused:
@@ -195,10 +191,8 @@ class ChangingEngine(ConsumerEngine):
         self.arrived()
 
     def _let_go(self, owned: OwnedPartition) -> None:
-        self.recovery.let_go(owned)
+        super()._let_go(owned)
         self._began.pop(owned.key, None)
-        self.sources.forget(owned.key)
-        self.buffers.move(owned, owned.position, owned.last_offset_consumed)
 
     def _rename(self) -> None:
         names = sorted({key.topic for key in self.partitions})
@@ -329,53 +323,29 @@ class ChangingEngine(ConsumerEngine):
 
     # -- starts ----------------------------------------------------------------------------------------------------
 
-    def find_starts(
-        self, wanted: Mapping[TopicPartition, Wanted]
-    ) -> tuple[dict[TopicPartition, tuple[int, Lineage]], dict[TopicPartition, KafkaException]]:
-        """Ask where partitions begin: all together, and if that fails, one leader after another.
+    def find_starts(self, wanted: Mapping[TopicPartition, Wanted]) -> Starts:
+        """Ask where partitions begin, each leader once; partitions without an answer do not cost the others theirs.
 
         :param wanted: how the start of each is named
         :returns: starts, and errors; a partition that is in neither has no start but one that the application names
         """
-        try:
-            return self._starts(wanted), {}
-        except KafkaException as error:
-            leaders: dict[Any, list[TopicPartition]] = {}
-            for key in wanted:
-                owned = self.partitions.get(key)
-                leaders.setdefault(None if owned is None else owned.partition.leader, []).append(key)
-            if len(leaders) == 1:
-                return {}, dict.fromkeys(wanted, error)
-        found: dict[TopicPartition, tuple[int, Lineage]] = {}
-        errors: dict[TopicPartition, KafkaException] = {}
-        for keys in leaders.values():
-            if self.stopping.is_set():
-                break
-            try:
-                found |= self._starts({key: wanted[key] for key in keys})
-            except KafkaException as error:
-                errors |= dict.fromkeys(keys, error)
-        return found, errors
-
-    def _starts(self, wanted: Mapping[TopicPartition, Wanted]) -> dict[TopicPartition, tuple[int, Lineage]]:
-        back = {key: one.offset for key, one in wanted.items() if isinstance(one, Return)}
+        begin, begin_errors = beginnings(self, [key for key, one in wanted.items() if one is None], self.search_offsets)
+        back, back_errors = self._returns({key: one.offset for key, one in wanted.items() if isinstance(one, Return)})
         named = {key: one for key, one in wanted.items() if one is not None and not isinstance(one, Return)}
-        found = self._beginnings([key for key, one in wanted.items() if one is None])
-        found |= self._returns(back)
-        offsets = self.find_offsets(named, START_TIMEOUT_MS)
-        return found | {key: (offset, Lineage()) for key, offset in offsets.items()}
+        offsets, errors = self.search_offsets(named)
+        starts = {key: (offset, Lineage()) for key, offset in offsets.items()}
+        return begin | back | starts, begin_errors | back_errors | errors
 
-    def _returns(self, back: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[int, Lineage]]:
+    def _returns(self, back: Mapping[TopicPartition, int]) -> Starts:
         """Ask where partitions go that were put back; without a commit, to the given offset."""
         if not back or self.commits is None:
-            return {}
-        owner = self.owner_stopping
-        committed = self.commits.group.fetch(list(back), lambda: owner is None or not owner.is_set())
-        found = {key: (offset, Lineage()) for key, offset in back.items()}
+            return {}, {}
+        committed, errors = committed_apart(self, back.keys())
+        found = {key: (offset, Lineage()) for key, offset in back.items() if key not in errors}
         for key, one in committed.items():
             if one.offset >= 0:
                 found[key] = one.offset, Lineage.ending_at(one.offset, one.leader_epoch)
-        return found
+        return found, errors
 
 
 def _keys(partitions: Iterable[Partition]) -> list[TopicPartition]:

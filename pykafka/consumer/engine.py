@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.aborted import isolation_number
+from pykafka.consumer.beginnings import beginnings
 from pykafka.consumer.buffers import Buffers, OwnedPartition
 from pykafka.consumer.commits import Commits
 from pykafka.consumer.growth import Growth
 from pykafka.consumer.lineage import NO_EPOCH, Lineage
 from pykafka.consumer.offsets import GroupOffsets, Membership
-from pykafka.consumer.positions import Position, find_offsets
+from pykafka.consumer.positions import Outcome, Position, find_offsets, search_offsets
 from pykafka.consumer.recovery import Recovery
 from pykafka.consumer.sources import Sources
-from pykafka.consumer.startrules import StartRules, told
+from pykafka.consumer.startrules import StartRules
+from pykafka.consumer.vanished import Vanished
 from pykafka.exceptions import ConsumerStoppedException, InvalidMessageError, KafkaException
 from pykafka.handlers.closure import Closure
 from pykafka.handlers.starts import Starts
@@ -55,8 +57,8 @@ class Hooks(Protocol):
 class ConsumerEngine:
     """The part that all consumers share: it fetches partitions, hands out messages, and knows each position.
 
-    State: `partitions` is replaced, never changed: readers take no lock. `errors` are those that `consume()` has to raise, in
-    order. Buffers, recovery and growth belong to one process; after a fork the engine makes new ones.
+    State: `partitions` is replaced, never changed, under `_changing`: readers take no lock. `errors` are those that `consume()`
+    has to raise, in order. Buffers, recovery and growth belong to one process; after a fork the engine makes new ones.
 
     :param cluster: that has the topics
     :param options: checked
@@ -125,6 +127,8 @@ class ConsumerEngine:
         self.sources = Sources(
             self.cluster.client_rack if rack is None else rack, self.options.metadata_max_age_ms / 1000
         )
+        self._vanished = Vanished(self.cluster)
+        self._changing = self.handler.Lock()
         self.recovery = Recovery(self)
         self.growth = Growth(self, self.options.metadata_max_age_ms / 1000)
 
@@ -421,7 +425,7 @@ class ConsumerEngine:
 
     def own(self, partitions: Iterable[Partition]) -> None:
         """Read partitions, from the next `start()` on."""
-        self.partitions = {**self.partitions, **self._owned(partitions)}
+        self._add(self._owned(partitions))
 
     def own_whole(self, topic: TopicView) -> None:
         """Read all partitions of a topic, and those that are added to it."""
@@ -438,6 +442,39 @@ class ConsumerEngine:
         owned = (OwnedPartition(partition, self.buffers, count, size) for partition in partitions)
         return {one.key: one for one in owned}
 
+    def _add(self, added: Mapping[TopicPartition, OwnedPartition]) -> None:
+        with self._changing:
+            self.partitions = {**self.partitions, **added}
+
+    def _remove(self, keys: Iterable[TopicPartition]) -> list[OwnedPartition]:
+        with self._changing:
+            gone = {key: self.partitions[key] for key in keys if key in self.partitions}
+            self.partitions = {key: owned for key, owned in self.partitions.items() if key not in gone}
+        return list(gone.values())
+
+    def give_up(self, keys: Iterable[TopicPartition]) -> None:
+        """Read partitions no more, and drop what is buffered of them; return at once."""
+        for owned in self._remove(keys):
+            self._let_go(owned)
+
+    def _let_go(self, owned: OwnedPartition) -> None:
+        self.recovery.let_go(owned)
+        self.sources.forget(owned.key)
+        self._vanished.forget(owned.key)
+        self.buffers.move(owned, owned.position, owned.last_offset_consumed)
+
+    def give_up_gone(self, parts: Collection[OwnedPartition]) -> list[OwnedPartition]:
+        """Give up those of some partitions that their topic, which is read as a whole, has lost for good; return them."""
+        whole = self.whole_topics
+        gone = [
+            owned for owned in parts if owned.key.topic in whole and self._vanished.has(whole[owned.key.topic], owned)
+        ]
+        if gone:
+            names = ", ".join(str(owned.key) for owned in gone)
+            log.warning("the topic was made anew without partitions %s: this consumer gives them up", names)
+            self.give_up([owned.key for owned in gone])
+        return gone
+
     def unread(self) -> list[Partition]:
         """Return the partitions that were added to whole topics."""
         return [
@@ -450,20 +487,23 @@ class ConsumerEngine:
     def read_added(self) -> None:
         """Read the partitions that were added to whole topics, too.
 
-        :raises KafkaException: the brokers did not tell where to begin
+        :raises KafkaException: the brokers did not tell where to begin for some of them; the others are read
         """
         stopping = self.stopping
         added = self._owned(self.unread())
         if not added:
             return
         self.added |= added.keys()
-        for key, (offset, lineage) in self._beginnings(added).items():
+        starts, errors = beginnings(self, added, self.search_offsets)
+        for key, (offset, lineage) in starts.items():
             self.buffers.move(added[key], offset, offset - 1, lineage=lineage)
-        if stopping.is_set():
-            return
-        log.info("partitions %s were added; this consumer reads them too", ", ".join(map(str, sorted(added))))
-        self.partitions = {**self.partitions, **added}
-        self.fetch_added(added.values())
+        come = {key: owned for key, owned in added.items() if key not in errors}
+        if come and not stopping.is_set():
+            log.info("partitions %s were added; this consumer reads them too", ", ".join(map(str, sorted(come))))
+            self._add(come)
+            self.fetch_added(come.values())
+        for error in errors.values():
+            raise error
 
     def fetch_added(self, added: Iterable[OwnedPartition]) -> None:
         """Fetch partitions that were added."""
@@ -503,30 +543,10 @@ class ConsumerEngine:
         :returns: the offsets, and what the commits tell of the records before them
         :raises KafkaException: the brokers did not tell offsets
         """
-        found: dict[TopicPartition, int] = {}
-        lineages: dict[TopicPartition, Lineage] = {}
-        if self.commits is not None and keys:
-            owner, group = self.owner_stopping, self.commits.group
-            committed = group.fetch(keys, lambda: owner is None or not owner.is_set())
-            found = {key: one.offset for key, one in committed.items() if one.offset >= 0}
-            lineages = {key: Lineage.ending_at(offset, committed[key].leader_epoch) for key, offset in found.items()}
-            # a group with members keeps its offsets; those of others expire, and stop() renews them
-            if self.membership.generation_id >= 0:
-                self.commits.found(found)
-            _log_beginnings(found, f"committed by group {self.options.consumer_group}")
-        missing = [key for key in keys if key not in found]
-        now_ms = self.handler.time_ms()
-        positions = {key: self.rules.position(key in self.added, now_ms) for key in missing}
-        # consume() raises of the others that the application has to say where to begin
-        wanted = {key: position for key, position in positions.items() if position is not None}
-        searched = self.find_offsets(wanted)
-        if log.isEnabledFor(logging.DEBUG):
-            added = {key: offset for key, offset in searched.items() if key in self.added}
-            _log_beginnings(added, "it was added to the topic")
-            others = {key: offset for key, offset in searched.items() if key not in self.added}
-            none = "" if self.commits is None else f"group {self.options.consumer_group} has committed nothing; "
-            _log_beginnings(others, f"{none}auto_offset_reset is {told(self.rules.no_commit)}")
-        return {key: (offset, lineages.get(key, Lineage())) for key, offset in (found | searched).items()}
+        starts, errors = beginnings(self, keys, lambda wanted: (self.find_offsets(wanted), {}))
+        for error in errors.values():
+            raise error
+        return starts
 
     def reset(self, wanted: Mapping[TopicPartition, Position]) -> None:
         """Move partitions to where an OffsetType or a time says; errors as of `find_offsets`."""
@@ -539,6 +559,11 @@ class ConsumerEngine:
         """Ask which offset an OffsetType or a time means for each partition; errors as of `positions.find_offsets`."""
         level = isolation_number(self.options.isolation_level)
         return find_offsets(self.cluster, wanted, level, timeout_ms or self.search_timeout_ms)
+
+    def search_offsets(self, wanted: Mapping[TopicPartition, Position], timeout_ms: int = 0) -> Outcome:
+        """Ask as `find_offsets` does, and return the errors of partitions that have no offset; 0 asks each leader once (ms)."""
+        level = isolation_number(self.options.isolation_level)
+        return search_offsets(self.cluster, wanted, level, timeout_ms)
 
     def move(self, key: TopicPartition, position: int, last_offset_consumed: int) -> None:
         """Set a partition's position.
@@ -577,12 +602,6 @@ class ConsumerEngine:
         for key, offset in offsets.items():
             if key in self.partitions:
                 self.buffers.committed(self.partitions[key], offset)
-
-
-def _log_beginnings(offsets: Mapping[TopicPartition, int], why: str) -> None:
-    if log.isEnabledFor(logging.DEBUG):
-        for key, offset in offsets.items():
-            log.debug("%s begins at offset %d: %s", key, offset, why)
 
 
 def key_of(message: Message) -> TopicPartition:

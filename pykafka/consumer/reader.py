@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.buffers import Buffers, OwnedPartition
     from pykafka.consumer.fetchplan import LeaderHint
     from pykafka.consumer.options import ConsumerOptions
-    from pykafka.consumer.positions import Position
+    from pykafka.consumer.positions import Outcome, Position
     from pykafka.consumer.sources import Sources
     from pykafka.consumer.startrules import StartRules
     from pykafka.exceptions import KafkaException
@@ -50,9 +50,8 @@ class Reader(Protocol):
     def take_hint(self, owned: OwnedPartition, hint: LeaderHint) -> bool: ...
     def arrived(self) -> None: ...
     def tick(self) -> None: ...
-    def find_offsets(
-        self, wanted: Mapping[TopicPartition, Position], timeout_ms: int | None = None
-    ) -> dict[TopicPartition, int]: ...
+    def search_offsets(self, wanted: Mapping[TopicPartition, Position], timeout_ms: int = 0) -> Outcome: ...
+    def give_up_gone(self, parts: Collection[OwnedPartition]) -> Collection[OwnedPartition]: ...
 
 
 class WeakSubscriber:

@@ -240,6 +240,9 @@ class Recovery(OnDemand[Reader]):
         """Fetch partitions again, each as its error demands."""
         if any(case.wants_metadata for case in due):
             self._refresh(reader, {case.owned.key.topic for case in due})
+        unread = [case.owned for case in due if not case.has_unread]
+        reader.give_up_gone(unread)  # which removes their cases, at the next step
+        due = [case for case in due if not case.owned.given_up]
         for case in due:
             if case.is_lost and self.is_recreated(case.owned):
                 case.error = recreated(case.owned, reader.cluster.topic_id(case.owned.key.topic))

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How long to ask the brokers for the offset to begin at, before other partitions have their turn (ms).
-RESET_TIMEOUT_MS = 1000
+#: How long to ask the brokers for the offsets that an error names, before other partitions have their turn (ms).
+RANGES_TIMEOUT_MS = 1000
 
 
 class Resets:
@@ -53,8 +53,7 @@ class Resets:
 
         :returns: those that can be fetched again, in groups: a leader that does not answer delays its own partitions alone
         """
-        rule = reader.rules.out_of_range
-        if rule == RAISE:
+        if reader.rules.out_of_range == RAISE:
             self.ask_the_user(reader, lost)
             return
         by_leader: dict[Any, list[Case]] = defaultdict(list)
@@ -66,23 +65,15 @@ class Resets:
                 continue
             if isinstance(case.error, TopicRecreatedError):
                 self._complaints.note_trouble(case.owned)
-                log.warning(
-                    "topic %s was deleted and made anew (its id was %s and is %s now): this consumer goes from offset %d of "
-                    "partition %d to the start of the new one",
-                    *(case.owned.key.topic, case.error.old_id, case.error.new_id, case.owned.position),
-                    case.owned.partition_id,
-                )
             else:
                 self._complaints.judge(reader, case.owned, case.error)
-                log.warning("%s; going to auto_offset_reset (%s)", case.error, told(rule))
             by_leader[case.owned.partition.leader].append(case)
         yield cut
         for cases in by_leader.values():
-            if self._move_by_rule(reader, cases):
-                yield cases
+            yield self._move_by_rule(reader, cases)
 
-    def _move_by_rule(self, reader: Reader, cases: list[Case]) -> bool:
-        """Ask a leader for offsets, and move its partitions there; return False if it does not answer."""
+    def _move_by_rule(self, reader: Reader, cases: list[Case]) -> list[Case]:
+        """Ask a leader for offsets, once, and move its partitions there; return those that it gave an offset."""
         rule = reader.rules.out_of_range
         position = position_of(rule, reader.handler.time_ms())
         wanted: dict[TopicPartition, Position] = {
@@ -91,31 +82,53 @@ class Resets:
             else position
             for case in cases
         }
-        try:
-            offsets = reader.find_offsets(wanted, timeout_ms=RESET_TIMEOUT_MS)
-            if rule == NEAREST:
-                self._stay_near(reader, cases, offsets)
-        except KafkaException as problem:
-            for case in cases:
-                self._complaints.judge(reader, case.owned, problem)
-                self._cases.again(case)
-            return False
+        offsets, errors = reader.search_offsets(wanted)
+        if rule == NEAREST:
+            self._stay_near(reader, cases, offsets, errors)
+        moved = []
         for case in cases:
-            offset = offsets[case.owned.key]
-            log.debug("%s goes to offset %d: auto_offset_reset is %s", case.owned.key, offset, told(rule))
-            if reader.buffers.move(case.owned, offset, offset - 1, case.moves):
-                case.owned.topic_id = None
-        return True
+            error = errors.get(case.owned.key)
+            if error is None:
+                self._move(reader, case, offsets[case.owned.key])
+                moved.append(case)
+            else:
+                self._complaints.judge(reader, case.owned, error)
+                self._cases.again(case, error)
+        return moved
 
-    def _stay_near(self, reader: Reader, cases: list[Case], offsets: dict[TopicPartition, int]) -> None:
+    @staticmethod
+    def _move(reader: Reader, case: Case, offset: int) -> None:
+        owned, error, before = case.owned, case.error, case.owned.position
+        if not reader.buffers.move(owned, offset, offset - 1, case.moves):
+            return
+        owned.topic_id = None
+        if isinstance(error, TopicRecreatedError):
+            log.warning(
+                "topic %s was deleted and made anew (its id was %s and is %s now): this consumer goes from offset %d of "
+                "partition %d to the start of the new one",
+                *(owned.key.topic, error.old_id, error.new_id, before, owned.partition_id),
+            )
+        else:
+            log.warning("%s; going to auto_offset_reset (%s)", error, told(reader.rules.out_of_range))
+        log.debug("%s goes to offset %d", owned.key, offset)
+
+    @staticmethod
+    def _stay_near(
+        reader: Reader,
+        cases: list[Case],
+        offsets: dict[TopicPartition, int],
+        errors: dict[TopicPartition, KafkaException],
+    ) -> None:
         """Put the end in the place of the first offset for partitions whose position is behind the end."""
         behind = {
             case.owned.key: case.owned.position
             for case in cases
-            if not isinstance(case.error, TopicRecreatedError) and case.owned.position > offsets[case.owned.key]
+            if not isinstance(case.error, TopicRecreatedError)
+            and case.owned.position > offsets.get(case.owned.key, case.owned.position)
         }
-        ends = reader.find_offsets(dict.fromkeys(behind, OffsetType.LATEST), timeout_ms=RESET_TIMEOUT_MS)
+        ends, failed = reader.search_offsets(dict.fromkeys(behind, OffsetType.LATEST))
         offsets.update({key: min(end, behind[key]) for key, end in ends.items()})
+        errors.update(failed)
 
     def _go_back(self, reader: Reader, case: Case, divergent: int) -> None:
         """Move a partition whose log was cut to where the leader's log begins to differ from what was read."""
@@ -168,15 +181,12 @@ def reset_needed(reader: Reader, parts: Iterable[OwnedPartition]) -> dict[TopicP
 
 
 def _ranges(reader: Reader, keys: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-    """Return each partition's offsets as (first, behind the last); an empty dict if the brokers do not tell them."""
-    found: list[dict[TopicPartition, int]] = []
-    for end in (OffsetType.EARLIEST, OffsetType.LATEST):
-        try:
-            found.append(reader.find_offsets(dict.fromkeys(keys, end), timeout_ms=RESET_TIMEOUT_MS))
-        except KafkaException as error:
-            log.info("the range of offsets of %s is not known: %s", ", ".join(map(str, keys)), error)
-            return {}
-    return {key: (found[0][key], found[1][key]) for key in keys}
+    """Return each partition's offsets as (first, behind the last), without those that the brokers do not tell."""
+    first, errors = reader.search_offsets(dict.fromkeys(keys, OffsetType.EARLIEST), RANGES_TIMEOUT_MS)
+    end, failed = reader.search_offsets(dict.fromkeys(first, OffsetType.LATEST), RANGES_TIMEOUT_MS)
+    for key, error in (errors | failed).items():
+        log.info("the range of offsets of %s is not known: %s", key, error)
+    return {key: (first[key], end[key]) for key in end}
 
 
 def recreated(owned: OwnedPartition, now: UUID | None) -> TopicRecreatedError:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from pykafka.consumer.cases import may_lead_no_more
 from pykafka.consumer.complaints import Complaints
 from pykafka.consumer.ondemand import OnDemand
 from pykafka.consumer.positions import Position
 from pykafka.consumer.reader import Reader
+from pykafka.exceptions import KafkaException
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
+    from pykafka.consumer.beginnings import Starts
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.consumer.lineage import Lineage
-    from pykafka.exceptions import KafkaException
+
+log = logging.getLogger(__name__)
 
 #: Pauses before partitions whose start could not be found are tried again: the first and the longest (ms).
 FIRST_MS = 100
@@ -40,9 +45,7 @@ class Beginner(Reader, Protocol):
 
     @property
     def partitions(self) -> Mapping[TopicPartition, OwnedPartition]: ...
-    def find_starts(
-        self, wanted: Mapping[TopicPartition, Wanted]
-    ) -> tuple[dict[TopicPartition, tuple[int, Lineage]], dict[TopicPartition, KafkaException]]: ...
+    def find_starts(self, wanted: Mapping[TopicPartition, Wanted]) -> Starts: ...
     def note_start(self, key: TopicPartition, offset: int) -> None: ...
     def begun(self, owned: OwnedPartition) -> None: ...
 
@@ -76,6 +79,8 @@ class Starting(OnDemand[Beginner]):
         self._pauses = Backoff(FIRST_MS, LONGEST_MS, self._handler.random)
         self._wanted: dict[TopicPartition, _Wanted] = {}
         self._failures = 0
+        # The topics whose leaders gave no offset, and the generation of metadata by then.
+        self._astray: tuple[int, set[str]] = (0, set())
 
     def begin(self, wanted: Iterable[tuple[OwnedPartition, Wanted]]) -> None:
         """Find where partitions begin, and fetch them from there; return at once. Until then they have no position.
@@ -122,7 +127,14 @@ class Starting(OnDemand[Beginner]):
                 self._worker = None
                 return False
         assert reader is not None
+        self._refresh(reader)
         starts, errors = reader.find_starts({key: one.position for key, one in wanted.items()})
+        if errors:
+            self._astray = (
+                reader.cluster.generation,
+                {key.topic for key, error in errors.items() if may_lead_no_more(error)},
+            )
+            reader.give_up_gone([wanted[key].owned for key in errors if key in wanted])
         for key, one in wanted.items():
             if reader.partitions.get(key) is not one.owned:
                 self._drop(one)
@@ -136,6 +148,16 @@ class Starting(OnDemand[Beginner]):
         if errors:
             self._wake.wait(self._pauses.seconds(self._failures))
         return True
+
+    def _refresh(self, reader: Beginner) -> None:
+        """Ask for metadata of the topics whose leaders gave no offset before."""
+        (seen, topics), self._astray = self._astray, (0, set())
+        if topics:
+            try:
+                reader.cluster.refresh(seen, sorted(topics))
+            except KafkaException as error:
+                names = ", ".join(sorted(topics))
+                reader.cluster.limiter.warn(log, type(error).__name__, "no metadata for %s: %s", names, error)
 
     def _drop(self, one: _Wanted) -> None:
         """Look no more for a partition that is read no more; it may have come back meanwhile, and wait for another start."""

@@ -23,7 +23,7 @@ from pykafka.metadata.coordinators import Coordinators
 from pykafka.metadata.elections import NO_BROKERS, metadata_request, wait_for_coordinator, wait_for_topic
 from pykafka.metadata.freshness import Freshness
 from pykafka.metadata.knowledge import Knowledge
-from pykafka.metadata.listoffsets import FoundOffset, list_offsets
+from pykafka.metadata.listoffsets import FoundOffset, Search, list_offsets, search_offsets
 from pykafka.metadata.seeds import Seeds
 from pykafka.metadata.settings import MetadataSettings
 from pykafka.metadata.topicdict import MakeTopic, TopicDict
@@ -453,10 +453,13 @@ class BaseCluster:
         :raises LeaderNotFoundError: it has no leader at present
         """
         self._freshness.want([topic])
-        broker = self._knowledge.leader(topic, partition)
-        if broker is None:
+        if self._knowledge.leader(topic, partition) is None:
             self.find_leaders([(topic, partition)], timeout_ms)
-            broker = self._knowledge.leader(topic, partition)
+        return self.known_leader(topic, partition)
+
+    def known_leader(self, topic: str, partition: int) -> Broker:
+        """Return the broker that leads a partition, without I/O; errors as of `leader`."""
+        broker = self._knowledge.leader(topic, partition)
         if broker is not None:
             return broker
         if self._knowledge.catalogue.leader_of(topic, partition) is None:
@@ -478,6 +481,7 @@ class BaseCluster:
         :param timeout_ms: as of `update`
         """
         wanted = list(partitions)
+        self._freshness.want({topic for topic, _ in wanted})
         self._upkeep.lacking(
             lambda: list(dict.fromkeys(topic for topic, part in wanted if self._knowledge.leader(topic, part) is None)),
             timeout_ms,
@@ -501,6 +505,15 @@ class BaseCluster:
         :raises ProtocolClientError: a partition's error, when retrying did not help
         """
         return list_offsets(self, timestamps, max_offsets, timeout_ms or self._socket_timeout_ms, isolation_level)
+
+    def search_offsets(
+        self, timestamps: Mapping[tuple[str, int], int], *, timeout_ms: int = 0, isolation_level: int = 0
+    ) -> Search:
+        """Ask the leaders for offsets by time, as `list_offsets`, and return what could be had beside the other's errors.
+
+        :param timeout_ms: how long to repeat errors that may pass; 0 asks each leader once
+        """
+        return search_offsets(self, timestamps, 1, timeout_ms, isolation_level)
 
     def get_group_coordinator(self, consumer_group: str | bytes, timeout_ms: int | None = None) -> Broker:
         """Return the broker that keeps a group's offsets and members, waiting while the cluster makes up its mind.

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from pykafka.exceptions import (
     IncompleteResponseError,
     KafkaException,
-    ProtocolClientError,
     UnsupportedForMessageFormat,
     UnsupportedVersion,
     error_for,
@@ -50,7 +49,7 @@ class Leaders(Protocol):
     def retry_backoff(self) -> Backoff: ...
     @property
     def limiter(self) -> LogLimiter: ...
-    def leader(self, topic: str, partition: int) -> Broker: ...
+    def known_leader(self, topic: str, partition: int) -> Broker: ...
     def leader_epoch(self, topic: str, partition: int) -> int: ...
     def find_leaders(self, partitions: Iterable[tuple[str, int]]) -> None: ...
     def refresh(self, seen: int, topics: Iterable[str | bytes] | None = None) -> None: ...
@@ -73,6 +72,13 @@ class FoundOffset(NamedTuple):
     by_segment: bool = False
 
 
+class Search(NamedTuple):
+    """The outcome of a search for offsets, partition by partition: each is in one of the two."""
+
+    found: dict[TopicPartition, FoundOffset]
+    errors: dict[TopicPartition, KafkaException]
+
+
 def list_offsets(
     cluster: Leaders,
     timestamps: Mapping[TopicPartition, int],
@@ -81,25 +87,49 @@ def list_offsets(
     isolation_level: int = 0,
 ) -> dict[TopicPartition, FoundOffset]:
     """Ask for offsets by time; parameters and errors as `Cluster.list_offsets` has them."""
+    found, errors = search_offsets(cluster, timestamps, max_offsets, timeout_ms, isolation_level, whole=True)
+    for error in errors.values():
+        raise error
+    return found
+
+
+def search_offsets(
+    cluster: Leaders,
+    timestamps: Mapping[TopicPartition, int],
+    max_offsets: int,
+    timeout_ms: int,
+    isolation_level: int = 0,
+    whole: bool = False,
+) -> Search:
+    """Ask for offsets by time; a partition whose leader gives none does not cost the others theirs.
+
+    Parameters as of `Cluster.list_offsets`.
+
+    :param timeout_ms: how long to repeat errors that may pass; 0 asks each leader once
+    :param whole: end the search with the first error that does not pass by itself
+    """
     deadline = cluster.handler.now() + timeout_ms / 1000
     found: dict[TopicPartition, FoundOffset] = {}
+    final: dict[TopicPartition, KafkaException] = {}
     missing = dict(timestamps)
-    failures = 0
-    while missing:
-        seen = cluster.generation
-        error = _ask_leaders(cluster, missing, max_offsets, isolation_level, found)
-        missing = {key: timestamp for key, timestamp in missing.items() if key not in found}
-        if not missing:
-            break
-        if error is None:
-            topic, partition = next(iter(missing))
-            error = IncompleteResponseError(topic=topic, partition=partition, api="ListOffsets")
-        if not cluster.may_pass(error) or cluster.handler.now() > deadline:
-            raise error
+    seen, failures = cluster.generation, 0
+    while True:
+        try:
+            if failures:
+                cluster.refresh(seen, sorted({topic for topic, _ in missing}))
+            seen = cluster.generation
+            cluster.find_leaders(missing)
+        except KafkaException as error:  # each broker was asked for metadata, for as long as that may take
+            return Search(found, final | dict.fromkeys(missing, error))
+        errors = _ask_leaders(cluster, missing, max_offsets, isolation_level, found)
+        final |= {key: error for key, error in errors.items() if not cluster.may_pass(error)}
+        passing = {key: error for key, error in errors.items() if key not in final}
+        left = deadline - cluster.handler.now()
+        if not passing or left <= 0 or (whole and final):
+            return Search(found, final | passing)
+        missing = {key: timestamps[key] for key in passing}
         failures += 1
-        cluster.handler.sleep(min(cluster.retry_backoff.seconds(failures), max(deadline - cluster.handler.now(), 0.0)))
-        cluster.refresh(seen, sorted({topic for topic, _ in missing}))
-    return found
+        cluster.handler.sleep(min(cluster.retry_backoff.seconds(failures), left))
 
 
 def _ask_leaders(
@@ -108,26 +138,21 @@ def _ask_leaders(
     max_offsets: int,
     isolation_level: int,
     found: dict[TopicPartition, FoundOffset],
-) -> KafkaException | None:
-    """Ask each leader once; put the answers into `found` and return the last error."""
-    by_leader: dict[Broker, list[TopicPartition]] = defaultdict(list)
-    error: KafkaException | None = None
-    cluster.find_leaders(timestamps)
-    for topic, partition in timestamps:
+) -> dict[TopicPartition, KafkaException]:
+    """Ask each leader once; put the answers into `found` and return the errors of the other partitions."""
+    by_leader: dict[Broker, dict[TopicPartition, int]] = defaultdict(dict)
+    errors: dict[TopicPartition, KafkaException] = {}
+    for key, timestamp in timestamps.items():
         try:
-            by_leader[cluster.leader(topic, partition)].append((topic, partition))
-        except KafkaException as problem:
-            error = problem
-    for broker, keys in by_leader.items():
+            by_leader[cluster.known_leader(*key)][key] = timestamp
+        except KafkaException as error:
+            errors[key] = error
+    for broker, asked in by_leader.items():
         try:
-            asked = {key: timestamps[key] for key in keys}
-            problem_there = _ask(cluster, broker, asked, max_offsets, isolation_level, found)
-        except ProtocolClientError:
-            raise
-        except KafkaException as problem:
-            problem_there = problem
-        error = problem_there or error
-    return error
+            errors |= _ask(cluster, broker, asked, max_offsets, isolation_level, found)
+        except KafkaException as error:
+            errors |= dict.fromkeys(asked, error)
+    return errors
 
 
 def _ask(
@@ -137,22 +162,23 @@ def _ask(
     max_offsets: int,
     isolation_level: int,
     found: dict[TopicPartition, FoundOffset],
-) -> KafkaException | None:
+) -> dict[TopicPartition, KafkaException]:
+    """Ask one leader, again by the oldest version for topics that store no timestamps; return the errors."""
     version = broker.api_version(wire.ListOffsetsRequest)
-    error, timeless = _ask_by(version, cluster, broker, timestamps, max_offsets, isolation_level, found)
+    errors = _ask_by(version, cluster, broker, timestamps, max_offsets, isolation_level, found)
+    timeless = {key: timestamps[key] for key, error in errors.items() if isinstance(error, UnsupportedForMessageFormat)}
     if not timeless:
-        return error
+        return errors
     try:
         oldest = broker.api_version(wire.ListOffsetsRequest, 0)
     except UnsupportedVersion:
-        oldest = version
+        return errors
     if oldest == version:
-        return next(iter(timeless.values()))
+        return errors
     for topic in sorted({topic for topic, _ in timeless}):
         cluster.limiter.warn(log, topic, WARNING, topic, again_s=WARN_AGAIN_S)
-    asked = {key: timestamps[key] for key in timeless}
-    again, left = _ask_by(oldest, cluster, broker, asked, max_offsets, isolation_level, found)
-    return next(iter(left.values()), None) or again or error
+    left = {key: error for key, error in errors.items() if key not in timeless}
+    return left | _ask_by(oldest, cluster, broker, timeless, max_offsets, isolation_level, found)
 
 
 def _ask_by(
@@ -163,8 +189,7 @@ def _ask_by(
     max_offsets: int,
     isolation_level: int,
     found: dict[TopicPartition, FoundOffset],
-) -> tuple[KafkaException | None, dict[TopicPartition, KafkaException]]:
-    """Ask one leader; return the last error, and those of partitions whose topics store no timestamps."""
+) -> dict[TopicPartition, KafkaException]:
     by_topic: dict[str, list[wire.ListOffsetsRequest.Topic.Partition]] = defaultdict(list)
     for (topic, partition), timestamp in timestamps.items():
         entry = wire.ListOffsetsRequest.Topic.Partition(partition_index=partition, timestamp=timestamp)
@@ -178,26 +203,23 @@ def _ask_by(
     request = wire.ListOffsetsRequest(replica_id=-1, topics=topics)
     if version >= 2:  # before, there were no transactions
         request.isolation_level = isolation_level
-    return _read(broker.call(request, version=version), version, broker.address, found)
-
-
-def _read(
-    response: wire.ListOffsetsResponse, version: int, where: str, found: dict[TopicPartition, FoundOffset]
-) -> tuple[KafkaException | None, dict[TopicPartition, KafkaException]]:
-    error: KafkaException | None = None
-    timeless: dict[TopicPartition, KafkaException] = {}
+    response = broker.call(request, version=version)
+    errors: dict[TopicPartition, KafkaException] = {}
     for topic_found in response.topics:
         for part in topic_found.partitions:
             key = (topic_found.name, part.partition_index)
             if part.error_code:
-                problem = error_for(part.error_code, broker=where, topic=key[0], partition=key[1], api="ListOffsets")
-                if isinstance(problem, UnsupportedForMessageFormat):
-                    timeless[key] = problem
-                else:
-                    error = problem
+                errors[key] = error_for(
+                    part.error_code, broker=broker.address, topic=key[0], partition=key[1], api="ListOffsets"
+                )
             elif version == 0:
                 offsets = list(part.old_style_offsets)
                 found[key] = FoundOffset(offsets[0] if offsets else -1, -1, offsets, by_segment=True)
             else:
                 found[key] = FoundOffset(part.offset, part.timestamp, [part.offset] if part.offset >= 0 else [])
-    return error, timeless
+    return {
+        key: errors.get(key)
+        or IncompleteResponseError(broker=broker.address, topic=key[0], partition=key[1], api="ListOffsets")
+        for key in timestamps
+        if key not in found
+    }

@@ -170,3 +170,65 @@ class NamesItself(ScriptedBroker):
             return super()._fetch(request)
         part = wire.FetchResponse.Topic.Partition(partition_index=0, preferred_read_replica=1)
         return wire.FetchResponse(responses=[wire.FetchResponse.Topic(topic=TOPIC, partitions=[part])])
+
+
+class ManyPartitions(ScriptedBroker):
+    """A broker that leads any number of partitions of one topic, and has fetch sessions.
+
+    :param count: of the partitions
+    """
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+        #: The partitions that metadata leaves out; how often still, where that is limited.
+        self.hidden: frozenset[int] = frozenset()
+        self.hides = -1
+        #: The error codes that ListOffsets has for partitions.
+        self.refused: dict[int, int] = {}
+        #: What partitions hold, from offset 0 on.
+        self.logs: dict[int, bytes] = {}
+        self.listed = 0
+        self._sessions: dict[int, dict[int, int]] = {}
+
+    def _metadata(self) -> wire.MetadataResponse:
+        response = super()._metadata()
+        kind = wire.MetadataResponse.Topic.Partition
+        hidden = self.hidden if self.hides else frozenset()
+        self.hides -= self.hides > 0
+        response.topics[0].partitions = [
+            kind(partition_index=id_, leader_id=1, replica_nodes=[1], isr_nodes=[1])
+            for id_ in range(self.count)
+            if id_ not in hidden
+        ]
+        return response
+
+    def _respond(self, request: Any) -> Any:
+        if not isinstance(request, wire.ListOffsetsRequest):
+            return super()._respond(request)
+        self.listed += 1
+        kind = wire.ListOffsetsResponse.Topic
+        ids = [part.partition_index for topic in request.topics for part in topic.partitions]
+        parts = [
+            kind.Partition(partition_index=id_, offset=0, timestamp=-1, error_code=self.refused.get(id_, 0))
+            for id_ in ids
+        ]
+        return wire.ListOffsetsResponse(topics=[kind(name=TOPIC, partitions=parts)])
+
+    def _fetch(self, request: wire.FetchRequest) -> wire.FetchResponse:
+        number = request.session_id or len(self._sessions) + 1
+        session = self._sessions.setdefault(number, {})
+        for forgotten in request.forgotten_topics_data:
+            for id_ in forgotten.partitions:
+                session.pop(id_, None)
+        session |= {part.partition: part.fetch_offset for topic in request.topics for part in topic.partitions}
+        kind = wire.FetchResponse.Topic
+        parts = [
+            kind.Partition(partition_index=id_, high_watermark=100, records=log)
+            for id_, log in list(self.logs.items())
+            if session.get(id_, 100) < int.from_bytes(log[23:27], "big") + 1
+        ]
+        if not parts:
+            threading.Event().wait(request.max_wait_ms / 1000)
+        topics = [kind(topic=TOPIC, partitions=parts)] if parts else []
+        return wire.FetchResponse(session_id=number, responses=topics)

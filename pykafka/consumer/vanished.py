@@ -1,0 +1,50 @@
+"""`Vanished`: which partitions are gone for good, as their topic was made anew with fewer of them. No I/O."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pykafka.common import TopicPartition
+    from pykafka.consumer.buffers import OwnedPartition
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.partition import TopicView
+
+#: Without topic ids (brokers before 2.8) a partition is gone if metadata of its topic has lacked it for so long (s) ...
+GONE_S = 5.0
+#: ... and in so many answers: a broker that lags behind may leave out a partition that is there.
+ANSWERS = 3
+
+
+class Vanished:
+    """The partitions of one consumer that the present metadata of their topic lacks.
+
+    State: `_lacking` changes by single steps; any worker may call.
+
+    :param cluster: whose metadata counts
+    """
+
+    def __init__(self, cluster: BaseCluster) -> None:
+        self._cluster = cluster
+        # When metadata lacked a partition first (s), and its generation.
+        self._lacking: dict[TopicPartition, tuple[float, int]] = {}
+
+    def has(self, topic: TopicView, owned: OwnedPartition) -> bool:
+        """Return whether a partition is gone for good. The partitions of one topic never become fewer.
+
+        :param topic: of the partition
+        """
+        cluster = self._cluster
+        if owned.partition_id in topic.partitions or not cluster.knows(topic.name):
+            self._lacking.pop(owned.key, None)
+            return False
+        present = cluster.topic_id(topic.name)
+        if present is not None and owned.topic_id is not None:
+            return present != owned.topic_id
+        now = cluster.handler.now()
+        since, generation = self._lacking.setdefault(owned.key, (now, cluster.generation))
+        return now - since >= GONE_S and cluster.generation - generation >= ANSWERS
+
+    def forget(self, key: TopicPartition) -> None:
+        """Forget a partition that is not read any more."""
+        self._lacking.pop(key, None)
