@@ -200,12 +200,13 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
             options.on_bad_record,
             options.interceptors,
         )
-        if self._engine.commits is not None:
+        if self._engine.commits is not None and self._handing.interceptors.see_commits:
             self._engine.commits.on_commit = self._handing.interceptors.committed
         self._arrow = ArrowTables(self._engine)
         self._later = later = LaterCommits(self._handler, self._engine.worker_failed)
         timeout = cluster.socket_timeout_ms / 1000
-        self._sharing = Sharing(self._engine, listener, members, lambda: later.join(timeout))
+        now = self._handler.now
+        self._sharing = Sharing(self._engine, listener, members, lambda: later.join(now() + timeout))
         self._reading = Turnstile(self._handler)
         self._at_close = _AtClose(self)
         cluster.stop_at_close(self._at_close)
@@ -518,7 +519,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         if self._engine.commits is not None:
             self._engine.commits.until = deadline
         try:
-            if not self._later.join(max(deadline - self._handler.now(), 0.0)):
+            if not self._later.join(deadline):
                 log.warning("commits of commit_async() were not all made before close()")
             self._sharing.leave(midway)
         finally:

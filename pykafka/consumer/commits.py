@@ -6,11 +6,18 @@ import logging
 import math
 import weakref
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
+from pykafka.consumer.commitorder import CommitOrder
 from pykafka.consumer.offsets import GroupOffsets, may_commit_later
-from pykafka.exceptions import KafkaException, OffsetsNotCommitted, ShareLostError, TopicRecreatedError
+from pykafka.exceptions import (
+    KafkaException,
+    OffsetsNotCommitted,
+    ResponseTimeoutError,
+    ShareLostError,
+    TopicRecreatedError,
+)
 from pykafka.metadata.closing import Tether
 
 if TYPE_CHECKING:
@@ -22,6 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Offsets = Mapping[TopicPartition, int]
+R = TypeVar("R")
 
 #: The age at which auto-commit repeats a commit (s). Brokers forget commits after offsets.retention.minutes, by default a day
 #: before Kafka 2.1 and a week since, unless (since 2.1) the group has members: see KIP-211.
@@ -51,8 +59,8 @@ class Progress(Protocol):
 class Commits:
     """The commits of one consumer.
 
-    State: `_committed` and `_committed_at` change under `_lock`, which is held while the coordinator is asked: of two commits
-    at a time, the retry of the first could overwrite the second.
+    State: `_committed` and `_committed_at` belong to the commit whose turn it is (`order`). It has its turn while the
+    coordinator is asked: of two commits at a time, the retry of the first could overwrite the second.
 
     :param progress: the consumer; the worker holds neither it nor this object
     :param group: the offsets of its group
@@ -76,12 +84,13 @@ class Commits:
         self.given_up = False
         #: When the last attempt of any commit ends, of the handler's clock (s): the consumer is being closed.
         self.until = math.inf
-        #: Called with the offsets of each commit that has succeeded.
-        self.on_commit: Callable[[Mapping[TopicPartition, OffsetAndMetadata]], object] = _nothing
+        #: Called with the offsets of each commit that has succeeded; None if nothing is.
+        self.on_commit: Callable[[Mapping[TopicPartition, OffsetAndMetadata]], object] | None = None
         self._committed: dict[TopicPartition, int] = {}
         #: When this consumer committed each, or found another's commit; absent for commits from before.
         self._committed_at: dict[TopicPartition, float] = {}
-        self._lock = self._handler.Lock()
+        #: The order of the calls, in which commits are made.
+        self.order = CommitOrder(self._handler)
         self._worker: Any = None
         #: Since when auto-commit has failed; None while it succeeds.
         self._failing_since: float | None = None
@@ -92,8 +101,8 @@ class Commits:
         return f"{self._options.consumer_group} {self._progress.name}"
 
     def after_fork(self) -> None:
-        """Leave the worker and the lock to the parent process."""
-        self._lock = self._handler.Lock()
+        """Leave the worker, and the commits under way, to the parent process."""
+        self.order.after_fork()
         self._worker = None
 
     def owns(self) -> bool:
@@ -116,35 +125,94 @@ class Commits:
         deadline: float = math.inf,
     ) -> None:
         """Commit offsets; parameters and errors as `GroupOffsets.commit` has them."""
-        of = None if callable(offsets) else self.group.ids_of(offsets)  # as they are now: the lock may take a while
-        with self._lock:
+        of = None if callable(offsets) else self.group.ids_of(offsets)  # as they are now: the turn may take a while
+
+        def make() -> Offsets:
             identity = self.group.membership.identity if self.pinned else None
             committed = self.group.commit(offsets, METADATA, go_on, of, identity, min(deadline, self.until))
             self._note(committed)
             self._failing_since = None
-        self.on_commit({key: OffsetAndMetadata(offset, METADATA) for key, offset in committed.items()})
+            return committed
 
-    def commit_with(
-        self,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata],
-        identity: tuple[int, str] | None = None,
-        deadline: float = math.inf,
-    ) -> None:
-        """Commit offsets, each with a text of its own; errors as `GroupOffsets.commit` has them.
+        committed = self._in_turn(offsets, make, deadline, go_on)
+        if self.on_commit is not None:
+            self.on_commit({key: OffsetAndMetadata(offset, METADATA) for key, offset in committed.items()})
 
-        :param identity: as which member of which generation; by default as that of now. A rebalance meanwhile must not make an
-            offset of the former share one of the new share.
+    def commit_with(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: float = math.inf) -> None:
+        """Commit offsets, each with a text of its own, as the member of now; errors as `GroupOffsets.commit` has them.
+
+        :param deadline: of all attempts, and of the commits before, of the handler's clock (s)
+        """
+        make = self.prepared(offsets, deadline)
+        committed = self._in_turn({key: one.offset for key, one in offsets.items()}, make, deadline)
+        if self.on_commit is not None:
+            self.on_commit(committed)
+
+    def prepared(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: float = math.inf
+    ) -> Callable[[], dict[TopicPartition, OffsetAndMetadata]]:
+        """Return a function that commits offsets as the member of now, for its turn in `order`; it returns what is committed.
+
+        A rebalance until then must not make an offset of the former assignment one of the new assignment.
+
         :param deadline: of all attempts, of the handler's clock (s)
         """
-        identity = identity or self.group.membership.identity
-        of = self.group.ids_of(offsets)
+        identity, of = self.group.membership.identity, self.group.ids_of(offsets)
         texts = {key: one.metadata for key, one in offsets.items()}
-        with self._lock:
-            plain = {key: one.offset for key, one in offsets.items()}
+        plain = {key: one.offset for key, one in offsets.items()}
+
+        def make() -> dict[TopicPartition, OffsetAndMetadata]:
             committed = self.group.commit(plain, texts, None, of, identity, min(deadline, self.until))
             self._note(committed)
             self._failing_since = None
-        self.on_commit({key: OffsetAndMetadata(offset, texts[key]) for key, offset in committed.items()})
+            return {key: OffsetAndMetadata(offset, texts[key]) for key, offset in committed.items()}
+
+        return make
+
+    def settle(self, deadline: float) -> None:
+        """Wait until the commits that were asked for before now were made.
+
+        :param deadline: of the handler's clock (s); twice the client's socket timeout at the most
+        :raises OffsetsNotCommitted: that takes longer
+        """
+        if not self.order.settle(self._bounded(deadline)):
+            raise self._too_late({})
+
+    def _in_turn(
+        self,
+        offsets: Offsets | Callable[[], Offsets],
+        make: Callable[[], R],
+        deadline: float,
+        go_on: Callable[[], bool] | None = None,
+    ) -> R:
+        """Make a commit when those before it, in the order of the calls, were made; return what `make` returns.
+
+        :raises OffsetsNotCommitted: its turn did not come in time
+        """
+        with (turn := self._handler.Lock()):
+            place = self.order.take(turn)
+            try:
+                if not self.order.wait(place, self._bounded(deadline), go_on):
+                    raise self._too_late(offsets() if callable(offsets) else offsets)
+                made = make()
+            finally:
+                self.order.leave(place)
+        return made
+
+    def _bounded(self, deadline: float) -> float:
+        most = self._handler.now() + 2 * self._cluster.socket_timeout_ms / 1000
+        return min(deadline, self.until, most)
+
+    def _too_late(self, offsets: Offsets) -> OffsetsNotCommitted:
+        text = (
+            "the commits that were asked for before this one were not made in time, so it was not sent; commit again, or give "
+            "it a longer timeout"
+        )
+        error = OffsetsNotCommitted(
+            f"group {self.group.name}: {text}", {(topic, id_): offset for (topic, id_), offset in offsets.items()}
+        )
+        error.__cause__ = ResponseTimeoutError(text, api="OffsetCommit")
+        return error
 
     def _note(self, committed: Offsets) -> None:
         self._committed.update(committed)
@@ -251,18 +319,21 @@ class Commits:
         stopping = self._progress.stopping
         if not self._held() or not self.owns():
             return
+
+        def make() -> None:
+            held = self._held()
+            found = self.group.fetch(list(held), lambda: not stopping.is_set())
+            ours = {key: offset for key, offset in held.items() if found[key].offset in (offset, -1)}
+            self._committed_at.update(dict.fromkeys(held, self._handler.now()))
+            try:
+                self._note(self.group.commit(ours, METADATA, lambda: not stopping.is_set()))
+            except BaseException:
+                for key in ours:
+                    self._committed_at.pop(key, None)
+                raise
+
         try:
-            with self._lock:
-                held = self._held()
-                found = self.group.fetch(list(held), lambda: not stopping.is_set())
-                ours = {key: offset for key, offset in held.items() if found[key].offset in (offset, -1)}
-                self._committed_at.update(dict.fromkeys(held, self._handler.now()))
-                try:
-                    self._note(self.group.commit(ours, METADATA, lambda: not stopping.is_set()))
-                except BaseException:
-                    for key in ours:
-                        self._committed_at.pop(key, None)
-                    raise
+            self._in_turn(self._held, make, math.inf, lambda: not stopping.is_set())
         except KafkaException as error:
             if not stopping.is_set():
                 text = "group %s: old commits could not be repeated: %s; trying again at the next interval"
@@ -276,10 +347,6 @@ class Commits:
             for key, offset in self._progress.done().items()
             if self._committed.get(key) == offset and self._committed_at.get(key, since) <= since
         }
-
-
-def _nothing(_: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-    """Do nothing."""
 
 
 def _commit_regularly(commits: weakref.ref[Commits], stopping: EventType, interval_s: float, _: Tether) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
+import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
+from pykafka.consumer.callqueue import CallQueue
 from pykafka.consumer.offsets import GroupOffsets
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.record import Record
@@ -15,17 +17,17 @@ from pykafka.utils import INT64_MAX
 
 if TYPE_CHECKING:
     from pykafka.consumer.changing import ChangingEngine
+    from pykafka.consumer.commitorder import CommitOrder
     from pykafka.consumer.commits import Commits
     from pykafka.handlers import Handler
-    from pykafka.handlers.base import Worker
 
 log = logging.getLogger(__name__)
 
 #: What `commit()` takes: a record, or offsets of the next records; None for behind all that was returned.
 What = Record[Any, Any] | Mapping[TopicPartition, int | OffsetAndMetadata] | None
-#: Called with the error, or None, and the offsets of a commit.
 #: Of `_in_transaction`.
 InTransaction = tuple[GroupOffsets, dict[TopicPartition, OffsetAndMetadata], dict[TopicPartition, int]]
+#: Called with the error, or None, and the offsets of a commit.
 OnCommit = Callable[[KafkaException | None, dict[TopicPartition, OffsetAndMetadata]], object]
 
 
@@ -61,21 +63,27 @@ class Committing:
     def commit(self, what: What = None, *, metadata: str = "", timeout: float | None = None) -> None:
         """Commit offsets for the group, and wait until the coordinator has them.
 
+        Commits of one consumer are made in the order of the calls: those that were asked for before come first.
+
         :param what: a record: behind it; {TopicPartition: offset of the next record, or OffsetAndMetadata}; None: behind all
             that was returned, whether the application is done with it or not
         :param metadata: a text that the group stores with the offsets
-        :param timeout: for all attempts (s); by default, and at the most, twice the client's `socket_timeout_ms`
+        :param timeout: for all attempts, and for the commits before (s); by default, and at the most, twice the client's
+            `socket_timeout_ms`
         :raises OffsetsNotCommitted: some could not be committed in time, or after all retries; `.failures` has them
         :raises KafkaException: there is no group
         """
         commits = self._commits("commit()")
-        commits.commit_with(self._offsets(what, metadata), deadline=self._engine.deadline(timeout))
+        commits.commit_with(self._offsets(what, metadata), self._engine.deadline(timeout))
 
     def commit_async(self, what: What = None, on_commit: OnCommit | None = None, *, metadata: str = "") -> None:
-        """Commit offsets as `commit` does, by a worker; return at once. Commits are made in the order of the calls.
+        """Commit offsets as `commit` does, by a worker; return at once.
+
+        Commits of one consumer are made in the order of the calls, whichever call, worker or auto-commit makes them.
 
         :param what: as of `commit`
-        :param on_commit: called with (error or None, offsets), on that worker; without it a call that reads raises the error
+        :param on_commit: called with (error or None, offsets), in the same order, on a worker for these calls; without it a
+            call that reads raises the error
         :param metadata: as of `commit`
         :raises KafkaException: there is no group
         """
@@ -94,6 +102,7 @@ class Committing:
                 "send_offsets() needs a consumer that does not commit by itself: make it with auto_commit=False"
             )
         offsets = self._offsets(what, "")
+        commits.settle(math.inf)  # else an older one of `commit_async()` could come after the transaction's
         group = commits.group
         return group, offsets, {key: group.epoch_before(key, one.offset) for key, one in offsets.items()}
 
@@ -147,87 +156,65 @@ def _offset(key: Any, param: Any, metadata: str) -> OffsetAndMetadata:
     return found
 
 
-class _Later(NamedTuple):
-    commits: Commits
-    identity: tuple[int, str]
-    offsets: dict[TopicPartition, OffsetAndMetadata]
-    on_commit: OnCommit | None
-
-
 class LaterCommits:
-    """The commits of one consumer that are made by a worker, in order; it ends when nothing is left to commit.
+    """The commits of one consumer that are made by a worker, in the order of all its commits.
 
-    State: `_waiting` and `_worker` change under `_lock`.
+    Callbacks and interceptors have another worker, so that those that wait, also for a commit, hold up no commit.
 
-    :param handler: supplies the worker
+    :param handler: supplies the workers
     :param failed: called with the error of a commit that has no callback
     """
 
     def __init__(self, handler: Handler, failed: Callable[[BaseException], None]) -> None:
         self._handler = handler
         self._failed = failed
-        self._lock = handler.Lock()
-        self._waiting: deque[_Later] = deque()
-        self._worker: Worker | None = None
-        self._here = handler.local()
+        self._order: CommitOrder | None = None
+        self._callbacks = CallQueue(handler, "pykafka.CommitCallbacks")
 
     def after_fork(self) -> None:
-        """Leave the commits to the parent process."""
-        self._lock = self._handler.Lock()
-        self._waiting = deque()
-        self._worker = None
-        self._here = self._handler.local()
+        """Leave the callbacks to the parent process; the commits are left by their order."""
+        self._callbacks.after_fork()
 
     def add(
         self, commits: Commits, offsets: dict[TopicPartition, OffsetAndMetadata], on_commit: OnCommit | None
     ) -> None:
-        """Commit offsets after those that wait; return at once."""
-        with self._lock:
-            self._waiting.append(_Later(commits, commits.group.membership.identity, offsets, on_commit))
-            if self._worker is None:
-                self._worker = self._handler.spawn(self._run, name="pykafka.CommitAsync")
+        """Commit offsets after all commits that were asked for before; return at once."""
+        self._order = commits.order
+        commits.order.add(partial(self._make, commits, commits.prepared(offsets), offsets, on_commit))
 
-    def join(self, timeout: float | None) -> bool:
-        """Wait until all are made; return False if the time (s) was up before. A callback that calls this makes them itself."""
-        if getattr(self._here, "commits", False):
-            while (one := self._pop()) is not None:
-                self._make(one)
-            return True
-        worker = self._worker
-        return worker is None or worker.join(timeout)
+    def join(self, deadline: float) -> bool:
+        """Wait until all are made and reported; return whether that was in time.
 
-    def _run(self) -> None:
-        self._here.commits = True
+        A callback that calls this calls those after it itself.
+
+        :param deadline: of the handler's clock (s)
+        """
+        return (self._order is None or self._order.join(deadline)) and self._callbacks.join(deadline)
+
+    def _make(
+        self,
+        commits: Commits,
+        make: Callable[[], Mapping[TopicPartition, OffsetAndMetadata]],
+        offsets: dict[TopicPartition, OffsetAndMetadata],
+        on_commit: OnCommit | None,
+    ) -> None:
         try:
-            while (one := self._next()) is not None:
-                self._make(one)
-        except BaseException:
-            with self._lock:
-                self._worker = None
-            raise
-
-    def _pop(self) -> _Later | None:
-        with self._lock:
-            return self._waiting.popleft() if self._waiting else None
-
-    def _next(self) -> _Later | None:
-        with self._lock:
-            if self._waiting:
-                return self._waiting.popleft()
-            self._worker = None
-            return None
-
-    def _make(self, one: _Later) -> None:
-        error: KafkaException | None = None
-        try:
-            one.commits.commit_with(one.offsets, one.identity)
-        except KafkaException as problem:
-            error = problem
-        if one.on_commit is None:
-            if error is not None:
+            committed = make()
+        except KafkaException as error:
+            if on_commit is None:
                 self._failed(error)
+            else:
+                self._callbacks.add(partial(self._report, on_commit, error, offsets))
             return
+        if commits.on_commit is not None:
+            self._callbacks.add(partial(commits.on_commit, committed))
+        if on_commit is not None:
+            self._callbacks.add(partial(self._report, on_commit, None, offsets))
+
+    def _report(
+        self, on_commit: OnCommit, error: KafkaException | None, offsets: dict[TopicPartition, OffsetAndMetadata]
+    ) -> None:
         try:
-            one.on_commit(error, one.offsets)
+            on_commit(error, offsets)
         except Exception as problem:  # noqa: BLE001 - the callback is the application's, and the next commit is not its fault
             self._handler.report("on_commit of commit_async()", problem)

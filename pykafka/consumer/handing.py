@@ -64,6 +64,11 @@ class Interceptors:
         """Whether one of them is called with records."""
         return bool(self._on_consume)
 
+    @property
+    def see_commits(self) -> bool:
+        """Whether one of them is called with committed offsets."""
+        return bool(self._on_commit)
+
     def consumed(self, records: list[Record[Any, Any]]) -> list[Record[Any, Any]]:
         """Return the records that the interceptors, one after another, leave to the application."""
         for call in self._on_consume:
