@@ -59,6 +59,7 @@ GROUPS = [
         "commits",
         "managed",
         "migration",
+        "static_topics",
         "zookeeper_members",
     )
 ]
