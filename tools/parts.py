@@ -112,6 +112,7 @@ CASES += [
     f"{INTEGRATION}/{name}.py"
     for name in (
         "groups/test_managed_topics",
+        "groups/test_static_topics",
         "metadata/test_partitions",
         "network/test_throttling",
         "network/test_tls",
