@@ -55,6 +55,7 @@ GROUPS = [
     for name in (
         "balanced",
         "balanced_callback",
+        "balanced_commits",
         "balanced_fork",
         "commits",
         "managed",
