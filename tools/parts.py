@@ -55,10 +55,12 @@ GROUPS = [
     for name in (
         "balanced",
         "balanced_callback",
+        "balanced_commits",
         "balanced_fork",
         "commits",
         "managed",
         "migration",
+        "static_topics",
         "zookeeper_members",
     )
 ]
@@ -111,6 +113,7 @@ CASES += [
     f"{INTEGRATION}/{name}.py"
     for name in (
         "groups/test_managed_topics",
+        "groups/test_static_topics",
         "metadata/test_partitions",
         "network/test_throttling",
         "network/test_tls",

@@ -153,7 +153,7 @@ class GroupConsumer(Messages[_GroupConsumer]):
         )
 
     async def commit_offsets(self, partition_offsets: Iterable[tuple[Partition, int]] | None = None) -> None:
-        """Commit how far this consumer's share was consumed."""
+        """Commit how far this consumer's share was consumed; in a rebalance, what of it is still this consumer's."""
         return await bridged(lambda: self._here.commit_offsets(partition_offsets=partition_offsets))
 
     async def reset_offsets(self, partition_offsets: Iterable[tuple[Partition, Position]] | None = None) -> None:

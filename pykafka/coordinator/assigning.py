@@ -116,16 +116,23 @@ class Assigning:
             for part in topic.partitions
         }
 
-    def taken(self, protocol: str, share: bytes, generation: int = -1) -> list[TopicPartition]:
-        """Return a share as partitions, and tell it to the assignor.
+    def taken(
+        self, protocol: str, share: bytes, generation: int = -1, topics: Collection[str] | None = None
+    ) -> list[TopicPartition]:
+        """Return an assignment as partitions, without those of topics that the member does not subscribe to.
 
-        :param protocol: the assignor that has made it
+        :param protocol: the assignor that has made it, which is called with it
         :param share: as it came from the leader
         :param generation: of the group
+        :param topics: the subscription that the member joined with; None for any
         """
         assignment = documented.MemberAssignment.from_bytestring(share)
         self._named(protocol).on_assignment(assignment)
         keys = [TopicPartition(topic, id_) for topic, ids in assignment.partition_assignment for id_ in ids]
+        if topics is not None and (foreign := {key.topic for key in keys} - set(topics)):
+            text = "group %s: the leader assigned topics %s, which this member does not subscribe to; it does not read them"
+            self._cluster.limiter.warn(log, self._group_id, text, self._group_id, ", ".join(sorted(foreign)))
+            keys = [key for key in keys if key.topic in topics]
         self._last = keys, generation
         return keys
 

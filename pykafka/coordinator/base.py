@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from pykafka.coordinator.comeback import Comeback
 from pykafka.coordinator.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender, News
 from pykafka.coordinator.link import LEAVE_TIMEOUT_MS, GroupLink
 from pykafka.coordinator.metrics import GroupCoordinatorMetrics, Metrics
@@ -58,6 +59,8 @@ class BaseCoordinator(ABC):
 
     #: How the application reads, for the log.
     reading_call: ClassVar[str] = "poll()"
+    #: Whether the metadata of members names topics, and their assignments are of topics.
+    has_topics: ClassVar[bool] = False
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {
         "group_id": "kafka-python-default-group",
         "group_instance_id": None,
@@ -87,6 +90,7 @@ class BaseCoordinator(ABC):
         )
         self.heartbeat_task = HeartbeatTask(self)
         self.open_request = OpenRequest(self.link)
+        self._comeback = Comeback(self)
         self._refreshed_at = self._handler.now()
         self._join_started = 0.0
         #: Each member's share, if this one is the leader.
@@ -106,6 +110,7 @@ class BaseCoordinator(ABC):
         self.membership.apply(Event.LEFT)
         self.link.after_fork()
         self.open_request.forget()
+        self._comeback.forget()
         self._prepared = False
         self.activity.waiting = []
         self.changed = self._handler.Event()
@@ -279,11 +284,14 @@ class BaseCoordinator(ABC):
         if self.link.closing or coordinator is None:
             raise ConsumerStoppedException(f"group {self.group_id}: the member is being closed")
         try:
+            self._comeback.leave(coordinator, deadline)
             version = self._join_version(coordinator)
             protocols = self.group_protocols()
             request = join_request(self.config, version, self.member_id, self.protocol_type(), protocols)
             asked = self._asked(State.JOINING, wire.JoinGroupRequest)
             if asked is None or asked.protocols != request.protocols:
+                if self.has_topics:
+                    self._comeback.ask(coordinator, request, deadline)
                 self._begin_join(request)
             response = self._ask_to_join(coordinator, request, version, deadline)
         except TimeIsUp:
@@ -292,13 +300,14 @@ class BaseCoordinator(ABC):
             self._failed(error)
             raise
         self._still(State.JOINING)
-        self._check(response.error_code, "JoinGroup", coordinator)
+        self.check_answer(response.error_code, "JoinGroup", coordinator)
         self.membership.apply(
             Event.JOINED,
             response.generation_id,
             response.member_id,
             response.protocol_name or request.protocols[0].name,
         )
+        self._comeback.joined(response.generation_id)
         log.debug(
             "group %s: generation %d: %s is a member, %s leads, assignor %s",
             self.group_id,
@@ -395,7 +404,8 @@ class BaseCoordinator(ABC):
             self._failed(error)
             raise
         self._still(State.SYNCING)
-        self._check(response.error_code, "SyncGroup", coordinator)
+        self.check_answer(response.error_code, "SyncGroup", coordinator)
+        self._comeback.check(bytes(response.assignment))
         self.membership.apply(Event.SYNCED)
         # Answers to earlier heartbeats may tell of the very rebalance that ends here.
         self.sender.news.clear()
@@ -414,7 +424,11 @@ class BaseCoordinator(ABC):
 
     # -- what went wrong -----------------------------------------------------------------------------------------------
 
-    def _check(self, code: int, api: str, coordinator: Broker) -> None:
+    def check_answer(self, code: int, api: str, coordinator: Broker) -> None:
+        """Change the membership as the error code of an answer demands, and raise its error; 0 is none.
+
+        :raises ProtocolClientError: the code is not 0
+        """
         if code:
             self.handle_error(code)
             raise self._explained(code, coordinator.address, api)
@@ -545,6 +559,7 @@ class BaseCoordinator(ABC):
             member_id = self.member_id
             self.membership.apply(Event.LEFT)
             self.open_request.forget()
+            self._comeback.forget()
             self._prepared = False
             self.link.drop_connection()  # a request to join that waits there would hold up the request to leave
             if self.config["group_instance_id"] is None:

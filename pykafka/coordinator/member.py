@@ -32,6 +32,7 @@ class TopicMember(BaseCoordinator):
     """
 
     reading_call = "consume()"
+    has_topics = True
 
     def __init__(
         self, topic: TopicView, cluster: BaseCluster, membership_protocol: MembershipProtocol, **configs: Any

@@ -44,6 +44,7 @@ class Subscriber(BaseCoordinator, ServedShares):
     :raises TypeError, ValueError: one of the configs is wrong
     """
 
+    has_topics = True
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {
         **BaseCoordinator.DEFAULT_CONFIG,
         "assignor": "range",
@@ -147,7 +148,7 @@ class Subscriber(BaseCoordinator, ServedShares):
             late = self.take_part(deadline)
             if late is not None:
                 return late
-            self._handover.hand_over()
+            self._hand_over()
             if not self.need_rejoin():
                 return None
 
@@ -155,12 +156,19 @@ class Subscriber(BaseCoordinator, ServedShares):
         """Give the hooks what a cooperative member has got; if it has to join again, do so aside, and return True."""
         rejoins = self.need_rejoin()
         while self._handover.pending is not None and self.generation >= 0:
-            self._handover.hand_over()  # also what came before another rebalance: it joins with all that it was given
+            self._hand_over()  # also what came before another rebalance: it joins with all that it was given
             rejoins = self.need_rejoin()
         if not rejoins:
             return False
         self._handover.prepare(self.topics)
         return bool(self.share) and self._begin_aside()
+
+    def _hand_over(self) -> None:
+        """Give the hooks the new assignment, but for topics that were unsubscribed since this member joined."""
+        handover, topics = self._handover, self.topics
+        if handover.pending is not None:
+            handover.pending = frozenset(key for key in handover.pending if key.topic in topics)
+        handover.hand_over()
 
     def _begin_aside(self) -> bool:
         """Join and sync by a worker; return whether it was started."""
@@ -253,7 +261,7 @@ class Subscriber(BaseCoordinator, ServedShares):
         return self._assigning.share_out(protocol, members, self._left_ms(), self.instance_ids)
 
     def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
-        pending = frozenset(self._assigning.taken(protocol, member_assignment, generation))
+        pending = frozenset(self._assigning.taken(protocol, member_assignment, generation, self._joined_for))
         self.member.generation_id, self.member.member_id = generation, member_id
         self._handover.pending = pending
         log.info("group %s: the share of generation %d: %s", self.group_id, generation, sorted(pending))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import OffsetsNotCommitted
+from pykafka.groups.internal import discard
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -81,6 +82,36 @@ class CarriedPositions:
                 owned.topic_id, owned.lineage = carried.topic_id, carried.lineage
                 if carried.done != carried.position:  # the application has the last messages in hand still
                     engine.buffers.hold(owned, carried.done)
+
+    def commit_midway(
+        self,
+        group: str,
+        pairs: Collection[tuple[Partition, int]] | None,
+        make: Callable[[Collection[Partition]], SimpleConsumer],
+    ) -> None:
+        """Commit in a rebalance, while there is no internal consumer, in those partitions that are still this member's.
+
+        :param group: its name
+        :param pairs: (Partition, offset) pairs; None for the positions that are carried: perhaps there are none
+        :param make: returns an internal consumer of partitions, not started
+        :raises OffsetsNotCommitted: the commit failed, or pairs are of partitions that others may have by now
+        """
+        kept = [self._topic.partitions[id_] for id_ in sorted(self._carried) if id_ in self._topic.partitions]
+        mine = None if pairs is None else [(partition, offset) for partition, offset in pairs if partition in kept]
+        if kept and (mine is None or mine):
+            consumer = make(kept)
+            try:
+                self.give_to(consumer)
+                consumer.commit_offsets(mine)
+            finally:
+                discard(consumer)
+        left = {(self._topic.name, partition.id): offset for partition, offset in pairs or () if partition not in kept}
+        if left:
+            raise OffsetsNotCommitted(
+                f"group {group}: a rebalance goes on, and other members may have these partitions by now; their next owner "
+                "consumes these messages again",
+                left,
+            )
 
     def begin(self, consumer: SimpleConsumer) -> None:
         """Note that a share begins where its internal consumer stands now; nothing is carried any more."""

@@ -12,7 +12,8 @@ import os
 import uuid
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pykafka.common import OffsetType
@@ -415,19 +416,29 @@ class GroupConsumer(ABC):
     # -- offsets ---------------------------------------------------------------------------------------------------
 
     def commit_offsets(self, partition_offsets: Iterable[tuple[Partition, int]] | None = None) -> None:
-        """Commit how far this consumer's share was consumed.
+        """Commit how far this consumer's share was consumed; in a rebalance, what of it is still this consumer's.
 
         :param partition_offsets: as `SimpleConsumer.commit_offsets` has them
-        :raises KafkaException: the consumer has no share at present, or a partition is not in it
+        :raises KafkaException: the consumer is not running, or a partition is not in its share
         :raises OffsetsNotCommitted: some could not be committed after all retries, or were consumed before the partition
             went to another member, which has gone on from there; `.failures` has them
         """
         with self._rebalancing_lock:
-            consumer = self._present("commit")
             if partition_offsets is not None:
                 partition_offsets = valid_pairs(partition_offsets, 0)
+            if self._consumer is None and self._running:
+                self._commit_midway(partition_offsets)
+                return
+            consumer = self._present("commit")
+            if partition_offsets is not None:
                 self._positions.check_not_stale(self._consumer_group, partition_offsets)
             consumer.commit_offsets(partition_offsets)
+
+    def _commit_midway(self, pairs: Collection[tuple[Partition, int]] | None) -> None:
+        if not self._still_owns():
+            self._forget_positions()
+        make = partial(self._get_internal_consumer, start=False)
+        self._positions.commit_midway(self._consumer_group, pairs, make)
 
     def reset_offsets(self, partition_offsets: Iterable[tuple[Partition, Position]] | None = None) -> None:
         """Move partitions of this consumer's share, and commit the new positions.

@@ -42,6 +42,7 @@ class ConsumerCoordinator(BaseCoordinator):
     :raises ValueError: no assignors, or the heartbeat interval is not shorter than the session timeout
     """
 
+    has_topics = True
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {
         **BaseCoordinator.DEFAULT_CONFIG,
         "enable_auto_commit": True,
@@ -112,7 +113,7 @@ class ConsumerCoordinator(BaseCoordinator):
         return self._assigning.share_out(protocol, members)
 
     def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
-        share = self._assigning.taken(protocol, member_assignment, generation)
+        share = self._assigning.taken(protocol, member_assignment, generation, self._joined_for)
         self._refresh_needed = True
         self.offsets.shared_as = (generation, member_id)
         self._subscription.assigned(share)

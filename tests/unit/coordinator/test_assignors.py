@@ -24,6 +24,7 @@ from pykafka.coordinator.assignors.abstract import by_topic
 from pykafka.coordinator.assignors.balancing import Claim, balanced, owners_of
 from pykafka.exceptions import CorruptResponseError, NoBrokersAvailableError
 from pykafka.protocol import ConsumerGroupProtocolMetadata, MemberAssignment, wire
+from pykafka.utils.loglimit import LogLimiter
 
 ALL = [
     RangePartitionAssignor,
@@ -332,3 +333,12 @@ def test_a_member_tells_what_it_had() -> None:
     assert StickyPartitionAssignor.claim(sticky) == Claim(frozenset(keys), 4)
     assert len(keys) == 3
     assert plain.user_data == b""
+
+
+def test_a_member_takes_nothing_of_a_topic_that_it_does_not_subscribe_to(caplog: pytest.LogCaptureFixture) -> None:
+    cluster: Any = _Cluster()
+    cluster.limiter = LogLimiter(_Cluster.handler)
+    member = Assigning(cluster, "g", [RangePartitionAssignor])
+    share = bytes(MemberAssignment([("t", [0]), ("former", [1, 2])]).get_bytes())
+    assert member.taken("range", share, 4, {"t"}) == [TopicPartition("t", 0)]
+    assert "the leader assigned topics former, which this member does not subscribe to" in caplog.text
