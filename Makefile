@@ -76,9 +76,13 @@ types: $(VENV)/.ready-lint ## mypy, and pyright on tests/typing
 	$(PY) -m mypy
 	$(PY) -m pyright --pythonpath $(PY)
 
-docs: $(VENV)/.ready-lint ## the pages and the reference as HTML in build/docs; warnings are errors
+# An environment of its own, without the package: the pages need no compiler and no Spark.
+.venvs/docs/.ready: setup.cfg
+	@PYTHON="$(PYTHON)" tools/setup.sh .venvs/docs docs
+
+docs: .venvs/docs/.ready ## the pages and the reference as HTML in build/docs, without compiler or Spark; warnings are errors
 	@rm -rf build/docs
-	$(PY) -m sphinx --fail-on-warning --keep-going --nitpicky --quiet --fresh-env -d build/docs-doctrees docs build/docs
+	.venvs/docs/bin/python -m sphinx --fail-on-warning --keep-going --nitpicky --quiet --fresh-env -d build/docs-doctrees docs build/docs
 	@echo "docs: build/docs/index.html"
 
 demo: java build ## the flights job; BROKER=kafka, kafka-sasl or host:port for real Kafka; CLUSTER=spark for two workers, one killed

@@ -129,7 +129,10 @@ async def bridged(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         except BaseException as error:  # noqa: BLE001 - the function receives it
             del told
             _aim(carrier)
-            told = carrier.throw(error)
+            # Greenlets drop the traceback unless they get it by name: it has the frames of a user's coroutine, below this one.
+            trace = error.__traceback__
+            told = carrier.throw(type(error), error, trace and trace.tb_next)
+            del trace
         else:
             _aim(carrier)
             told = carrier.switch(given)

@@ -228,6 +228,10 @@ class PartitionOwnedError(KafkaException):
     def __init__(self, partition: Any, *args: Any, **context: Any) -> None:
         super().__init__(*args, **{**context, "partition": partition})
 
+    def _state(self) -> dict[str, Any]:
+        # A `Partition` belongs to the client of this process: another one has its number.
+        return super()._state() | {"partition": getattr(self.partition, "id", self.partition)}
+
 
 class ZooKeeperError(KafkaException):
     """Raised when the client cannot reach or query ZooKeeper, which coordinates the group."""

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Make the virtual environment that the Makefile works in: tools/setup.sh DIRECTORY EXTRAS [STAMP]
-# EXTRAS are those of setup.cfg, with commas. CONSTRAINT narrows one of them ("pyspark==4.2.*"). PYTHON chooses the interpreter; else the first that is 3.11 or later.
+# EXTRAS are those of setup.cfg, with commas. Alone, "docs" installs no package, only what the pages need: that takes no compiler. CONSTRAINT narrows one of them ("pyspark==4.2.*"). PYTHON chooses the interpreter; else the first that is 3.11 or later.
 set -eu
 venv=$1
 extras=$2
@@ -29,10 +29,21 @@ if [ ! -x "$venv/bin/python" ]; then
     [ -x "$venv/bin/python" ] || fail "$found cannot make virtual environments: install its venv module (Debian: apt install python3-venv)"
 fi
 
-echo "setup: installing the Python packages of [$extras] into $venv, once (PySpark is large: some minutes)"
-# compat: the strict and the default way hide the package from type checkers.
-if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input \
-    --config-settings editable_mode=compat --editable ".[$extras]" ${CONSTRAINT:+"$CONSTRAINT"} >"$log" 2>&1 </dev/null; then
+if [ "$extras" = docs ]; then
+    echo "setup: installing the Python packages of [docs] into $venv, once"
+    # The package stays out: beside another environment that is set up at the same time, two builds would write the same files.
+    set -- $("$venv/bin/python" -c '
+import configparser
+config = configparser.ConfigParser()
+config.read("setup.cfg")
+lines = config["options"]["install_requires"] + config["options.extras_require"]["docs"]
+print(*(line.replace(" ", "") for line in lines.splitlines() if line and not line.startswith("#")))')
+else
+    echo "setup: installing the Python packages of [$extras] into $venv, once (PySpark is large: some minutes)"
+    # compat: the strict and the default way hide the package from type checkers.
+    set -- --config-settings editable_mode=compat --editable ".[$extras]" ${CONSTRAINT:+"$CONSTRAINT"}
+fi
+if ! "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input "$@" >"$log" 2>&1 </dev/null; then
     tail -n 15 "$log" >&2
     fail "cannot install the Python packages: check the network (pip's own words stand above, all of them in $log) and run it again"
 fi

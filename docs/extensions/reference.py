@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ def resolve(app: Sphinx, env: BuildEnvironment, node: pending_xref, content: nod
     if name is not None:
         entry = env.domains.python_domain.objects[name]
         return make_refnode(app.builder, node["refdoc"], entry.docname, entry.node_id, content, name)
-    if node["reftype"] == "exc" and not exists(str(node["reftarget"])):
+    if node["reftype"] == "exc" and not exists(str(node["reftarget"]), app.config.autodoc_mock_imports):
         return None
     return content
 
@@ -74,9 +74,14 @@ def find(objects: Objects, node: pending_xref) -> str | None:
     return found.popitem()[1] if len(found) == 1 else None
 
 
-def exists(name: str) -> bool:
-    """Tell whether Python has something by this name."""
+def exists(name: str, mocked: Collection[str]) -> bool:
+    """Return whether Python has something by this name.
+
+    :param mocked: packages that may be missing here; whatever is theirs exists
+    """
     module, _, last = name.rpartition(".")
+    if name.partition(".")[0] in mocked:
+        return True
     if not module:
         return hasattr(builtins, last)
     try:

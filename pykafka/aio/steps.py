@@ -58,13 +58,15 @@ class Step:
 
     def throw(self, kind, value=None, trace=None):
         """Raise an error where the call waits; before it has begun, it never does. As `throw` of a coroutine."""
-        if self._state == WAITING:
-            return self._rest.throw(kind if value is None else value)
-        self._state = ENDED
         error = kind if value is None else value
         if isinstance(error, type):
             error = error()
-        raise error if trace is None else error.with_traceback(trace)
+        if trace is not None:
+            error = error.with_traceback(trace)
+        if self._state == WAITING:
+            return self._rest.throw(error)
+        self._state = ENDED
+        raise error
 
     def close(self):
         """End the call. As `close` of a coroutine."""

@@ -56,7 +56,7 @@ def reset_offsets(
 ) -> None:
     """Reset a group's committed offsets.
 
-    The group continues at OFFSET: EARLIEST, LATEST, a time (YYYY-MM-DDTHH:MM:SS, UTC), or an offset. The
+    The group continues at OFFSET: EARLIEST, LATEST, a time (YYYY-MM-DDTHH:MM:SS, UTC; or @ and ms), or an offset. The
     group must have no members: they would keep their own positions.
     """
     with session.client() as client:

@@ -8,10 +8,11 @@ from typing import Any, TextIO
 
 import click
 from rich.progress import track
+from rich.table import Table
 from rich.text import Text
 
 from pykafka import admin
-from pykafka.admin import GroupState, OffsetChange, OffsetSpec, Results
+from pykafka.admin import GroupState, OffsetSpec, Results
 from pykafka.cli import show
 from pykafka.cli.groupoffsets import (
     GroupOffset,
@@ -24,7 +25,20 @@ from pykafka.cli.listing import known_topic
 from pykafka.cli.moments import Moment
 from pykafka.cli.nouns import Noun
 from pykafka.cli.options import GroupType, MomentType, Session, TopicType, json_option
-from pykafka.cli.verbs import ask, counted, data_of, dry_run_option, fail, partitions_of, print_rows, report, yes_option
+from pykafka.cli.resets import Changes, Reset
+from pykafka.cli.statuses import explain
+from pykafka.cli.verbs import (
+    ask,
+    check_askable,
+    counted,
+    data_of,
+    dry_run_option,
+    fail,
+    partitions_of,
+    print_rows,
+    report,
+    yes_option,
+)
 from pykafka.client import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.exceptions import GroupSubscribedToTopic, KafkaException, NonEmptyGroup, UnknownMemberId
@@ -290,13 +304,16 @@ class DurationType(click.ParamType[timedelta]):
     "--by-duration", type=DurationType(), metavar="1d12h", help="To the messages of the last so long; PT1H, too."
 )
 @click.option(
-    "--to-datetime", type=MomentType(numbers=False), metavar="TIME", help="To a time (YYYY-MM-DDTHH:MM:SS, UTC)."
+    "--to-datetime",
+    type=MomentType(numbers=False),
+    metavar="TIME",
+    help="To a time (YYYY-MM-DDTHH:MM:SS, UTC; or @ and ms).",
 )
 @click.option(
     "--from-file",
     type=click.File("r"),
     metavar="FILE",
-    help="To the offsets of a file: topic,partition,offset, as `groups offsets --csv` writes it; or JSON.",
+    help="To the offsets of a file: topic,partition,offset, as `groups offsets --csv` writes it, or GROUP,...; or JSON.",
 )
 @dry_run_option
 @yes_option
@@ -320,7 +337,8 @@ def reset(
 ) -> None:
     """Reset the committed offsets of a group, which must have no members: they would keep their own positions.
 
-    Say where (--topic or --all-topics), and to which place. The table has the offsets before and after.
+    Say where (--topic or --all-topics), and to which place. The table has the offsets before and after; without --yes the
+    command prints it and asks. An offset that the partition does not have becomes the nearest one, with a warning.
     """
     specs = [
         *([OffsetSpec.earliest()] if to_earliest else []),
@@ -338,19 +356,29 @@ def reset(
         raise click.UsageError("--from-file names the partitions itself: leave --topic and --all-topics out")
     if from_file is None and bool(topics) == all_topics:
         raise click.UsageError("say where: --topic TOPIC, or --all-topics")
-    wanted = None if from_file is None else _offsets_of(from_file)
-    ask(f"Reset the offsets of group {group}?", yes, dry_run)
+    wanted = None if from_file is None else _offsets_of(from_file, group)
+    question = f"Reset the offsets of group {group}?"
+    check_askable(question, yes, dry_run)
     with session.client() as client:
-        results = (
-            client.admin.reset_group_offsets(
-                group, specs[0], partitions=partitions_of(client, topics), dry_run=dry_run, raise_errors=False
-            )
-            if wanted is None
-            else client.admin.reset_group_offsets(group, wanted, dry_run=dry_run, raise_errors=False)
-        )
+        todo = Reset(group, specs[0], partitions_of(client, topics)) if wanted is None else Reset(group, wanted)
+        results = todo.run(client, _warn, dry_run or not yes)
+        if results and not (yes or dry_run):
+            _show_plan(results)
+            ask(question, yes)
+            results = todo.carry_out(client, results, _warn)
         if all_topics and not results.outcomes:
             client.admin.describe_groups(group)  # raises if it does not exist
     _print_changes(results, as_json, dry_run)
+
+
+def _warn(text: str) -> None:
+    click.echo(f"kafka-tools: {text}", err=True)
+
+
+def _show_plan(plan: Changes) -> None:
+    show.error_console().print(_table_of(plan))
+    for error in plan.errors.values():
+        _warn(explain(error))
 
 
 def _spec(moment: Moment) -> OffsetSpec:
@@ -359,14 +387,19 @@ def _spec(moment: Moment) -> OffsetSpec:
     return OffsetSpec.at(moment.timestamp)
 
 
-def _offsets_of(file: TextIO) -> dict[tuple[str, int], OffsetSpec]:
+def _offsets_of(file: TextIO, group: str) -> dict[TopicPartition, OffsetSpec]:
     try:
-        return {item: OffsetSpec.offset(offset) for item, offset in parse_offsets(file.read()).items()}
+        return {item: OffsetSpec.offset(offset) for item, offset in parse_offsets(file.read(), group).items()}
     except ValueError as error:
         raise click.UsageError(f"{file.name}: {error}") from None
 
 
-def _print_changes(results: Results[TopicPartition, OffsetChange], as_json: bool, dry_run: bool) -> None:
+def _table_of(results: Changes) -> Table:
+    rows = [(item.topic, item.partition, change.before, change.after) for item, change in sorted(results.items())]
+    return show.table(("Topic", "Partition#", "Before#", "After#"), rows)
+
+
+def _print_changes(results: Changes, as_json: bool, dry_run: bool) -> None:
     if as_json:
         nothing = {"before": None, "after": None}
         show.print_json(
@@ -381,9 +414,7 @@ def _print_changes(results: Results[TopicPartition, OffsetChange], as_json: bool
         )
     else:
         out = show.console()
-        columns = ("Topic", "Partition#", "Before#", "After#")
-        rows = [(item.topic, item.partition, change.before, change.after) for item, change in sorted(results.items())]
-        out.print(show.table(columns, rows))
+        out.print(_table_of(results))
         if not results.outcomes:
             out.print("The group has no committed offsets.")
         elif dry_run:

@@ -88,40 +88,57 @@ def duration(text: str) -> timedelta:
     return timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
 
 
-def parse_offsets(text: str) -> dict[TopicPartition, int]:
-    """Return the offsets of a file: lines of topic,partition,offset, or the JSON of `groups offsets` or `groups reset`.
+def parse_offsets(text: str, group: str) -> dict[TopicPartition, int]:
+    """Return the offsets of a file: lines of [group,]topic,partition,offset, or JSON of `groups offsets` or `groups reset`.
 
-    :raises ValueError: the text has another form, or names a partition twice
+    :param group: entries of other groups are left out
+    :raises ValueError: the text has another form, names a partition twice, or has other groups only
     """
     found: dict[TopicPartition, int] = {}
+    others: set[str] = set()
     rows = _json_rows(text) if text.lstrip().startswith(("[", "{")) else _csv_rows(text)
-    for place, topic, partition, offset in rows:
+    for place, owner, topic, partition, offset in rows:
         key = TopicPartition(topic, partition)
+        if owner not in (None, group):
+            others.add(owner)
+            continue
         if key in found:
             raise ValueError(f"{place}: partition {partition} of {topic} is named twice")
         found[key] = offset
+    if not found and others:
+        raise ValueError(f"it has no offsets of group {group}, but of {', '.join(sorted(others)[:5])}")
     if not found:
         raise ValueError("it names no partition; write topic,partition,offset")
     return found
 
 
-def _csv_rows(text: str) -> Iterable[tuple[str, str, int, int]]:
-    for number, row in enumerate(csv.reader(io.StringIO(text)), 1):
+#: Place in the file, group, topic, partition, offset.
+_Row = tuple[str, str | None, str, int, int]
+_HEADING = ("group", "topic", "partition", "offset")
+
+
+def _csv_rows(text: str) -> Iterable[_Row]:
+    for number, row in enumerate(csv.reader(io.StringIO(text.removeprefix("\ufeff"))), 1):
         cells = [cell.strip() for cell in row]
-        if not cells or cells[0].startswith("#"):
+        heading = tuple(cell.lower() for cell in cells) in (_HEADING, _HEADING[1:])
+        if not any(cells) or cells[0].startswith("#") or (heading and number == 1):
             continue
-        if len(cells) != 3 or not cells[1].isdecimal() or not cells[2].isdecimal():
-            raise ValueError(f"line {number} is not topic,partition,offset: {','.join(row)!r}")
-        yield f"line {number}", cells[0], int(cells[1]), int(cells[2])
+        if len(cells) not in (3, 4) or not cells[-2].isdecimal() or not cells[-1].isdecimal():
+            raise ValueError(
+                f"line {number} is neither topic,partition,offset nor group,topic,partition,offset: {','.join(row)!r}"
+            )
+        yield f"line {number}", cells[0] if len(cells) == 4 else None, cells[-3], int(cells[-2]), int(cells[-1])
 
 
-def _json_rows(text: str) -> Iterable[tuple[str, str, int, int]]:
+def _json_rows(text: str) -> Iterable[_Row]:
     data: Any = json.loads(text)
+    topic: Any
     for number, entry in enumerate(data if isinstance(data, list) else [data], 1):
         place = f"entry {number}"
         row = entry if isinstance(entry, dict) else {}
-        topic, partition = row.get("topic"), row.get("partition")
+        owner, topic, partition = row.get("group"), row.get("topic"), row.get("partition")
         offset = next((row[name] for name in ("offset", "after", "committed") if row.get(name) is not None), None)
-        if not isinstance(topic, str) or type(partition) is not int or type(offset) is not int or offset < 0:
+        named = isinstance(topic, str) and isinstance(owner, str | None)
+        if not named or type(partition) is not int or type(offset) is not int or offset < 0:
             raise ValueError(f'{place} is not {{"topic": "t", "partition": 0, "offset": 5}}')
-        yield place, topic, partition, offset
+        yield place, owner, topic, partition, offset

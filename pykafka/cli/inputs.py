@@ -12,9 +12,9 @@ from typing import Any, BinaryIO, NamedTuple
 from pykafka.utils import milliseconds
 from pykafka.utils.similar import most_similar
 
-#: The fields of a message in JSON; `offset` is read and ignored: the broker assigns it.
+#: The fields of a message in JSON; `topic` and `offset` are read and ignored: the command line and the broker decide them.
 FIELDS = (
-    *("partition", "offset", "timestamp", "key", "key_base64", "value", "value_base64", "headers"),
+    *("topic", "partition", "offset", "timestamp", "key", "key_base64", "value", "value_base64", "headers"),
 )  # fmt: skip
 _HEADER_FIELDS = ("name", "value", "value_base64")
 

@@ -1,4 +1,4 @@
-"""Places in a topic in users' notation: EARLIEST, LATEST, a time, an offset."""
+"""Places in a topic in users' notation: EARLIEST, LATEST, a time, @ and a time in ms, an offset."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 _NAMES = {"EARLIEST": OffsetType.EARLIEST, "LATEST": OffsetType.LATEST}
 _NUMBER = re.compile(r"[+-]?\d+")
+_MILLISECONDS = re.compile(r"@\d+")
+#: Times are 64 bits.
+_TIME_MAX = 2**63 - 1
 
 
 class Moment(NamedTuple):
@@ -45,12 +48,15 @@ def parse_moment(text: str, numbers: bool = True) -> Moment:
         return Moment(int(name))
     if numbers and _NUMBER.fullmatch(text):
         return Moment(offset=int(text))
+    if _MILLISECONDS.fullmatch(text) and int(text[1:]) <= _TIME_MAX:
+        return Moment(int(text[1:]))
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         also = " nor an offset" if numbers else ""
         raise ValueError(
-            f"{text!r} is neither EARLIEST nor LATEST nor a time (YYYY-MM-DDTHH:MM:SS, in UTC where it names no zone){also}"
+            f"{text!r} is neither EARLIEST nor LATEST nor a time (YYYY-MM-DDTHH:MM:SS, in UTC if it names no zone; or @ and "
+            f"milliseconds since 1970){also}"
         ) from None
     # Not below zero: negative times stand for the start and the end.
     return Moment(max(0, milliseconds(moment)))
@@ -71,8 +77,8 @@ def resolve(
 
     Brokers before 0.10.1 know times of segments only: the result is then the start of a segment written before.
 
-    :param clip: return the nearest existing offset for one that does not exist
-    :raises OffsetOutOfRangeError: a partition does not have the given offset
+    :param clip: return the nearest existing offset for one that does not exist, if a partition has it
+    :raises OffsetOutOfRangeError: a partition does not have the given offset; with `clip`, it is beyond the end of all
     """
     ids = list(partitions)
     if moment.offset is None and moment.timestamp < 0:
@@ -86,7 +92,22 @@ def resolve(
             id_: offset if offset >= 0 else bounds[id_][0 if found[topic, id_].by_segment else 1]
             for id_, offset in offsets.items()
         }
+    if clip:
+        _check_reached(topic, moment.offset, bounds)
     return {id_: _within(topic, id_, moment.offset, bounds[id_], clip) for id_ in ids}
+
+
+def _check_reached(topic: str, offset: int, bounds: dict[int, tuple[int, int]]) -> None:
+    ends = [last for _, last in bounds.values()]
+    if ends and offset > max(ends):
+        there = f"{min(ends)}" if min(ends) == max(ends) else f"{min(ends)} to {max(ends)}"
+        raise OffsetOutOfRangeError(
+            f"there is no offset {offset}: the partitions end at {there}{_as_time(offset)}", topic=topic
+        )
+
+
+def _as_time(offset: int) -> str:
+    return f"; a number is an offset, and a time in milliseconds is written @{offset}"
 
 
 def _within(topic: str, partition: int, offset: int, bounds: tuple[int, int], clip: bool) -> int:
@@ -95,6 +116,8 @@ def _within(topic: str, partition: int, offset: int, bounds: tuple[int, int], cl
         return max(first, last + offset)
     if not clip and not first <= offset <= last:
         raise OffsetOutOfRangeError(
-            f"there is no offset {offset}: choose one from {first} to {last}", topic=topic, partition=partition
+            f"there is no offset {offset}: choose one from {first} to {last}{_as_time(offset) if offset > last else ''}",
+            topic=topic,
+            partition=partition,
         )
     return min(max(offset, first), last)

@@ -27,6 +27,19 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Print what would 
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where nobody can be asked.")
 
 
+def can_ask() -> bool:
+    """Return whether somebody sits at a terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def check_askable(question: str, yes: bool, dry_run: bool = False) -> None:
+    """Refuse a change that needs an answer if nobody can be asked. Parameters and errors as of `ask`."""
+    if not (yes or dry_run or can_ask()):
+        raise click.UsageError(
+            f"{question} Give --yes, as nobody can be asked here; --dry-run shows what would be done"
+        )
+
+
 def ask(question: str, yes: bool, dry_run: bool = False) -> None:
     """Ask whether to go on with a change; on a terminal alone.
 
@@ -35,13 +48,8 @@ def ask(question: str, yes: bool, dry_run: bool = False) -> None:
     :param dry_run: nothing is going to be changed
     :raises click.UsageError: nobody can be asked
     """
-    if yes or dry_run:
-        return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise click.UsageError(
-            f"{question} Give --yes, as nobody can be asked here; --dry-run shows what would be done"
-        )
-    if not click.confirm(question, err=True):
+    check_askable(question, yes, dry_run)
+    if not (yes or dry_run) and not click.confirm(question, err=True):
         click.echo("Nothing was changed.", err=True)
         click.get_current_context().exit(Status.FAILED)
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
+
+from pykafka.errors.portable import portable
 
 __all__ = ["ERROR_CODES", "KafkaException", "ProtocolClientError", "UnknownError", "UnknownErrorCode", "error_for"]
+
+E = TypeVar("E", bound="KafkaException")
 
 #: Each known error code and its class; class declarations fill it.
 ERROR_CODES: dict[int, type[ProtocolClientError]] = {}
@@ -91,12 +95,19 @@ class KafkaException(Exception):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
 
+    def __copy__(self) -> Self:
+        return _rebuild(type(self), self.args, self.__dict__)
+
     def __reduce__(self) -> tuple[Any, ...]:
         # Not the constructor: subclasses have their own parameters, and Spark pickles errors of its workers.
-        return _rebuild, (type(self), self.args, self.__dict__.copy())
+        return _rebuild, (type(self), portable(self.args), portable(self._state()))
+
+    def _state(self) -> dict[str, Any]:
+        """Return the attributes that pickles and deep copies have."""
+        return self.__dict__.copy()
 
 
-def _rebuild(cls: type[KafkaException], args: tuple[Any, ...], state: dict[str, Any]) -> KafkaException:
+def _rebuild(cls: type[E], args: tuple[Any, ...], state: dict[str, Any]) -> E:
     error = cls.__new__(cls, *args)
     error.args = args  # which those that are OSErrors too leave to the constructor
     error.__dict__.update(state)

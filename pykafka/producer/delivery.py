@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka.protocol.snapshot import Snapshot
 from pykafka.utils import as_datetime
 
 try:
@@ -90,6 +91,14 @@ class Delivery:
         from pykafka.handlers.bridge import bridged  # not everybody has greenlet
 
         return bridged(self.get).__await__()
+
+    def __copy__(self):
+        return Delivery(self._batch, self._index, self.key, self.value, self.headers, self._timestamp)
+
+    def __reduce__(self):
+        # Its batch belongs to this process: pickles and deep copies have the outcome that is known now.
+        fields = self.key, self.value, self.headers, self._timestamp
+        return Delivery, (Snapshot.of(self._batch, self._index), 0, *fields)
 
     def __repr__(self):
         error = self.error

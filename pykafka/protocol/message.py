@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.protocol import oldformats
+from pykafka.protocol.snapshot import Snapshot
 from pykafka.utils import as_datetime, milliseconds
 
 try:
@@ -234,7 +235,7 @@ class Message:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The partition, the batch and the report queue belong to this process: pickling copies their values only.
+        # The partition, the batch and the report queue belong to this process: pickles have the outcome that is known now.
         fields = (
             self.value,
             self.partition_key,
@@ -247,7 +248,10 @@ class Message:
             None,
             self.headers,
         )
-        return type(self), fields
+        return type(self), fields, (None if self._batch is None else Snapshot.of(self._batch, self._index))
+
+    def __setstate__(self, outcome: Snapshot) -> None:
+        self._batch = outcome
 
 
 def _blank(cls: type[Message], *_args: Any, **_fields: Any) -> Message:

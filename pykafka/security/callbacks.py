@@ -48,6 +48,9 @@ class CallbackError(ValueError):
         self.key = key
         self.reason = reason
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.key, self.reason), self.__dict__
+
 
 @dataclass(frozen=True)
 class MskIam:

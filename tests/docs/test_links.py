@@ -47,3 +47,20 @@ def test_links_are_found() -> None:
     text = "see [a](b.md#c), `[no](link)`\n\n```md\n[no](link)\n```\n[out](https://example.org)\n"
     assert list(links(text)) == ["b.md#c"]
     assert anchors("# One `two`: three\n## Four/five\n") == {"one-two-three", "fourfive"}
+
+
+def test_each_page_has_its_place_at_the_side() -> None:
+    """`make docs` fails for a page that is in no toctree."""
+    text = (ROOT / "docs" / "index.md").read_text()
+    trees = "".join(re.findall(r"```\{toctree\}\n(.*?)```", text, re.DOTALL))
+    listed = [line for line in trees.splitlines() if line and not line.startswith(":")]
+    folders = ("", "api/", "development/")
+    pages = {f"{folder}{page.stem}" for folder in folders for page in (ROOT / "docs" / folder).glob("*.md")} - {"index"}
+    assert pages - set(listed) == set()
+    assert len(listed) == len(set(listed))
+
+
+def test_ci_builds_the_pages() -> None:
+    steps = re.findall(r"step make ([^&;]*)", (ROOT / ".ci" / "run").read_text())
+    assert any("docs" in step.split() for step in steps)
+    assert "--fail-on-warning" in (ROOT / "Makefile").read_text()

@@ -20,8 +20,8 @@ def runner(*options: str) -> Run:
     :param options: that each command gets
     """
 
-    def run(*arguments: str, status: int = 0) -> Result:
-        result = CliRunner().invoke(tools, [*options, *arguments])
+    def run(*arguments: str, status: int = 0, given: str = "") -> Result:
+        result = CliRunner().invoke(tools, [*options, *arguments], input=given)
         assert result.exit_code == status, result.output
         return result
 

@@ -237,7 +237,7 @@ def test_messages_go_to_a_file(run: Run, topic: Topic, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("start", "offsets"),
-    [("7", [7, 8, 9] * 2), ("-2", [8, 9] * 2), ("2020-01-01", [*range(10)] * 2), ("99", []), ("LATEST", [])],
+    [("7", [7, 8, 9] * 2), ("-2", [8, 9] * 2), ("2020-01-01", [*range(10)] * 2), ("10", []), ("LATEST", [])],
 )
 def test_messages_from_some_place_on(run: Run, topic: Topic, start: str, offsets: list[int]) -> None:
     result = run("consume_topic", topic.name, "--from", start, "--json", "-l", "0", "-t", "500")
@@ -273,6 +273,7 @@ def test_messages_as_json(run: Run, client: KafkaClient) -> None:
         producer.produce(None, partition_key=b"gone")
     first, second = (json.loads(line) for line in run("consume_topic", topic.name, "--json").stdout.splitlines())
     assert first == {
+        "topic": topic.name,
         "partition": 0,
         "offset": 0,
         "timestamp": "2020-09-13T12:26:40.000Z",

@@ -225,9 +225,9 @@ def test_offsets_of_a_group(run: Run, topic: str, tmp_path: Path) -> None:
     run(*reset, "--topic", f"{topic}:1", "--to-datetime", "2100-01-01", "--yes")
     assert offsets(run, group) == {(topic, 0): 0, (topic, 1): 5, (other, 0): 0}
     file.write_text(f"{topic},0,3\n{topic},1,50\n")
-    refused = run(*reset, "--from-file", str(file), "--yes", status=Status.FAILED)
-    assert "choose one from 0 to 5" in refused.stderr
-    assert offsets(run, group)[topic, 0] == 3
+    clipped = run(*reset, "--from-file", str(file), "--yes")
+    assert f"{topic}-1 has the offsets 0 to 5: 5 replaces 50" in clipped.stderr
+    assert (offsets(run, group)[topic, 0], offsets(run, group)[topic, 1]) == (3, 5)
     assert "Would delete" in run("groups", "delete-offsets", group, other, "--dry-run").stdout
     run("groups", "delete-offsets", group, other, "--yes")
     assert (other, 0) not in offsets(run, group)
@@ -236,6 +236,42 @@ def test_offsets_of_a_group(run: Run, topic: str, tmp_path: Path) -> None:
     run(*reset, "--all-topics", "--to-latest", "--yes", status=Status.NOT_FOUND)
     run(*reset, "--topic", "missing", "--to-latest", "--yes", status=Status.NOT_FOUND)
     run("topics", "delete", other, "--yes")
+
+
+def test_a_reset_shows_its_plan_before_it_asks(
+    run: Run, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = unique("group")
+    reset = ("groups", "reset", group)
+    assert "Give --yes" in run(*reset, "--topic", topic, "--to-latest", status=Status.USAGE).stderr
+    run(*reset, "--topic", topic, "--to-earliest", "--yes")
+    monkeypatch.setattr("pykafka.cli.verbs.can_ask", lambda: True)
+    refused = run(*reset, "--topic", topic, "--to-offset", "9", "--json", status=Status.FAILED, given="n\n")
+    plan, _, question = refused.stderr.partition(f"Reset the offsets of group {group}?")
+    assert [line.split() for line in plan.splitlines() if line.startswith(topic)] == [
+        [topic, "0", "0", "5"],
+        [topic, "1", "0", "5"],
+    ]
+    assert "5 replaces 9" in plan
+    assert "Nothing was changed." in question
+    assert refused.stdout == ""
+    assert offsets(run, group) == {(topic, 0): 0, (topic, 1): 0}
+    done = run(*reset, "--topic", f"{topic}:0", "--to-latest", "--json", given="y\n")
+    assert data(done) == [{"topic": topic, "partition": 0, "before": 0, "after": 5, "error": None}]
+    assert done.stderr.index(topic) < done.stderr.index("Reset the offsets")
+    assert offsets(run, group) == {(topic, 0): 5, (topic, 1): 0}
+    # What cannot be reset is reported before the question, and fails the command all the same.
+    file = tmp_path / "offsets.csv"
+    file.write_text(f"group,topic,partition,offset\n{group},{topic},0,1\nother,{topic},0,4\n{group},{topic},7,1\n")
+    some = run(*reset, "--from-file", str(file), "--json", status=Status.NOT_FOUND, given="y\n")
+    assert [(one["partition"], one["after"], one["error"] is None) for one in data(some)] == [
+        (0, 1, True),
+        (7, None, False),
+    ]
+    assert some.stderr.index("partition=7") < some.stderr.index("Reset the offsets")
+    file.write_text(f"{topic},7,1\n")
+    assert "Reset the offsets" not in run(*reset, "--from-file", str(file), status=Status.NOT_FOUND).stderr
+    run("groups", "delete", group, "--yes")
 
 
 def test_a_group_with_a_member(run: Run, topic: str, guarded: KafkaCluster, client: KafkaClient) -> None:
@@ -473,10 +509,10 @@ def test_errors_of_several_items_are_one_status_and_in_json(run: Run, topic: str
     assert "nor-this" in result.stderr
     group, file = unique("group"), tmp_path / "offsets.csv"
     file.write_text(f"{topic},0,2\n{topic},1,99\n{topic},7,1\n")
-    result = run("groups", "reset", group, "--from-file", str(file), "--yes", "--json", status=Status.FAILED)
+    result = run("groups", "reset", group, "--from-file", str(file), "--yes", "--json", status=Status.NOT_FOUND)
     assert [(one["partition"], one["after"], one["error"] is None) for one in data(result)] == [
         (0, 2, True),
-        (1, None, False),
+        (1, 5, True),
         (7, None, False),
     ]
     eventually(lambda: run("groups", "delete", group, "--yes"))

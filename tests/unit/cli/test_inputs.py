@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from pykafka.cli.app import tools
-from pykafka.cli.cmd_consume import _json_line
+from pykafka.cli.cmd_consume import _json_renderer
 from pykafka.cli.inputs import InputError, InputLine, lines_parser, parse_json, read_lines
 from pykafka.cli.producing import Failure, _joined
 from pykafka.cli.statuses import Status
@@ -73,7 +73,7 @@ def test_json(line: str, expected: InputLine) -> None:
         ('"text"', "object"),
         ("{}", "neither"),
         ('{"valeu": "x"}', "did you mean 'value'"),
-        ('{"value": "x", "topic": "t"}', "there are partition"),
+        ('{"value": "x", "broker": 1}', "there are topic, partition"),
         ('{"value": "x", "value_base64": "eA=="}', "both"),
         ('{"value_base64": "?"}', "not base64"),
         ('{"value_base64": 7}', "not base64"),
@@ -98,7 +98,7 @@ def test_what_consume_writes_is_read_again(content: bytes | None) -> None:
     headers = [("a", content), ("a", b"again")]
     message = Message(content, partition_key=content, partition_id=2, timestamp=1_600_000_000_123, headers=headers)
     expected = InputLine(content, content, headers, 2, 1_600_000_000_123)
-    assert parse_json(_json_line(message)) == expected
+    assert parse_json(_json_renderer("t")(message)) == expected
 
 
 def test_lines_of_a_file() -> None:

@@ -250,11 +250,15 @@ def test_what_is_no_duration(text: str) -> None:
 
 def test_offsets_of_a_file() -> None:
     expected = {TopicPartition("a", 0): 5, TopicPartition("b", 1): 0}
-    assert parse_offsets("# comment\na,0,5\n\nb, 1, 0\n") == expected
-    assert (
-        parse_offsets('[{"topic": "a", "partition": 0, "offset": 5}, {"topic": "b", "partition": 1, "after": 0}]')
-        == expected
-    )
+    assert parse_offsets("# comment\na,0,5\n\nb, 1, 0\n", "g") == expected
+    text = '[{"topic": "a", "partition": 0, "offset": 5}, {"topic": "b", "partition": 1, "after": 0}]'
+    assert parse_offsets(text, "g") == expected
+    # Of a file of several groups, as Kafka's own tool writes it, the others are left out.
+    assert parse_offsets("g,a,0,5\nh,a,0,6\ng,b,1,0\n", "g") == expected
+    assert parse_offsets("\ufeffGroup,Topic,Partition,Offset\r\ng,a,0,5\r\ng,b,1,0\r\n", "g") == expected
+    assert parse_offsets("topic,partition,offset\na,0,5\nb,1,0\n", "g") == expected
+    text = '[{"group": "h", "topic": "a", "partition": 0, "offset": 6}, {"topic": "a", "partition": 0, "offset": 5}]'
+    assert parse_offsets(text, "g") == {TopicPartition("a", 0): 5}
 
 
 @pytest.mark.parametrize(
@@ -264,6 +268,9 @@ def test_offsets_of_a_file() -> None:
         ("a,0", "line 1"),
         ("a,0,5\na,x,5", "line 2"),
         ("a,0,5\na,0,6", "twice"),
+        ("h,a,0,5\ni,a,0,5", "no offsets of group g, but of h, i"),
+        ("g,a,0,5,x", "line 1"),
+        ('{"group": 5, "topic": "a", "partition": 0, "offset": 1}', "entry 1"),
         ("[1]", "entry 1"),
         ('{"topic": "a", "partition": 0, "offset": -1}', "entry 1"),
         ("[", "Expecting"),
@@ -271,7 +278,7 @@ def test_offsets_of_a_file() -> None:
 )
 def test_wrong_offsets_of_a_file(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        parse_offsets(text)
+        parse_offsets(text, "g")
 
 
 def test_plans() -> None:
