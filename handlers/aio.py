@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
+from pykafka.handlers.aside import ASIDE, Job
 from pykafka.handlers.base import (
     Address,
     EventType,
@@ -236,12 +237,22 @@ class AsyncioHandler(SocketHandler):
         return await_in_bridge(awaitable)
 
     def offload(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call `fn` in the loop's default executor. As `Handler.offload`."""
+        """Call `fn` in a thread of the client's own, not of the loop's executor. As `Handler.offload`."""
         self._loop.require()
-        result: R
-        result, error = await_in_bridge(self._loop.loop.run_in_executor(None, _outcome, fn, args, kwargs))
-        if error is not None:
-            raise error
+        loop = self._loop.loop
+        done = loop.create_future()
+
+        def tell() -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(_settle, done)
+
+        job = Job(partial(fn, *args, **kwargs), tell)
+        try:
+            ASIDE.begin(job)
+            await_in_bridge(done)
+        finally:
+            job.leave()
+        result: R = job.outcome()
         return result
 
     def _resolver(self) -> Callable[..., list[Any]]:
@@ -298,9 +309,6 @@ class AsyncioHandler(SocketHandler):
         )
 
 
-def _outcome(fn: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, Exception | None]:
-    """Return what a call returns and raises: futures take no StopIteration."""
-    try:
-        return fn(*args, **kwargs), None
-    except Exception as error:  # noqa: BLE001 - the caller raises it
-        return None, error
+def _settle(done: asyncio.Future[None]) -> None:
+    if not done.done():
+        done.set_result(None)

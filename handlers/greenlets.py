@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any, ParamSpec, TypeVar
 
+from pykafka.handlers.aside import ASIDE, Job
 from pykafka.handlers.base import (
     Address,
     EventType,
@@ -192,20 +194,66 @@ class HubWatch:
             turns.wait()
 
     def offload(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call `fn` in the hub's thread pool and wait for it on the hub."""
-        result: R
-        result, error = self._get_hub().threadpool.apply(_outcome, (fn, args, kwargs))
-        if error is not None:
-            raise error
+        """Call `fn` in a thread of the client's own, not of the hub's pool, and wait for it on the hub."""
+        result: R = _Offloaded(self._get_hub(), partial(fn, *args, **kwargs)).wait()
         return result
 
 
-def _outcome(fn: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, Exception | None]:
-    """Return what a call returns and raises; the thread pool prints the stack of what leaves a call."""
-    try:
-        return fn(*args, **kwargs), None
-    except Exception as error:  # noqa: BLE001 - the caller raises it
-        return None, error
+class _Offloaded:
+    """A call in another thread, and the greenlet that waits for it.
+
+    :param hub: the hub of this thread
+    :param fn: what to call
+    """
+
+    def __init__(self, hub: Any, fn: Callable[[], Any]) -> None:
+        from gevent.hub import Waiter
+
+        self._waiter = Waiter(hub)
+        # It keeps the loop running meanwhile, unlike a callback of `run_callback_threadsafe`.
+        self._watcher = hub.loop.async_()
+        self._job = Job(fn, self._tell)
+
+    def _tell(self) -> None:
+        with suppress(ValueError):  # the hub has ended
+            self._watcher.send()
+
+    def wait(self) -> Any:
+        """Return what the call returns, or raise what it raises."""
+        _offloaded.add(self)
+        try:
+            self._watcher.start(self._waiter.switch, None)
+            ASIDE.begin(self._job)
+            self._waiter.get()
+        finally:
+            self.leave()
+        return self._job.outcome()
+
+    def forsake(self) -> None:
+        """Leave the call to the parent process."""
+        self._job.forsake()
+        _close(self._watcher)
+
+    def leave(self) -> None:
+        """Wait no longer."""
+        self._job.leave()
+        _offloaded.discard(self)
+        _close(self._watcher)
+
+
+#: Calls under way.
+_offloaded: set[_Offloaded] = set()
+
+
+def _forget_offloaded() -> None:
+    """Leave the calls to the parent process, in a forked child: their watchers would keep its loop running for ever."""
+    left = list(_offloaded)
+    _offloaded.clear()
+    for call in left:
+        call.forsake()
+
+
+os.register_at_fork(after_in_child=_forget_offloaded)
 
 
 def raise_in_main(error: BaseException) -> None:
@@ -410,7 +458,7 @@ class GEventHandler(SocketHandler):
         self._hub.breathe()
 
     def offload(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call `fn` in the hub's thread pool. As `Handler.offload`."""
+        """Call `fn` in a thread of the client's own. As `Handler.offload`."""
         return self._hub.offload(fn, *args, **kwargs)
 
     def _resolver(self) -> Callable[..., list[Any]]:

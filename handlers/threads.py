@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 from pykafka.exceptions import WorkerNotStartedError
@@ -36,6 +37,18 @@ R = TypeVar("R")
 _numbers = itertools.count(1)
 
 
+class _Thread(threading.Thread):
+    """A thread that ends quietly in a forked child.
+
+    In a patched process it is a greenlet, of which the child has a copy. `threading` has forgotten that thread there, and would
+    raise KeyError, with a traceback, when the copy ends.
+    """
+
+    def _delete(self) -> None:
+        with suppress(KeyError):
+            super()._delete()  # type: ignore[misc]  # the standard library calls it at the end of each thread
+
+
 class ThreadWorker(Worker):
     """A daemon thread."""
 
@@ -47,7 +60,7 @@ class ThreadWorker(Worker):
         # Not `Thread.join` alone: before Python 3.13, a Ctrl-C during the join makes the standard library believe that the
         # thread has ended.
         self._ended = handler.Event()
-        self._thread = threading.Thread(target=self._main, name=name, daemon=True)
+        self._thread = _Thread(target=self._main, name=name, daemon=True)
         try:
             self._thread.start()
         except RuntimeError as error:

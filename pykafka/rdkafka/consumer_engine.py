@@ -40,7 +40,7 @@ RESETS = {int(OffsetType.EARLIEST): "earliest", int(OffsetType.LATEST): "latest"
 class RdKafkaConsumerEngine(ConsumerEngine):
     """A `ConsumerEngine` for which librdkafka fetches; offsets are found, committed and reset as there.
 
-    State: `_ready`, `_adrift`, and librdkafka's assignment, change under `_rdk_lock`. With greenlets the hub's thread pool
+    State: `_ready`, `_adrift`, and librdkafka's assignment, change under `_rdk_lock`. With greenlets another thread
     calls librdkafka, and a call goes on although a timeout has ended the greenlet that waits for it. So `_calling`, a lock of
     threads, allows one call at a time, and its messages stay in `_records` for the next `consume()`.
 
@@ -207,7 +207,7 @@ class RdKafkaConsumerEngine(ConsumerEngine):
             with self._calling:
                 self._pull_alone(consumer, seconds)
             return True
-        # In the hub's thread pool, where no signal arrives. Calls whose greenlets were ended do not fill it up.
+        # In another thread, where no signal arrives. Calls whose greenlets were ended do not fill it up.
         if not self._calling.acquire(False):
             return False
         try:

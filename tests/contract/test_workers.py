@@ -14,11 +14,15 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
 from pykafka.handlers import Handler, Worker
+from pykafka.handlers.aside import ASIDE
+from pykafka.handlers.bridge import await_in_bridge
 from pykafka.handlers.patching import original
 from tests.support.waiting import CutOff, cut_off
 
@@ -257,6 +261,69 @@ def test_offload_passes_arguments_and_errors(handler: Handler) -> None:
     assert handler.offload(int, "ff", base=16) == 255
     with pytest.raises(ZeroDivisionError):
         handler.offload(divmod, 1, 0)
+
+
+@contextmanager
+def _busy_pools(seconds: float) -> Iterator[None]:
+    """Let the application use up the threads of its hub, and of its event loop."""
+    sleep = original("time", "sleep")
+    jobs: list[Any] = []
+    futures: list[asyncio.Future[None]] = []
+    if "gevent" in sys.modules:
+        import gevent
+
+        pool = gevent.get_hub().threadpool
+        jobs = [pool.spawn(sleep, seconds) for _ in range(pool.maxsize)]
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        loop.set_default_executor(ThreadPoolExecutor(1, thread_name_prefix="asyncio_"))
+        futures = [loop.run_in_executor(None, sleep, seconds)]
+    yield
+    for job in jobs:
+        job.get()
+    for future in futures:
+        await_in_bridge(future)
+
+
+def test_offload_does_not_wait_for_threads_of_the_application(handler: Handler) -> None:
+    with _busy_pools(1.5):
+        started = time.monotonic()
+        assert handler.offload(divmod, 7, 2) == (3, 1)
+        took = time.monotonic() - started
+    assert took < 1.0
+
+
+def test_slow_offloaded_calls_do_not_hold_up_others(handler: Handler) -> None:
+    """Such as the calls of a schema registry that does not answer."""
+    if not handler.cooperative:
+        return  # the callers' own threads make the calls
+    sleep = original("time", "sleep")
+    slow = [handler.spawn(handler.offload, sleep, 1.5) for _ in range(40)]
+    handler.sleep(0.05)
+    started = time.monotonic()
+    assert handler.offload(divmod, 7, 2) == (3, 1)
+    assert time.monotonic() - started < 1.0
+    assert all(worker.join(20) for worker in slow)
+
+
+def test_an_interrupted_offload_leaves_nothing(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not handler.cooperative:
+        return  # its caller makes the call
+    monkeypatch.setattr("pykafka.handlers.aside.IDLE_S", 0.1)
+    sleep = original("time", "sleep")
+    workers = [handler.spawn(handler.offload, sleep, 0.3) for _ in range(3)]
+    handler.sleep(0.1)
+    for worker in workers:
+        worker.interrupt()
+    assert all(worker.join(5) for worker in workers)
+    assert handler.offload(divmod, 7, 2) == (3, 1)
+    deadline = time.monotonic() + 10
+    while ASIDE.count and time.monotonic() < deadline:
+        handler.sleep(0.05)
+    assert ASIDE.count == 0
 
 
 def test_breathe_lets_the_hub_turn(handler: Handler) -> None:

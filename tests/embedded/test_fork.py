@@ -21,10 +21,18 @@ NAMES = [
     "metadata",
     "cluster",
 ]
+#: As gunicorn's gevent workers with --preload, whose parent's threads are greenlets that the child has copies of.
+PATCHED = """
+import sys
+from gevent import monkey
+monkey.patch_all()
+from tests.support.forking import main
+main(*sys.argv[1:])
+"""
 
 
 @pytest.mark.parametrize("held", [False, True], ids=["free", "locks-held"])
-@pytest.mark.parametrize("mode", ["threads", "greenlets"])
+@pytest.mark.parametrize("mode", ["threads", "greenlets", "patched"])
 def test_many_workers_at_once_use_what_was_made_before_the_fork(
     embedded: EmbeddedCluster, mode: str, held: bool
 ) -> None:
@@ -35,8 +43,9 @@ def test_many_workers_at_once_use_what_was_made_before_the_fork(
             producer.produce(b"%d" % number)
         producer.flush()
     arguments = [embedded.hosts, "t", mode, *(["held"] if held else [])]
+    program = ["-c", PATCHED] if mode == "patched" else ["-m", "tests.support.forking"]
     done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-m", "tests.support.forking", *arguments],
+        [sys.executable, "-W", "ignore::DeprecationWarning", *program, *arguments],
         capture_output=True,
         text=True,
         timeout=120,
