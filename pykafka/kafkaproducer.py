@@ -53,7 +53,7 @@ else:
 class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
     """Send messages to any topic: `client.producer(...)` makes one.
 
-    `produce()` writes a message into the open batch of its partition and returns; a sender for each leader sends a batch
+    `produce()` writes a message into the open batch of its partition and returns; a sender for each leader in use sends a batch
     when it is full or `linger_ms` old. Use the producer in a `with` block, or call `close()`: both deliver what is queued.
     Any number of threads, greenlets or tasks may use it at once.
 

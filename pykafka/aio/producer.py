@@ -20,7 +20,7 @@ class Producer(Produces[_Producer]):
     """
 
     async def start(self) -> None:
-        """Start a sender for each leader; a stopped producer starts afresh."""
+        """Take messages, for whose leaders senders start; a stopped producer starts afresh."""
         return await bridged(self._here.start)
 
     async def stop(self) -> None:

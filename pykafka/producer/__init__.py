@@ -1,4 +1,4 @@
-"""Producing messages to a topic: batched by partition, sent by a worker for each leader."""
+"""Producing messages to a topic: batched by partition, sent by a worker for each leader in use."""
 
 from __future__ import annotations
 

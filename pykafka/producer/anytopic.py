@@ -56,7 +56,7 @@ class AnyTopicEngine(ProducerEngine):
     ) -> None:
         self.front = options
         self._partitioner = partitioner
-        super().__init__(cluster, None, options.engine, hooks, lambda broker: Sender(self, self.routing, broker))
+        super().__init__(cluster, None, options.engine, hooks, lambda broker: Sender(self, self.routing, broker, False))
 
     def _begin(self) -> None:
         super()._begin()

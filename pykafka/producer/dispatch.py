@@ -398,7 +398,7 @@ class Dispatch:
             self.outcomes.settle([(batch, error) for batch in request.batches])
 
     def _of_format(self, batch: MessageBatch, error: KafkaException | None) -> KafkaException | None:
-        """Have a batch sent again in another form if the topic's message format may be the reason; return its error."""
+        """Mark a batch for another form if its topic's message format may be the reason of an error; return the error."""
         formats, flight = self._core.formats, batch.flight
         transactional = self._core.transaction is not None
         if isinstance(error, UnsupportedForMessageFormat):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import (
@@ -13,6 +14,7 @@ from pykafka.exceptions import (
     ProducerStoppedException,
     ResponseTimeoutError,
     SocketDisconnectedError,
+    WorkerNotStartedError,
 )
 from pykafka.handlers.lastcalls import warn_of_loss
 from pykafka.handlers.starts import Starts
@@ -35,6 +37,8 @@ log = logging.getLogger(__name__)
 
 #: How long stop() waits for senders to end, beyond what it waits for messages (s).
 JOIN_TIMEOUT_S = 5.0
+#: So many leaders are asked at first whether they know the idempotent producer; others when there is something to send.
+CHECKED_LEADERS = 16
 #: How often a caller that waits for room looks again, if nothing wakes it (s).
 ROOM_S = 0.1
 
@@ -74,7 +78,10 @@ class ProducerEngine(ProducerCore):
     # -- life ------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start a sender for each leader, or wait while another worker does; errors as of `Producer.start`."""
+        """Begin to take messages, which start the senders of their leaders; errors as of `Producer.start`.
+
+        If another worker is starting it, wait for that.
+        """
         self.starts.run(self._start, self.stop)
 
     def _start(self) -> None:
@@ -113,9 +120,9 @@ class ProducerEngine(ProducerCore):
 
     def _check_leaders(self, topic: TopicView) -> None:
         """Raise UnsupportedVersion where a leader that can be asked now knows no idempotent producer."""
-        for leader in {partition.leader for partition in topic.partitions.values()}:
-            if leader is None:
-                continue
+        leaders = {partition.leader for partition in topic.partitions.values()} - {None}
+        for leader in islice(leaders, CHECKED_LEADERS):
+            assert leader is not None
             try:
                 self.identity.known_to(leader)
             except SocketDisconnectedError as error:
@@ -151,8 +158,9 @@ class ProducerEngine(ProducerCore):
                     # A signal that came while a sender's greenlet ran: the program was told by it, and what is queued can go.
                     self.worker_exception = None
                     for owned in list(self.routing.owned_brokers.values()):
-                        owned.running = False
-                        owned.start()
+                        if owned.running:
+                            owned.running = False
+                            owned.start()
                 if self.worker_exception is None:
                     self.wait_all(timeout_ms, total=timeout_ms is not None)
             except BaseException as error:
@@ -244,6 +252,12 @@ class ProducerEngine(ProducerCore):
         """
         owned_brokers = list(self.routing.owned_brokers.values())
         busy = [owned for owned in owned_brokers if owned.active]
+        for owned in busy:  # whatever has kept its worker from starting
+            try:
+                owned.start()
+            except WorkerNotStartedError as error:  # those that wait try again
+                text = "the sender of broker %d has no worker: %s"
+                self.cluster.limiter.warn(log, str(owned.broker.id), text, owned.broker.id, error)
         if len(busy) == 1 and not self.stopping and self.may_help:  # whatever hangs, `stop()` ends in time
             busy[0].deliver_all(
                 lambda: (
@@ -397,6 +411,7 @@ class ProducerEngine(ProducerCore):
             self._look_ahead()
         if self.routing.outgrown:
             self.routing.catch_up()
+        owner.start()
         now, expected = self.handler.now(), queue.expected
         fresh = MessageBatch(queue.topic, queue.partition_id, owner.backlog, now, self._clock, expected)
         fresh.waits = self.waits
@@ -405,7 +420,7 @@ class ProducerEngine(ProducerCore):
         with self.lock:
             # Others may have been here, a leader may have moved, the producer may have been stopped: look again.
             current = queue.owner is owner and self.routing.queues.get(queue.key) is queue and not self.routing.ended
-            if not current or (queue.open is not None and queue.open.count == 0):
+            if not current or not owner.running or (queue.open is not None and queue.open.count == 0):
                 return
             full = self.accumulator.take_open(queue)
             if full is not None:

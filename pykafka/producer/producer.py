@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class Producer:
     """Send messages to a topic.
 
-    `produce()` writes a message into the open batch of its partition and returns; a sender for each leader sends a batch
+    `produce()` writes a message into the open batch of its partition and returns; a sender for each leader in use sends a batch
     when it is full, `linger_ms` old, or `min_queued_messages` wait for that leader. `stop()`, or leaving a `with` block,
     delivers what is queued and raises `MessagesNotDelivered` with all that could not be. A producer that nobody holds any
     more, and nobody has stopped, delivers what is queued and ends; what fails then is only logged.
@@ -140,7 +140,9 @@ class Producer:
             self.start()
 
     def _make_engine(self) -> ProducerEngine:
-        return ProducerEngine(self._cluster, self._topic, self._options, self, lambda broker: OwnedBroker(self, broker))
+        return ProducerEngine(
+            self._cluster, self._topic, self._options, self, lambda broker: OwnedBroker(self, broker, False)
+        )
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (topic={self._topic.name})>"
@@ -158,7 +160,7 @@ class Producer:
         self.stop()
 
     def start(self) -> None:
-        """Start a sender for each leader; a stopped producer starts afresh.
+        """Take messages, for whose leaders senders start; a stopped producer starts afresh.
 
         :raises ClientClosedError: the client was closed
         :raises LeaderNotFoundError: no partition has a leader

@@ -141,8 +141,7 @@ class Routing:
                 known = self.only.topic.partitions
                 queues = self.only.queues
                 core.accumulator.queues = [one for one in queues if one.owner is not None and one.partition_id in known]
-        for owned in list(self.owned_brokers.values()):
-            owned.wake.set()
+        self._rouse()
         if self.only is not None and not core.accumulator.queues:
             raise LeaderNotFoundError(
                 "no partition of the topic has a leader; check that its brokers are up", topic=core.name
@@ -162,6 +161,7 @@ class Routing:
             self.routes[topic.name] = route
             if route.queues:
                 core.accumulator.routes[topic.name] = route
+        self._rouse()
         return route
 
     def leave_idle(self, before: float) -> bool:
@@ -208,6 +208,13 @@ class Routing:
         route.queues, route.led = queues, led
         if route.current not in led:
             route.current = self._drawn(route, None)
+
+    def _rouse(self) -> None:
+        """Wake the senders that may have been handed something to send."""
+        for owned in list(self.owned_brokers.values()):
+            if owned.active:
+                owned.start()
+                owned.wake.set()
 
     def _queue(self, topic: str, id_: int) -> PartitionQueue:
         """Return the queue of a partition, a new one if there was none; under the lock."""

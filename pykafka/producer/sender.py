@@ -38,6 +38,8 @@ log = logging.getLogger(__name__)
 
 #: How often a sender looks up that is not woken (s): what was queued may have gone out since, or its producer be gone.
 LOOK_UP_S = 5.0
+#: How long a sender's worker stays without a message (s); the next one starts another.
+IDLE_S = 60.0
 #: While more messages than this wait, those that produce leave the sending to the sender.
 PROMPT_MAX = 8
 #: So much (bytes) the buffers of an idle connection take, at this end and the other, so that sending it is no wait.
@@ -77,6 +79,9 @@ class Sender:
         self._look_up_at = 0.0
         self._look_ups_failed = 0
         self._stepping = self._handler.Lock()
+        self._starting = self._handler.Lock()
+        # Since when nothing is queued, as its worker has seen (s); None while something is.
+        self._idle_since: float | None = None
         # Itself, while something is queued: what the sender's worker holds.
         self._kept: list[Sender] = []
         self._worker: Worker | None = None
@@ -98,17 +103,29 @@ class Sender:
         self._dispatch.broker = broker
 
     def start(self) -> None:
-        """Start the sender."""
+        """Start the worker, if it is not running; one without messages ends after a minute."""
         if not self.running:
-            self.running = True
-            try:
-                name = f"pykafka.OwnedBroker.{self.broker.id}"
-                tether = Tether(self.wake)
-                self._core.cluster.stop_at_close(tether)
-                self._worker = self._handler.spawn(_run, weakref.ref(self), self.wake, self._kept, tether, name=name)
-            except BaseException:
-                self.running = False
-                raise
+            with self._starting:
+                self._spawn()
+
+    def _spawn(self) -> None:
+        if self.running or self._routing.ended:  # another worker was here first
+            return
+        self._idle_since = None
+        self.running = True
+        try:
+            name = f"pykafka.OwnedBroker.{self.broker.id}"
+            tether = Tether(self.wake)
+            self._core.cluster.stop_at_close(tether)
+            self._worker = self._handler.spawn(_run, weakref.ref(self), self.wake, self._kept, tether, name=name)
+        except BaseException:
+            self.running = False
+            raise
+        self._stop_if_ended()  # since the look above
+
+    def _stop_if_ended(self) -> None:
+        if self._routing.ended:
+            self.stop()
 
     def stop(self) -> None:
         """End the sender; queued batches stay in the queues."""
@@ -137,6 +154,20 @@ class Sender:
             with self._lock:
                 if not self.message_is_pending() and all(queue.open is None for queue in self.active.values()):
                     self._kept.clear()
+
+    def _rests(self) -> bool:
+        """Return whether the worker is to end, as there has been nothing to send for a while."""
+        now = self._handler.now()
+        with self._lock:
+            if self._kept or self.active:
+                self._idle_since = None
+                return False
+            if self._idle_since is None:
+                self._idle_since = now
+            if now - self._idle_since < IDLE_S:
+                return False
+            self.running = False
+        return True
 
     def _failed(self, error: BaseException) -> None:
         log.error("sender of broker %d ended by an error", self.broker.id, exc_info=error)
@@ -414,6 +445,8 @@ def _run(reference: weakref.ref[Sender], wake: EventType, kept: list[Sender], _:
                 return
             pause = owned._step()
             owned._let_go()
+            if owned._rests():
+                return
             del owned
             wake.wait(LOOK_UP_S if pause is None else min(pause, LOOK_UP_S))
             wake.clear()

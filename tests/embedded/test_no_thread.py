@@ -30,14 +30,18 @@ def test_a_sender_connects_when_threads_can_be_started_again(monkeypatch: pytest
         consumer.stop()
 
 
-def test_a_producer_that_could_not_start_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_whose_sender_cannot_start_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sender starts with the first message for its leader."""
     with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster, KafkaClient(cluster.hosts) as client:
-        producer = client.topics["t"].get_producer(auto_start=False)
-        with no_threads(monkeypatch), pytest.raises(WorkerNotStartedError):
-            producer.start()
-        producer.start()
-        producer.produce(b"x")
-        producer.stop()
+        with client.topics["t"].get_producer() as producer, client.producer() as other:
+            with no_threads(monkeypatch):
+                with pytest.raises(WorkerNotStartedError):
+                    producer.produce(b"x")
+                with pytest.raises(WorkerNotStartedError):
+                    other.produce("t", b"x")
+            producer.produce(b"y")
+            other.produce("t", b"y").get(20)
+        assert client.topics["t"].latest_available_offsets()[0].offset == [2]
 
 
 def test_a_consumer_fetches_when_threads_can_be_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
