@@ -457,6 +457,7 @@ class ArrowDecoder:
         for batch in batches:
             reader = batch.open() if isinstance(batch, RawBatch) else batch
             reader.skip_to(start)
+            start = max(start, reader.next_offset)  # the next batch may begin below that
             if reader.remaining == 0:
                 reader.next()
             while True:

@@ -5,6 +5,7 @@ It reads how far the batches go, and opens none of them, so that the next reques
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +21,7 @@ from pykafka.exceptions import (
     NotLeaderForPartition,
     error_for,
 )
+from pykafka.protocol.ascending import ascending
 from pykafka.protocol.records import scan
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from pykafka.consumer.fetchrequests import FetchSettings
     from pykafka.protocol import wire
     from pykafka.protocol.records import RawBatch
+
+log = logging.getLogger(__name__)
 
 #: Records that are less than this part (one in four) of an answer are copied out of it.
 SMALL_PART = 4
@@ -129,7 +133,13 @@ class AnswerReader:
         except KafkaException as error:
             answer.failed.append(Failed(asked, error.with_context(**self._context(key))))
             return
-        batches = [batch for batch in batches if batch.next_offset > asked.offset]
+        batches, back = ascending(batches, asked.offset)
+        if back is not None:
+            log.warning(
+                "%s: the answer of broker %s goes back from offset %d to %d; records below the next offset are not handed out "
+                "again",
+                *(key, self._address, *back),
+            )
         if batches:
             answer.fetched.append(Fetched(asked, batches, aborted))
         elif needed:

@@ -33,7 +33,7 @@ class _Coming(NamedTuple):
 class Kept(NamedTuple):
     """Batches of a partition that are handed over one after another, as there is room.
 
-    :param wanted: the first offset that was asked for
+    :param wanted: the first offset that was not handed over
     :param aborted: the base offsets of batches that were never committed
     """
 
@@ -101,9 +101,11 @@ class Underway:
         count = sum(max(batch.count, 1) for batch in batches)
         nbytes = sum(batch.size for batch in batches)
         starts: list[Start] = []
+        reached = -1
         for batch in batches:
             if not starts or batch.leader_epoch != starts[-1].epoch:
-                starts.append(Start(batch.base_offset, batch.leader_epoch))
+                starts.append(Start(max(batch.base_offset, reached), batch.leader_epoch))
+            reached = batch.next_offset
         with self._lock:
             for member, epoch in asked.members:
                 owned = member.owned
@@ -128,7 +130,7 @@ class Underway:
         error: KafkaException | None = None
         readers: list[BatchReader] = []
         try:
-            self._open_some(kept, readers)
+            kept = self._open_some(kept, readers)
         except KafkaException as problem:
             error = problem
         with self._lock:
@@ -148,24 +150,27 @@ class Underway:
             kept.member.subscriber.arrived()
         return error
 
-    def _open_some(self, kept: Kept, readers: list[BatchReader]) -> None:
-        """Check and unpack batches into `readers`, up to the first one without room."""
+    def _open_some(self, kept: Kept, readers: list[BatchReader]) -> Kept:
+        """Check and unpack batches into `readers`, up to the first one without room; return the rest."""
         owned = kept.member.owned
+        reached = kept.wanted
         room = owned.buffers.max_bytes - owned.buffers.nbytes
         while kept.batches:
             batch = kept.batches[0]
             if batch.codec and room <= 0:
-                return
+                break
             # a batch without messages takes offsets all the same
             reader = batch.skip() if batch.base_offset in kept.aborted else self._open(batch)
             reader.partition_id = owned.partition_id
             reader.partition = owned.partition
             reader.topic = owned.key.topic
             reader.leader_epoch = batch.leader_epoch
-            reader.skip_to(kept.wanted)
+            reader.skip_to(reached)
             kept.batches.popleft()
             readers.append(reader)
+            reached = max(reached, batch.next_offset)  # the next one may begin below that
             room -= reader.nbytes
+        return kept._replace(wanted=reached)
 
     def _open(self, batch: RawBatch) -> BatchReader:
         return self._handler.offload(batch.open) if batch.end - batch.start >= OFFLOAD_FROM else batch.open()

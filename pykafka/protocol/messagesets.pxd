@@ -18,5 +18,6 @@ cdef void put_i64(unsigned char* data, Py_ssize_t at, long long value) noexcept 
 cdef object write_entries(object records, Py_ssize_t count, long long first_timestamp, int magic)
 
 @cython.locals(held="const unsigned char[::1]", data="const unsigned char*", at=Py_ssize_t, end=Py_ssize_t,
-               following=Py_ssize_t, offset="long long", attributes=Py_ssize_t, count=Py_ssize_t, codecs=int)
+               following=Py_ssize_t, offset="long long", attributes=Py_ssize_t, count=Py_ssize_t, codecs=int,
+               highest="long long", first="long long", is_ascending=bint)
 cdef tuple count_entries(object entries)

@@ -159,21 +159,26 @@ def open_entries(
     :raises InvalidMessageError: a checksum is wrong, or the inner set is corrupt
     :raises CodecNotAvailableError: the codec's package is missing
     """
-    shift, append_time, entries = 0, -1, data
+    entries: Any = data
+    shift, append_time = 0, -1
     if codec:
         shift, append_time, entries = _unwrap(data, check_crc)
-    count, first, _, _ = count_entries(entries)
+    count, first, _, _, is_ascending = count_entries(entries)
+    if not is_ascending:
+        entries = _ascending(entries)
+        count = count_entries(entries)[0]
     first = max(first + shift, 0)
     reader = BatchReader(entries, magic, count, shift, next_offset, -1, append_time, codec, timestamp_type, first)
     reader.check_entries = check_crc
     return reader
 
 
-def count_entries(entries: Any) -> tuple[int, int, int, int]:
-    # Count, first offset, last offset, and the bitwise or of all codecs.
+def count_entries(entries: Any) -> tuple[int, int, int, int, bool]:
+    # Count, first offset, highest offset, the bitwise or of all codecs, and whether each offset is above the one before.
     end = len(entries)
     at = count = codecs = 0
-    first = last = -1
+    first = highest = -1
+    is_ascending = True
     if cython.compiled:
         held = entries
         data = cython.address(held[0])
@@ -187,12 +192,29 @@ def count_entries(entries: Any) -> tuple[int, int, int, int]:
                 "the broker's log checked"
             )
         if count == 0:
-            first = offset
-        last = offset
+            first = highest = offset
+        elif offset > highest:
+            highest = offset
+        else:
+            is_ascending = False
         codecs |= attributes & 7
         count += 1
         at = following
-    return count, first, last, codecs
+    return count, first, highest, codecs, is_ascending
+
+
+def _ascending(entries: Any) -> bytes:
+    # The entries without those whose offset is not above all before: below the next offset nothing is handed out.
+    raw = bytes(entries)
+    found = bytearray()
+    at, highest = 0, None
+    while at < len(raw):
+        following, _, offset, _, _, _, _, _ = parse_entry(raw, at, len(raw))
+        if highest is None or offset > highest:
+            highest = offset
+            found += raw[at:following]
+        at = following
+    return bytes(found)
 
 
 def _unwrap(wrapper: memoryview, check_crc: bool, depth: int = 1) -> tuple[int, int, Any]:
@@ -205,12 +227,12 @@ def _unwrap(wrapper: memoryview, check_crc: bool, depth: int = 1) -> tuple[int, 
     if check_crc:
         oldformats.check_crc(memoryview(raw)[_UNCOUNTED:], offset)
     entries = decompress(attributes & 7, memoryview(raw)[value : value + value_size], magic)
-    count, _, last, codecs = count_entries(entries)
+    count, _, highest, codecs, _ = count_entries(entries)
     if count == 0:
         raise InvalidMessageError(f"the compressed message at offset {offset} holds no message; skip it")
     if codecs:
         entries = _flatten(memoryview(entries), check_crc, depth)
-    shift = offset - last if magic == 1 else 0
+    shift = offset - highest if magic == 1 else 0
     return shift, timestamp if attributes & _APPEND_TIME and magic == 1 else -1, entries
 
 

@@ -238,6 +238,8 @@ def read_entries(buffer: Any, data: Any, at: int, end: int) -> RawBatch:
         offset = get_i64(data, at)
         if size < _SMALLEST_ENTRY + 8 * magic or offset < 0 or offset > _LARGEST_OFFSET:
             break
+        if raw.count > 0 and offset < raw.next_offset:  # it goes back, and so is of another run
+            break
         at += _UNCOUNTED + size
         raw.end = at
         raw.next_offset = offset + 1

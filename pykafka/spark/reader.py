@@ -25,7 +25,8 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.protocol import wire
-from pykafka.protocol.records import RawBatch, scan
+from pykafka.protocol.ascending import ascending
+from pykafka.protocol.records import BatchReader, RawBatch, scan
 from pykafka.spark import session
 from pykafka.spark.cluster import SURE_AFTER, UNKNOWN_FOR_S
 from pykafka.spark.errors import DataLossError, PollTimeoutError
@@ -120,7 +121,7 @@ class RangeReader:
         self._got_on()
         pending: PendingResponse[wire.FetchResponse] | None = None
         while self._position < self._end:
-            found: list[RawBatch] = []
+            found: list[RawBatch | BatchReader] = []
             start = self._position
             try:
                 if not self._is_compared and not self._has_topic():
@@ -193,7 +194,7 @@ class RangeReader:
         expected = int(per_offset * (self._end - self._position)) + 2 * batch
         return min(self._fetch_bytes, max(self._least_bytes, expected))
 
-    def _take(self, pending: PendingResponse[wire.FetchResponse]) -> list[RawBatch]:
+    def _take(self, pending: PendingResponse[wire.FetchResponse]) -> list[RawBatch | BatchReader]:
         response = pending.get()
         part: Any = next(iter(part for topic in response.responses for part in topic.partitions), None)
         code = response.error_code or (part.error_code if part is not None else -1)
@@ -210,20 +211,20 @@ class RangeReader:
         found, needed = scan(part.records) if part.records is not None else ([], 0)
         aborted = AbortedTransactions(part.aborted_transactions) if self._options.read_committed else None
         dropped = {raw.base_offset for raw in found if aborted is not None and aborted.drops(raw)}
-        found = [raw for raw in found if raw.next_offset > self._position]
+        found, back = ascending(found, self._position)
+        if back is not None:
+            text = "the answer of broker %s goes back from offset %d to %d; rows below the next offset are read once"
+            warn(f"{self._tp}: " + text % (self._broker.address, *back))
         if found:
             sizes = [raw.end - raw.start for raw in found]
             _sizes[self._tp.topic] = (sum(sizes) / (found[-1].next_offset - found[0].base_offset), max(sizes))
             self._position = found[-1].next_offset
             self._epoch = found[-1].leader_epoch
-            found = [raw for raw in found if raw.base_offset not in dropped]
-            if not found:
-                self._got_on()
         elif needed:
             self._least_bytes = self._fetch_bytes = max(needed, 2 * self._fetch_bytes)
         elif self._handler.now() > self._deadline and not self._skip_unwritten():
             raise self._timed_out(f"the partition ends at offset {part.high_watermark} now")
-        return found
+        return [raw.skip() if raw.base_offset in dropped else raw for raw in found]
 
     def _context(self) -> dict[str, Any]:
         return {

@@ -316,3 +316,14 @@ def test_a_leader_that_names_itself_as_the_closest_replica_is_read(monkeypatch: 
         assert values(read_range(wanted, options, COLUMNS)) == [b"message"]
         assert broker.fetches < 20
         session.close_all()
+
+
+def test_rows_below_the_next_offset_are_read_once() -> None:
+    """The batches of an answer overlap and go back: offsets 0 to 2, 1 to 3, 0, and 4."""
+    offsets = ([0, 1, 2], [1, 2, 3], [0], [4])
+    data = b"".join(scripted.batch([b"%d" % offset for offset in group], group[0]) for group in offsets)
+    with scripted.ScriptedBroker(data) as broker:
+        options = read_options({"kafka.bootstrap.servers": broker.hosts, "subscribe": scripted.TOPIC}, Mode.BATCH_READ)
+        wanted = OffsetRange(TopicPartition(scripted.TOPIC, 0), 0, 5)
+        assert values(read_range(wanted, options, COLUMNS)) == [b"0", b"1", b"2", b"3", b"4"]
+        session.close_all()

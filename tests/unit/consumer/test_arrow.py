@@ -115,11 +115,13 @@ def test_batches_are_cut_by_rows_and_by_bytes() -> None:
     builder = RecordBatchBuilder()
     for index in range(100):
         builder.append(index, None, b"x" * 10, None)
-    raws, _ = scan(b"".join(builder.seal(0)))
+    sealed = b"".join(builder.seal(0))
+    raws, _ = scan(sealed)
+    behind, _ = scan((100).to_bytes(8, "big") + sealed[8:])
     decoder = ArrowDecoder("flights", 7, ["value"])
     assert [batch.num_rows for batch in decoder.decode(raws, max_rows=40)] == [40, 40, 20]
     assert [batch.num_rows for batch in decoder.decode(raws, max_bytes=250)] == [25] * 4
-    assert [batch.num_rows for batch in decoder.decode([*raws, *raws], max_rows=200)] == [200]
+    assert [batch.num_rows for batch in decoder.decode([*raws, *behind], max_rows=200)] == [200]
 
 
 @pytest.mark.parametrize(
