@@ -114,6 +114,7 @@ CASES += [
     for name in (
         "groups/test_managed_topics",
         "groups/test_static_topics",
+        "metadata/test_internal_topics",
         "metadata/test_partitions",
         "network/test_throttling",
         "network/test_tls",

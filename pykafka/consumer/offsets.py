@@ -38,6 +38,7 @@ from pykafka.metadata.groupoffsets import (
     committed_offsets,
     fetch_request,
 )
+from pykafka.metadata.internaltopics import OFFSETS, is_unavailable
 from pykafka.network.login import is_answer
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
@@ -312,6 +313,8 @@ class GroupOffsets:
                     self._ask_for_ids(error)
                 elif error.invalid_metadata or not is_answer(error):
                     self._coordinator = None
+                if is_unavailable(error):
+                    self._cluster.internal_topics.waits(OFFSETS, f"group {self._group}")
                 if (
                     not self._cluster.may_pass(error)
                     or tries > self._max_retries
