@@ -67,6 +67,8 @@ class News(NamedTuple):
     error: KafkaException | None
     #: Whether the member has left because the application took no messages for too long.
     idle: bool = False
+    #: Whether the coordinator has taken no heartbeat for longer than the session, so that it must have removed the member.
+    overdue: bool = False
 
 
 @dataclass
@@ -213,7 +215,7 @@ class EpochBeats(BeatWorker[Place]):
         # Whether the coordinator has it is unknown: all is told again, and an assignment that was lost comes again.
         self._told = Told(assignment=self._told.assignment)
         self._wait_to_retry()
-        self._tell(self.joins if join is None else join, Verdict.MOVED, error)
+        self._tell_refusal(self.joins if join is None else join, Verdict.MOVED, error)
 
     def _answered(
         self, join: int, wanted: Wanted, owned: Assignment, response: wire.ConsumerGroupHeartbeatResponse
@@ -228,7 +230,7 @@ class EpochBeats(BeatWorker[Place]):
         # The coordinator may share out, or match a pattern, only after its first answer, and tell of it with the next one.
         self._waits = 0 if assignment else self._waits + 1
         self.heartbeat.interval = interval if assignment else min(interval, FIRST_S * 2.0 ** min(self._waits, 10))
-        self.heartbeat.received_heartbeat()
+        self._received()
         answer = Answer(join, response.member_epoch, assignment)
         if answer != self.answer:
             self.answer = answer
@@ -257,7 +259,7 @@ class EpochBeats(BeatWorker[Place]):
             self._unsure = self.membership.state is State.MEMBER
             self.membership.apply(Event.FENCED)
             self.heartbeat.interval = FIRST_S
-        self._tell(join, found, error)
+        self._tell_refusal(join, found, error)
 
     def _release_instance(self, place: Place) -> Call:
         """Return a request that releases the instance id, if this member has it: the answer to an earlier join was lost."""
@@ -294,8 +296,16 @@ class EpochBeats(BeatWorker[Place]):
         self.membership.apply(Event.FENCED)
         self._tell(join, Verdict.FENCED, error, idle=True)
 
-    def _tell(self, join: int, found: Verdict, error: KafkaException | None, idle: bool = False) -> None:
-        self.news.append(News(join, found, error, idle))
+    def _tell_refusal(self, join: int, found: Verdict, error: KafkaException) -> None:
+        is_member = self.membership.state is State.MEMBER
+        self._tell(join, found, error)
+        if is_member and self._is_overdue():
+            self._tell(join, Verdict.MOVED, error, overdue=True)
+
+    def _tell(
+        self, join: int, found: Verdict, error: KafkaException | None, *, idle: bool = False, overdue: bool = False
+    ) -> None:
+        self.news.append(News(join, found, error, idle, overdue))
         self._have_attended()
         self._native.post(self._notify)
 

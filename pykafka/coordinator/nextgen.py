@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pykafka.common import TopicPartition
-from pykafka.coordinator.beating import Activity
-from pykafka.coordinator.epochbeats import API, Answer, EpochBeats, News, Place, Wanted
+from pykafka.coordinator.beating import OVERDUE, Activity
+from pykafka.coordinator.epochbeats import API, SESSION_MS, Answer, EpochBeats, News, Place, Wanted
 from pykafka.coordinator.epochs import Verdict
 from pykafka.coordinator.handover import CooperativeHandover
 from pykafka.coordinator.link import LEAVE_TIMEOUT_MS, GroupLink
@@ -266,7 +266,9 @@ class NextGenSubscriber(ServedShares):
 
     def _heed(self, news: News) -> None:
         error = news.error
-        if news.idle:
+        if news.overdue:
+            log.warning(OVERDUE, self.group_id, SESSION_MS, error)
+        elif news.idle:
             log.error(
                 "group %s: the application took no messages for %d ms, so this member has left the group; call poll() more "
                 "often, or raise max_poll_interval_ms",
