@@ -58,6 +58,7 @@ GROUPS = [
         "balanced_commits",
         "balanced_fork",
         "commits",
+        "lost_membership",
         "managed",
         "migration",
         "static_topics",

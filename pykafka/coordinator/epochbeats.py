@@ -114,6 +114,8 @@ class EpochBeats(BeatWorker[Place]):
         # Whether to release the instance id before the next join.
         self._releases = False
         self._hurried = False
+        # Whether the answer to a commit was that the member is out.
+        self._dropped = False
 
     # -- the application's side --------------------------------------------------------------------------------------
 
@@ -145,6 +147,16 @@ class EpochBeats(BeatWorker[Place]):
         self._hurried = True
         self._look()
 
+    def commit_refused(self, error: KafkaException) -> None:
+        """Take the answer to a commit that the member is out of the group, as if it were that to a heartbeat."""
+        if verdict(getattr(error, "ERROR_CODE", 0), error.retriable) is Verdict.FENCED:
+            self._dropped = True
+            self.news.append(News(self.joins, Verdict.FENCED, error))
+            self._have_attended()
+            self._notify()
+        else:  # the coordinator says more to a heartbeat
+            self.hurry()
+
     @property
     def place(self) -> Place | None:
         """Where heartbeats go."""
@@ -174,6 +186,9 @@ class EpochBeats(BeatWorker[Place]):
     # -- the thread's side -------------------------------------------------------------------------------------------
 
     def _is_due(self) -> bool:
+        if self._dropped:
+            self._dropped = False
+            self._fence(self._joined)
         if self.membership.state is not State.MEMBER:
             return self._joined < self.joins and (self._is_time or self._told.wanted is None)
         changed = self._told.wanted != self.wanted or self._told.owned != self.owned
@@ -254,12 +269,16 @@ class EpochBeats(BeatWorker[Place]):
         if found in (Verdict.MOVED, Verdict.WAITS):
             self._wait_to_retry()
         else:
-            self._joined = join
-            self._waits = 0
-            self._unsure = self.membership.state is State.MEMBER
-            self.membership.apply(Event.FENCED)
-            self.heartbeat.interval = FIRST_S
+            self._fence(join)
         self._tell_refusal(join, found, error)
+
+    def _fence(self, join: int) -> None:
+        self._joined = join
+        self._waits = 0
+        self._unsure = self.membership.state is State.MEMBER
+        self._told = Told(assignment=self._told.assignment)
+        self.membership.apply(Event.FENCED)
+        self.heartbeat.interval = FIRST_S
 
     def _release_instance(self, place: Place) -> Call:
         """Return a request that releases the instance id, if this member has it: the answer to an earlier join was lost."""

@@ -151,6 +151,18 @@ class HeartbeatSender(BeatWorker[Beat]):
         """Whether there was a sign of life since the pulse last looked."""
         return bool(self._activity.waiting) or self._signs() != self._seen
 
+    def commit_refused(self, identity: tuple[int, str], error: KafkaException) -> None:
+        """Take the answer to a commit that the member is out of the group, as if it were that to a heartbeat.
+
+        Any worker of the application may call this.
+
+        :param identity: generation and member id that the commit has named
+        """
+        code = getattr(error, "ERROR_CODE", 0)
+        self.news.append(News(*identity, code, error.broker or ""))
+        self._have_attended()
+        self._notify()
+
     def stop(self) -> None:
         """Send nothing more; `beat` begins again."""
         self.idle = False

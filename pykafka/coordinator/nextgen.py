@@ -125,6 +125,7 @@ class NextGenSubscriber(ServedShares):
             before.end(self._handover)
         self.beats = self._new_beats()
         self.member.renew = self._renewed
+        self.member.out = self._commit_refused
         #: The answer that the hooks have been given.
         self._seen: Answer | None = None
         #: Whether this member has to join.
@@ -421,6 +422,14 @@ class NextGenSubscriber(ServedShares):
                     f"group {self.group_id}: the epoch of this member is not known; commit again later"
                 )
             self._handler.sleep(TURN_S)
+
+    def _commit_refused(self, identity: tuple[int, str], error: KafkaException) -> None:
+        """Take the answer to a commit that this member is out of the group: the next call joins again.
+
+        :param identity: that the commit named
+        """
+        if identity == (self._standing.generation_id, self._standing.member_id):
+            self.beats.commit_refused(error)
 
     # -- leaving -------------------------------------------------------------------------------------------------------
 
