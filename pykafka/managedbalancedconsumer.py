@@ -443,6 +443,10 @@ class ManagedBalancedConsumer(GroupConsumer):
             consumer.start()
         return consumer
 
+    def _tell_membership(self, consumer: SimpleConsumer) -> None:
+        super()._tell_membership(consumer)
+        consumer._engine.membership.out = self._member.sender.commit_refused
+
     def _join_group(self) -> list[tuple[str, documented.MemberAssignment]]:
         """Join the group once, and return each member's share; an empty list if this member is not the leader.
 

@@ -58,6 +58,7 @@ GROUPS = [
         "balanced_commits",
         "balanced_fork",
         "commits",
+        "lost_membership",
         "managed",
         "migration",
         "static_topics",
@@ -114,6 +115,7 @@ CASES += [
     for name in (
         "groups/test_managed_topics",
         "groups/test_static_topics",
+        "metadata/test_internal_topics",
         "metadata/test_partitions",
         "network/test_throttling",
         "network/test_tls",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+import logging
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from pykafka.admin.placement import Placement
+from pykafka.admin.placement import GROUP, Coordinators, Placement
 from pykafka.admin.results import Results
 from pykafka.admin.routing import Question, Router
 from pykafka.exceptions import KafkaException
@@ -14,8 +15,20 @@ from pykafka.utils.error_handlers import valid_ms
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
 
+log = logging.getLogger(__name__)
+
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+class Listed(Protocol):
+    """An entry of a list, which names the broker that has listed it."""
+
+    @property
+    def coordinator(self) -> int: ...
+
+
+L = TypeVar("L", bound=Listed)
 
 #: How long a call may take (ms).
 TIMEOUT_MS = 30_000
@@ -47,6 +60,28 @@ class AdminBase:
         if raise_errors:
             results.raise_errors()
         return results
+
+    def _once(self, entries: Iterable[L], name: Callable[[L], str], deadline: float, kind: int = GROUP) -> list[L]:
+        """Return one entry for each name, by name; while a coordinator moves, two brokers list what it keeps.
+
+        :param name: of an entry: the group, or the transactional id
+        :param deadline: for asking which of two brokers is the coordinator (s)
+        :param kind: GROUP or TRANSACTION
+        """
+        by_name: dict[str, list[L]] = {}
+        for entry in entries:
+            by_name.setdefault(name(entry), []).append(entry)
+        twice = [one for one, listed in by_name.items() if len(listed) > 1]
+        if twice:
+            try:
+                places = Coordinators[str](self._cluster, str, kind).find(twice, self._left_ms(deadline))
+            except KafkaException as error:
+                log.info("which of two brokers coordinates %s is not known: %s", ", ".join(twice), error)
+                places = {}
+            for one in twice:
+                id_ = getattr(places.get(one), "id", None)
+                by_name[one].sort(key=lambda entry: entry.coordinator != id_)
+        return [by_name[one][0] for one in sorted(by_name)]
 
     def _deadline(self, timeout_ms: int) -> float:
         wait_s: float = valid_ms(timeout_ms, "timeout_ms") / 1000

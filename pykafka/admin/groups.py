@@ -47,6 +47,7 @@ class GroupsAdmin(AdminBase):
         :param timeout_ms: of the whole call
         :param raise_errors: whether to raise if a broker does not answer; else its groups are missing, see `Listing`
         """
+        deadline = self._deadline(timeout_ms)
         kinds = set(several(types, "types", GroupType))
         conditions = set(several(states, "states", GroupState))
         protocols = set(several(protocol_types, "protocol_types", str))
@@ -70,13 +71,13 @@ class GroupsAdmin(AdminBase):
         asked: Question[int, list[GroupListing]] = Question(wire.ListGroupsRequest, request, read)
         placement: CertainBrokers[int] = CertainBrokers(self._cluster, int)
         results = self._ask(self._every_broker(), placement, asked, timeout_ms, raise_errors)
+        listed = self._once((one for groups in results.values() for one in groups), lambda one: one.group, deadline)
         found = [
             group
-            for groups in results.values()
-            for group in groups
+            for group in listed
             if (not kinds or group.type in kinds) and (not protocols or group.protocol_type in protocols)
         ]
-        return Listing(sorted(found, key=lambda group: group.group), results.errors)
+        return Listing(found, results.errors)
 
     def describe_groups(
         self,

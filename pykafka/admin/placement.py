@@ -10,6 +10,7 @@ from pykafka.admin.releases import version_of
 from pykafka.exceptions import (
     BrokerNotAvailable,
     FencedLeaderEpoch,
+    GroupCoordinatorNotAvailable,
     KafkaException,
     LeaderNotFoundError,
     NoBrokersAvailableError,
@@ -18,6 +19,7 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
 )
 from pykafka.metadata.brokers import countdown
+from pykafka.metadata.internaltopics import OFFSETS, TRANSACTIONS
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -241,7 +243,10 @@ class Coordinators(Generic[K]):
     ) -> Broker | KafkaException:
         if answer.error_code:
             what = f"{'group' if self._kind == GROUP else 'transactional id'} {name}"
-            return fault(answer.error_code, answer.error_message, broker=broker, api="FindCoordinator", what=what)
+            why = answer.error_message
+            if answer.error_code == GroupCoordinatorNotAvailable.ERROR_CODE:
+                why = self._cluster.internal_topics.reason(OFFSETS if self._kind == GROUP else TRANSACTIONS) or why
+            return fault(answer.error_code, why, broker=broker, api="FindCoordinator", what=what)
         if answer.node_id not in self._cluster.brokers:
             self._cluster.update([], left_ms)
         found = self._cluster.brokers.get(answer.node_id)

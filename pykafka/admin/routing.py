@@ -49,6 +49,8 @@ V = TypeVar("V")
 
 #: Pause before the second attempt (ms), which doubles up to the second one.
 _FIRST_MS, _MOST_MS = 100, 1000
+#: A round that begins with less time (s) is no proof that a broker is silent.
+_HURRIED_S = 0.2
 #: How much longer than its own timeout a broker may take for an answer (ms).
 _GRACE_MS = 2000
 #: Errors that say that nothing was done, and that the same may succeed in a moment, perhaps at another broker.
@@ -132,7 +134,10 @@ class Router:
             if self._cluster.closed:
                 raise ClientClosedError("this client was closed; make a new KafkaClient")
             seen = self._cluster.generation
-            found |= _Round(self._cluster, question, deadline).run(left, placement)
+            hurried = now() + _HURRIED_S > deadline
+            for item, value in _Round(self._cluster, question, deadline).run(left, placement).items():
+                if item not in found or not (hurried and _is_late(value)):  # an earlier answer says more
+                    found[item] = value
             left = [item for item in left if isinstance(found[item], _Passing) and now() < deadline]
             if left:
                 attempts += 1
@@ -159,6 +164,11 @@ def _plain(value: V | KafkaException) -> V | KafkaException:
     if isinstance(value, _Passing) and isinstance(value.__cause__, KafkaException):
         return value.__cause__
     return value
+
+
+def _is_late(value: object) -> bool:
+    """Return whether there is no answer in time."""
+    return isinstance(value, _Passing) and isinstance(value.__cause__, ResponseTimeoutError)
 
 
 def _passing(error: KafkaException) -> _Passing:

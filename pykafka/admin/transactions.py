@@ -57,6 +57,7 @@ class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
         :param timeout_ms: of the whole call
         :param raise_errors: whether to raise if a broker does not answer; else its transactions are missing, see `Listing`
         """
+        deadline = self._deadline(timeout_ms)
         conditions: list[TransactionState] = several(states, "states", TransactionState)
         producers: list[int] = several(producer_ids, "producer_ids", int)
 
@@ -87,8 +88,8 @@ class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
         asked: Question[int, list[TransactionListing]] = Question(wire.ListTransactionsRequest, request, read)
         placement: CertainBrokers[int] = CertainBrokers(self._cluster, int)
         results = self._ask(self._every_broker(), placement, asked, timeout_ms, raise_errors)
-        found = [one for listed in results.values() for one in listed]
-        return Listing(sorted(found, key=lambda one: one.transactional_id), results.errors)
+        listed = (one for found in results.values() for one in found)
+        return Listing(self._once(listed, lambda one: one.transactional_id, deadline, TRANSACTION), results.errors)
 
     def describe_transactions(
         self, transactional_ids: str | Iterable[str], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True

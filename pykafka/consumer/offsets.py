@@ -38,6 +38,7 @@ from pykafka.metadata.groupoffsets import (
     committed_offsets,
     fetch_request,
 )
+from pykafka.metadata.internaltopics import OFFSETS, is_unavailable
 from pykafka.network.login import is_answer
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
@@ -95,6 +96,9 @@ class Membership:
     renew: Callable[[tuple[int, str], Collection[TopicPartition]], Renewed | None] | None = None
     #: Of a member of a group that the brokers do not know: returns whether it still owns its partitions.
     may_commit: Callable[[], bool] | None = None
+    #: Called by any worker with what a commit has named, and the answer that the member is out of the group: the member's next
+    #: call joins again.
+    out: Callable[[tuple[int, str], KafkaException], object] | None = None
 
     @property
     def identity(self) -> tuple[int, str]:
@@ -186,7 +190,10 @@ class GroupOffsets:
                 dict(remaining.items()),
             )
 
+        named = self.membership.identity
+
         def attempt() -> None:
+            nonlocal named
             if callable(offsets):
                 of.update(
                     self.ids_of(remaining)
@@ -197,7 +204,8 @@ class GroupOffsets:
                 recreated.append(error)
             if not remaining:
                 return
-            failures = self._commit_once(remaining, metadata, of, identity, deadline)
+            named = identity or self.membership.identity
+            failures = self._commit_once(remaining, metadata, of, named, deadline)
             for key in [key for key in remaining if key not in failures]:
                 committed[key] = remaining.pop(key)
             if failures:
@@ -218,6 +226,8 @@ class GroupOffsets:
             remaining.update(lost)
             failed = {(topic, id_): offset for (topic, id_), offset in remaining.items()}
             if isinstance(error, MEMBER_IS_OUT) and self.membership.generation_id >= 0:
+                if self.membership.out is not None:
+                    self.membership.out(named, error)
                 raise ShareLostError(self._says_what_is_lost(error), failed) from error
             raise OffsetsNotCommitted(f"group {self._group}: {error}", failed) from error
         if lost:
@@ -312,6 +322,8 @@ class GroupOffsets:
                     self._ask_for_ids(error)
                 elif error.invalid_metadata or not is_answer(error):
                     self._coordinator = None
+                if is_unavailable(error):
+                    self._cluster.internal_topics.waits(OFFSETS, f"group {self._group}")
                 if (
                     not self._cluster.may_pass(error)
                     or tries > self._max_retries

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from pykafka.coordinator.beating import OVERDUE
 from pykafka.coordinator.comeback import Comeback
 from pykafka.coordinator.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender, News
 from pykafka.coordinator.link import LEAVE_TIMEOUT_MS, GroupLink
@@ -504,6 +505,10 @@ class BaseCoordinator(ABC):
                 self.reading_call,
             )
             self.membership.apply(Event.LEFT)
+            return
+        if news.overdue:
+            why = news.error or error_for(news.code, broker=news.broker, api="Heartbeat")
+            log.warning(OVERDUE, self.group_id, self.config["session_timeout_ms"], why)
             return
         if news.code == 0 or news.code in MOVED:
             self.link.lose(news.error or error_for(news.code))

@@ -20,6 +20,11 @@ IDLE_S = 5.0
 EARLY = 5
 #: The longest pause before a heartbeat that failed is sent again (s).
 RETRY_MAX_S = 1.0
+#: The warning of a member whose session must have ended.
+OVERDUE = (
+    "group %s: the coordinator has taken no heartbeat of this member for longer than its session (%d ms), so other members may "
+    "have its partitions; this member goes on trying: %s"
+)
 
 
 class Activity:
@@ -104,6 +109,7 @@ class BeatWorker(ABC, Generic[B]):
         self._given_up: B | None = None
         self._retry_at = 0.0
         self._seen = 0
+        self._overdue = False
         self._active_at = 0.0
         self._pulse: Pulse | None = None
         handler.at_fork(self._after_fork)
@@ -216,6 +222,16 @@ class BeatWorker(ABC, Generic[B]):
 
     def _timeout(self, beat: B) -> float:
         return min(self.heartbeat.timeout, beat.broker.socket_timeout_ms / 1000)
+
+    def _received(self) -> None:
+        """Note that the coordinator has taken a heartbeat."""
+        self.heartbeat.received_heartbeat()
+        self._overdue = False
+
+    def _is_overdue(self) -> bool:
+        """Return whether the coordinator has taken no heartbeat for longer than the session: True once each time."""
+        before, self._overdue = self._overdue, self.heartbeat.session_expired()
+        return self._overdue and not before
 
     def _wait_to_retry(self) -> None:
         """Send the heartbeat that has failed again after a pause."""

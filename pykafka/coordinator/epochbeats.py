@@ -67,6 +67,8 @@ class News(NamedTuple):
     error: KafkaException | None
     #: Whether the member has left because the application took no messages for too long.
     idle: bool = False
+    #: Whether the coordinator has taken no heartbeat for longer than the session, so that it must have removed the member.
+    overdue: bool = False
 
 
 @dataclass
@@ -112,6 +114,8 @@ class EpochBeats(BeatWorker[Place]):
         # Whether to release the instance id before the next join.
         self._releases = False
         self._hurried = False
+        # Whether the answer to a commit was that the member is out.
+        self._dropped = False
 
     # -- the application's side --------------------------------------------------------------------------------------
 
@@ -143,6 +147,16 @@ class EpochBeats(BeatWorker[Place]):
         self._hurried = True
         self._look()
 
+    def commit_refused(self, error: KafkaException) -> None:
+        """Take the answer to a commit that the member is out of the group, as if it were that to a heartbeat."""
+        if verdict(getattr(error, "ERROR_CODE", 0), error.retriable) is Verdict.FENCED:
+            self._dropped = True
+            self.news.append(News(self.joins, Verdict.FENCED, error))
+            self._have_attended()
+            self._notify()
+        else:  # the coordinator says more to a heartbeat
+            self.hurry()
+
     @property
     def place(self) -> Place | None:
         """Where heartbeats go."""
@@ -172,6 +186,9 @@ class EpochBeats(BeatWorker[Place]):
     # -- the thread's side -------------------------------------------------------------------------------------------
 
     def _is_due(self) -> bool:
+        if self._dropped:
+            self._dropped = False
+            self._fence(self._joined)
         if self.membership.state is not State.MEMBER:
             return self._joined < self.joins and (self._is_time or self._told.wanted is None)
         changed = self._told.wanted != self.wanted or self._told.owned != self.owned
@@ -213,7 +230,7 @@ class EpochBeats(BeatWorker[Place]):
         # Whether the coordinator has it is unknown: all is told again, and an assignment that was lost comes again.
         self._told = Told(assignment=self._told.assignment)
         self._wait_to_retry()
-        self._tell(self.joins if join is None else join, Verdict.MOVED, error)
+        self._tell_refusal(self.joins if join is None else join, Verdict.MOVED, error)
 
     def _answered(
         self, join: int, wanted: Wanted, owned: Assignment, response: wire.ConsumerGroupHeartbeatResponse
@@ -228,7 +245,7 @@ class EpochBeats(BeatWorker[Place]):
         # The coordinator may share out, or match a pattern, only after its first answer, and tell of it with the next one.
         self._waits = 0 if assignment else self._waits + 1
         self.heartbeat.interval = interval if assignment else min(interval, FIRST_S * 2.0 ** min(self._waits, 10))
-        self.heartbeat.received_heartbeat()
+        self._received()
         answer = Answer(join, response.member_epoch, assignment)
         if answer != self.answer:
             self.answer = answer
@@ -252,12 +269,16 @@ class EpochBeats(BeatWorker[Place]):
         if found in (Verdict.MOVED, Verdict.WAITS):
             self._wait_to_retry()
         else:
-            self._joined = join
-            self._waits = 0
-            self._unsure = self.membership.state is State.MEMBER
-            self.membership.apply(Event.FENCED)
-            self.heartbeat.interval = FIRST_S
-        self._tell(join, found, error)
+            self._fence(join)
+        self._tell_refusal(join, found, error)
+
+    def _fence(self, join: int) -> None:
+        self._joined = join
+        self._waits = 0
+        self._unsure = self.membership.state is State.MEMBER
+        self._told = Told(assignment=self._told.assignment)
+        self.membership.apply(Event.FENCED)
+        self.heartbeat.interval = FIRST_S
 
     def _release_instance(self, place: Place) -> Call:
         """Return a request that releases the instance id, if this member has it: the answer to an earlier join was lost."""
@@ -294,8 +315,16 @@ class EpochBeats(BeatWorker[Place]):
         self.membership.apply(Event.FENCED)
         self._tell(join, Verdict.FENCED, error, idle=True)
 
-    def _tell(self, join: int, found: Verdict, error: KafkaException | None, idle: bool = False) -> None:
-        self.news.append(News(join, found, error, idle))
+    def _tell_refusal(self, join: int, found: Verdict, error: KafkaException) -> None:
+        is_member = self.membership.state is State.MEMBER
+        self._tell(join, found, error)
+        if is_member and self._is_overdue():
+            self._tell(join, Verdict.MOVED, error, overdue=True)
+
+    def _tell(
+        self, join: int, found: Verdict, error: KafkaException | None, *, idle: bool = False, overdue: bool = False
+    ) -> None:
+        self.news.append(News(join, found, error, idle, overdue))
         self._have_attended()
         self._native.post(self._notify)
 

@@ -101,6 +101,8 @@ class News(NamedTuple):
     error: KafkaException | None = None
     #: Whether the member has left because the application took no messages for too long.
     idle: bool = False
+    #: Whether the coordinator has taken no heartbeat for longer than the session, so that it must have removed the member.
+    overdue: bool = False
 
 
 class HeartbeatSender(BeatWorker[Beat]):
@@ -149,6 +151,18 @@ class HeartbeatSender(BeatWorker[Beat]):
         """Whether there was a sign of life since the pulse last looked."""
         return bool(self._activity.waiting) or self._signs() != self._seen
 
+    def commit_refused(self, identity: tuple[int, str], error: KafkaException) -> None:
+        """Take the answer to a commit that the member is out of the group, as if it were that to a heartbeat.
+
+        Any worker of the application may call this.
+
+        :param identity: generation and member id that the commit has named
+        """
+        code = getattr(error, "ERROR_CODE", 0)
+        self.news.append(News(*identity, code, error.broker or ""))
+        self._have_attended()
+        self._notify()
+
     def stop(self) -> None:
         """Send nothing more; `beat` begins again."""
         self.idle = False
@@ -178,9 +192,11 @@ class HeartbeatSender(BeatWorker[Beat]):
         self.latency = self._native.now() - started
         if code in {0, RebalanceInProgress.ERROR_CODE}:
             # A member stays one during a rebalance, until it has had time to join again.
-            self.heartbeat.received_heartbeat()
+            self._received()
         elif code in ENDED:
             self._given_up = beat
+        elif self._is_overdue():
+            self._tell(beat, code, overdue=True)
         if code:
             self._tell(beat, code)
         self._have_attended()
@@ -188,6 +204,8 @@ class HeartbeatSender(BeatWorker[Beat]):
     def _failed(self, beat: Beat, error: KafkaException) -> None:
         self._wait_to_retry()
         self._tell(beat, 0, error)
+        if self._is_overdue():
+            self._tell(beat, 0, error, overdue=True)
 
     def _leave(self, beat: Beat) -> Call:
         request = leave_request(beat.group, beat.member_id, beat.leave_version, beat.instance_id)
@@ -203,10 +221,12 @@ class HeartbeatSender(BeatWorker[Beat]):
         self.idle = True
         self._tell(beat, 0, error, idle=True)
 
-    def _tell(self, beat: Beat, code: int, error: KafkaException | None = None, idle: bool = False) -> None:
-        if self._told is not None and self._told[0] is beat and self._told[1] == code and not idle:
+    def _tell(
+        self, beat: Beat, code: int, error: KafkaException | None = None, *, idle: bool = False, overdue: bool = False
+    ) -> None:
+        if self._told is not None and self._told[0] is beat and self._told[1] == code and not idle and not overdue:
             return
         self._told = (beat, code)
-        self.news.append(News(beat.generation_id, beat.member_id, code, beat.broker.address, error, idle))
+        self.news.append(News(beat.generation_id, beat.member_id, code, beat.broker.address, error, idle, overdue))
         self._have_attended()
         self._native.post(self._notify)

@@ -24,6 +24,7 @@ from pykafka.exceptions import (
     UnsupportedVersion,
     error_for,
 )
+from pykafka.metadata.internaltopics import OFFSETS, is_unavailable
 from pykafka.network.channel import SHARED
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
@@ -93,6 +94,8 @@ class GroupLink:
 
         :param error: why, for the log
         """
+        if isinstance(error, KafkaException) and is_unavailable(error):
+            self.cluster.internal_topics.waits(OFFSETS, f"group {self.group_id}")
         if self.coordinator is not None:
             log.info("group %s: coordinator %s is given up: %s", self.group_id, self.coordinator.address, error)
             self.drop_connection()

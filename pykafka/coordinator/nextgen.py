@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pykafka.common import TopicPartition
-from pykafka.coordinator.beating import Activity
-from pykafka.coordinator.epochbeats import API, Answer, EpochBeats, News, Place, Wanted
+from pykafka.coordinator.beating import OVERDUE, Activity
+from pykafka.coordinator.epochbeats import API, SESSION_MS, Answer, EpochBeats, News, Place, Wanted
 from pykafka.coordinator.epochs import Verdict
 from pykafka.coordinator.handover import CooperativeHandover
 from pykafka.coordinator.link import LEAVE_TIMEOUT_MS, GroupLink
@@ -125,6 +125,7 @@ class NextGenSubscriber(ServedShares):
             before.end(self._handover)
         self.beats = self._new_beats()
         self.member.renew = self._renewed
+        self.member.out = self._commit_refused
         #: The answer that the hooks have been given.
         self._seen: Answer | None = None
         #: Whether this member has to join.
@@ -266,7 +267,9 @@ class NextGenSubscriber(ServedShares):
 
     def _heed(self, news: News) -> None:
         error = news.error
-        if news.idle:
+        if news.overdue:
+            log.warning(OVERDUE, self.group_id, SESSION_MS, error)
+        elif news.idle:
             log.error(
                 "group %s: the application took no messages for %d ms, so this member has left the group; call poll() more "
                 "often, or raise max_poll_interval_ms",
@@ -419,6 +422,14 @@ class NextGenSubscriber(ServedShares):
                     f"group {self.group_id}: the epoch of this member is not known; commit again later"
                 )
             self._handler.sleep(TURN_S)
+
+    def _commit_refused(self, identity: tuple[int, str], error: KafkaException) -> None:
+        """Take the answer to a commit that this member is out of the group: the next call joins again.
+
+        :param identity: that the commit named
+        """
+        if identity == (self._standing.generation_id, self._standing.member_id):
+            self.beats.commit_refused(error)
 
     # -- leaving -------------------------------------------------------------------------------------------------------
 

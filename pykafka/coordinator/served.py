@@ -14,6 +14,7 @@ from pykafka.coordinator.selection import Selection, Topics
 if TYPE_CHECKING:
     from pykafka.coordinator.beating import Activity
     from pykafka.coordinator.handover import Handover, ShareHooks
+    from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,8 @@ class Identity(Protocol):
     renew: Callable[[tuple[int, str], Collection[TopicPartition]], Renewed | None] | None
     #: Likewise.
     may_commit: Callable[[], bool] | None
+    #: Likewise.
+    out: Callable[[tuple[int, str], KafkaException], object] | None
 
 
 class ServedShares(ABC):

@@ -72,6 +72,7 @@ class Subscriber(BaseCoordinator, ServedShares):
         if before is not None:
             before.end(self._handover)
         self.member.renew = self._renewed if self._handover.cooperative else None
+        self.member.out = self.sender.commit_refused
         self._joined_for: frozenset[str] = frozenset()
         #: Why this member does not join again.
         self._ended_by: KafkaException | None = None

@@ -22,6 +22,7 @@ from pykafka.metadata.closing import Closables, close_at_exit
 from pykafka.metadata.coordinators import Coordinators
 from pykafka.metadata.elections import NO_BROKERS, metadata_request, wait_for_coordinator, wait_for_topic
 from pykafka.metadata.freshness import Freshness
+from pykafka.metadata.internaltopics import InternalTopics
 from pykafka.metadata.knowledge import Knowledge
 from pykafka.metadata.listoffsets import FoundOffset, Search, list_offsets, search_offsets
 from pykafka.metadata.seeds import Seeds
@@ -103,6 +104,7 @@ class BaseCluster:
         self.coordinators = Coordinators(handler)
         #: All parts of the client log repeated warnings through it.
         self.limiter = LogLimiter(handler)
+        self.internal_topics = InternalTopics(self)
         metadata = metadata or MetadataSettings()
         self._brokers = Brokers(handler, self._new_broker, metadata, self.limiter)
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)

@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import LeaderNotFoundError, SocketDisconnectedError, UnknownTopicOrPartition, error_for
+from pykafka.metadata.internaltopics import OFFSETS, TRANSACTIONS, is_unavailable
 from pykafka.protocol import documented, wire
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.handlers import Handler
+    from pykafka.metadata.internaltopics import InternalTopics
     from pykafka.utils.backoff import Backoff
 
 #: Most brokers do not know a new topic at first: the client asks again for this long (s).
@@ -24,6 +26,8 @@ NO_BROKERS = (
 class Unsettled(Protocol):
     """The cluster that is asked; `BaseCluster` says what each member does."""
 
+    @property
+    def internal_topics(self) -> InternalTopics: ...
     @property
     def handler(self) -> Handler: ...
     @property
@@ -91,6 +95,7 @@ def wait_for_coordinator(cluster: Unsettled, key: str, timeout_ms: int | None, k
     now = cluster.handler.now
     deadline = now() + (cluster.socket_timeout_ms if timeout_ms is None else timeout_ms) / 1000
     failures = 0
+    topic, what = (TRANSACTIONS, f"transactional id {key}") if key_type else (OFFSETS, f"group {key}")
     while True:
         left_ms = None if timeout_ms is None else max(100, round((deadline - now()) * 1000))
         # versions up to 3 ask for a single group
@@ -98,8 +103,10 @@ def wait_for_coordinator(cluster: Unsettled, key: str, timeout_ms: int | None, k
         if response.error_code == 0:
             return _broker_at(cluster, response.node_id, response.host, response.port)
         error = error_for(response.error_code, response.error_message, api="FindCoordinator")
+        if is_unavailable(error):
+            cluster.internal_topics.waits(topic, what)
         if not error.retriable or now() > deadline:
-            raise error
+            raise cluster.internal_topics.explained(error, topic)
         failures += 1
         cluster.handler.sleep(cluster.retry_backoff.seconds(failures))
 

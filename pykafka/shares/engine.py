@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import InvalidRecordState, KafkaException, UnsupportedVersion
+from pykafka.metadata.internaltopics import SHARES, is_unavailable
 from pykafka.shares.held import OPEN, Acknowledged, Held, Kind, State, outcomes
 from pykafka.shares.held import Event as Change
 from pykafka.shares.member import ShareMember
@@ -93,6 +94,8 @@ class ShareEngine:
     def unled(self, worker: SessionWorker, keys: Iterable[TopicPartition], error: KafkaException) -> None:
         """Look for the leaders of partitions again."""
         log.info("share group %s: broker %d: %s", self.options.group, worker.broker.id, error)
+        if is_unavailable(error):
+            self.cluster.internal_topics.waits(SHARES, f"share group {self.options.group}")
         with self.lock:
             for key in keys:
                 id_ = worker.wanted.pop(key, None)

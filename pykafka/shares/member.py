@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pykafka.coordinator.epochs import EpochMembership, Event, State, Verdict, verdict
 from pykafka.coordinator.link import GroupLink
 from pykafka.exceptions import KafkaException, ResponseTimeoutError, UnsupportedVersion, error_for
+from pykafka.metadata.internaltopics import SHARES
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -125,6 +126,8 @@ class ShareMember:
             self._assigned(found)
         # The coordinator makes a new group ready in a moment, and tells of it with the next heartbeat only.
         self._waits = self._waits + 1 if self._empty else 0
+        if self._empty:
+            self._cluster.internal_topics.waits(SHARES, f"share group {self.link.group_id}")
         return min(self._interval, FIRST_S * 2.0 ** min(self._waits, 10)) if self._empty else self._interval
 
     def _send(

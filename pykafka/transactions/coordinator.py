@@ -18,6 +18,8 @@ from pykafka.exceptions import (
 )
 from pykafka.metadata.elections import wait_for_coordinator
 from pykafka.metadata.groupoffsets import by_topic
+from pykafka.metadata.internaltopics import OFFSETS, is_unavailable
+from pykafka.metadata.internaltopics import TRANSACTIONS as TRANSACTION_STATE
 from pykafka.protocol import wire
 from pykafka.transactions.faults import Fault, fault_of
 from pykafka.utils.backoff import Backoff
@@ -258,8 +260,11 @@ class Coordinator:
                 (forget or self._forget)()
             failures += 1
             pause = self._pauses.seconds(failures)
+            topic = TRANSACTION_STATE if find is None else OFFSETS
+            if is_unavailable(error):
+                self._cluster.internal_topics.waits(topic, f"transactional id {self._ledger.transactional_id}")
             if handler.now() + pause >= deadline or self._cluster.closed:
-                raise error
+                raise self._cluster.internal_topics.explained(error, topic)
             level = logging.DEBUG if isinstance(error, ConcurrentTransactions) else logging.INFO
             log.log(level, "transactional id %s: %s; trying again", self._ledger.transactional_id, error)
             handler.sleep(pause)

@@ -60,6 +60,24 @@ def test_the_log_has_the_call_that_reads(
     )
 
 
+def test_a_member_warns_of_heartbeats_that_were_refused_for_longer_than_its_session(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    member = object.__new__(Subscriber)
+    member.group_id = "g"
+    member.config = {"session_timeout_ms": 4000}
+    member.membership = Membership()
+    member._take(News(3, "m", 30, "a:9092", overdue=True))
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert (
+        "group g: the coordinator has taken no heartbeat of this member for longer than its session (4000 ms)"
+        in caplog.text
+    )
+    assert "GROUP_AUTHORIZATION_FAILED" in caplog.text
+    assert "a:9092" in caplog.text
+
+
 # -- the table ---------------------------------------------------------------------------------------------------------
 
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from pykafka.coordinator.beating import Activity
+from pykafka.coordinator.epochbeats import SESSION_MS, EpochBeats, Place, Wanted
 from pykafka.coordinator.epochs import TABLE, EpochMembership, Event, State, Verdict, verdict
+from pykafka.handlers import Handler
+from pykafka.protocol import wire
 
 
 def test_each_event_has_an_effect_in_each_state() -> None:
@@ -57,3 +64,22 @@ def test_a_late_answer_does_not_bring_back_who_has_left(event: Event) -> None:
 )
 def test_each_error_has_a_verdict(code: int, retriable: bool, expected: Verdict) -> None:
     assert verdict(code, retriable) is expected
+
+
+def test_heartbeats_that_are_refused_for_longer_than_the_session_are_told_once(handler: Handler) -> None:
+    now = 0.0
+    beats = EpochBeats(handler, "m", Activity(), 300_000, lambda: None)
+    timer: Any = beats.heartbeat
+    timer._clock = lambda: now
+    timer.last_receive = timer.last_reset = now
+    broker: Any = SimpleNamespace(address="a:9092")
+    place = Place(broker, "g", 1, None, None, 300_000, None)
+    well = wire.ConsumerGroupHeartbeatResponse(member_epoch=3, heartbeat_interval_ms=5000)
+    refused = wire.ConsumerGroupHeartbeatResponse(error_code=16)
+    for _ in range(2):
+        beats._answered(1, Wanted(("t",)), {}, well)
+        beats.news.clear()
+        for second in range(2 * SESSION_MS // 1000):
+            now += 1
+            beats._refused(place, 1, refused)
+            assert sum(news.overdue for news in beats.news) == (1 if second >= SESSION_MS / 1000 else 0)

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from pykafka.broker import Broker
-from pykafka.coordinator.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender
+from pykafka.coordinator.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender, News
 from pykafka.coordinator.pulse import Pulse
+from pykafka.exceptions import GroupAuthorizationFailed, NotCoordinatorForGroup
 from pykafka.handlers import Handler
 from tests.support.waiting import until
 
-#: An answer to a heartbeat of version 1: no throttling, no error.
-ALL_IS_WELL = b"\0\0\0\0" + b"\0\0"
+#: The beginning of an answer to a heartbeat of version 1, before the error code.
+NOT_THROTTLED = b"\0\0\0\0"
 
 
 class Coordinator:
@@ -30,6 +31,8 @@ class Coordinator:
         self.accepted: list[socket.socket] = []
         self.asked = 0
         self.hangs = False
+        #: The error code of each answer.
+        self.code = 0
         self._thread = threading.Thread(target=self._accept, daemon=True)
         self._thread.start()
 
@@ -46,7 +49,7 @@ class Coordinator:
                 frame = requests.read(int.from_bytes(head, "big"))
                 self.asked += 1
                 if not self.hangs:
-                    answer = frame[4:8] + ALL_IS_WELL
+                    answer = frame[4:8] + NOT_THROTTLED + self.code.to_bytes(2, "big")
                     connection.sendall(len(answer).to_bytes(4, "big") + answer)
 
     def cut(self) -> None:
@@ -212,3 +215,35 @@ def test_a_thread_that_was_interrupted_while_it_was_started_ends(
     sender.beat(beat(broker))
     until(handler, lambda: one.asked > 2)
     sender.stop()
+
+
+@pytest.mark.parametrize("code", [GroupAuthorizationFailed.ERROR_CODE, NotCoordinatorForGroup.ERROR_CODE, None])
+def test_heartbeats_that_are_refused_for_longer_than_the_session_are_told_once(
+    handler: Handler, coordinators: tuple[Coordinator, Coordinator], code: int | None
+) -> None:
+    one, _ = coordinators
+    sender = member(handler, interval_ms=50, session_ms=500)
+    broker = broker_of(handler, one, timeout_ms=200)
+    sender.beat(beat(broker))
+    until(handler, lambda: one.asked > 3)
+
+    def refuse() -> None:
+        one.code, one.hangs = code or 0, code is None
+
+    def overdue() -> list[News]:
+        return [news for news in sender.news if news.overdue]
+
+    refuse()
+    until(handler, overdue)
+    assert sender.heartbeat.session_expired()
+    asked = one.asked
+    until(handler, lambda: one.asked > asked + 4)
+    (news,) = overdue()
+    assert news.code == (code or 0)
+    assert (news.error is None) == (code is not None)
+    one.code, one.hangs = 0, False
+    until(handler, lambda: not sender.heartbeat.session_expired())
+    refuse()
+    until(handler, lambda: len(overdue()) == 2)  # another time
+    sender.stop()
+    broker.close()

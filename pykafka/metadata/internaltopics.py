@@ -1,0 +1,166 @@
+"""`InternalTopics`: why a cluster cannot keep groups, transactions or share groups: the internal topic that lacks something."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pykafka.exceptions import GroupCoordinatorNotAvailable, KafkaException, ProtocolClientError, error_for
+from pykafka.protocol import wire
+
+if TYPE_CHECKING:
+    from pykafka.broker import Broker
+    from pykafka.handlers import Handler
+    from pykafka.utils.loglimit import LogLimiter
+
+log = logging.getLogger(__name__)
+
+OFFSETS, TRANSACTIONS, SHARES = "__consumer_offsets", "__transaction_state", "__share_group_state"
+#: The setting of brokers that has the replication factor of each internal topic.
+FACTORS = {
+    OFFSETS: "offsets.topic.replication.factor",
+    TRANSACTIONS: "transaction.state.log.replication.factor",
+    SHARES: "share.coordinator.state.topic.replication.factor",
+}
+MIN_IN_SYNC = "min.insync.replicas"
+#: The resource types of DescribeConfigs.
+TOPIC, BROKER = 2, 4
+#: How long something waits before a warning says why (s), how often the warning is repeated, and how long a pause between two
+#: failures ends the wait.
+PATIENCE_S, AGAIN_S, OVER_S = 5.0, 300.0, 10.0
+#: How long an answer is good (s), and how long brokers may take for it (ms).
+GOOD_S, ASK_MS = 10.0, 2000
+#: The most partitions that a text names.
+NAMED = 5
+
+
+class Asked(Protocol):
+    """The cluster that is asked; `BaseCluster` says what each member does."""
+
+    limiter: LogLimiter
+
+    @property
+    def handler(self) -> Handler: ...
+    @property
+    def brokers(self) -> dict[int, Broker]: ...
+    def call(self, request: Any, *, timeout_ms: int | None = None, within_ms: int | None = None) -> Any: ...
+
+
+class InternalTopics:
+    """The internal topics of a cluster, as far as something waits for them.
+
+    State: `_waits` and `_reasons` change by single steps; two workers may both ask.
+
+    :param cluster: that has them
+    """
+
+    def __init__(self, cluster: Asked) -> None:
+        self._cluster = cluster
+        #: What waits: since when, and when it last failed (s).
+        self._waits: dict[tuple[str, str], tuple[float, float]] = {}
+        #: The reason for each topic, and when it was asked for (s).
+        self._reasons: dict[str, tuple[float, str]] = {}
+
+    def waits(self, topic: str, what: str) -> None:
+        """Note that something fails, or waits, as an internal topic may lack something; when it lasts, log a warning with why.
+
+        :param topic: the name of the internal topic
+        :param what: the group or transactional id that waits
+        """
+        now = self._cluster.handler.now()
+        since, last = self._waits.get((topic, what), (now, now))
+        if now - last > OVER_S:
+            since = now
+        self._waits[topic, what] = since, now
+        if now - since >= PATIENCE_S and (reason := self.reason(topic)):
+            self._cluster.limiter.warn(log, f"{what} {topic}", "%s waits: %s", what, reason, again_s=AGAIN_S)
+            self._waits = {key: wait for key, wait in self._waits.items() if now - wait[1] <= OVER_S}
+
+    def explained(self, error: KafkaException, topic: str) -> KafkaException:
+        """Return an error that says that a coordinator is not available, with the reason for it, if there is one.
+
+        :param topic: the internal topic that the coordinator keeps its data in
+        """
+        if not isinstance(error, GroupCoordinatorNotAvailable) or not (reason := self.reason(topic)):
+            return error
+        context = {"broker": error.broker, "topic": error.topic, "partition": error.partition, "api": error.api}
+        return error_for(error.ERROR_CODE, reason, **context)
+
+    def reason(self, topic: str) -> str:
+        """Return what an internal topic lacks, and what to do; empty if it seems to lack nothing, or brokers do not say."""
+        now = self._cluster.handler.now()
+        at, reason = self._reasons.get(topic, (0.0, ""))
+        if topic not in self._reasons or now - at > GOOD_S:
+            self._reasons[topic] = now, reason  # so that other workers do not ask, too
+            try:
+                reason = self._ask(topic)
+            except KafkaException as error:
+                log.info("what the internal topic %s lacks is not known: %s", topic, error)
+                reason = ""
+            self._reasons[topic] = self._cluster.handler.now(), reason
+        return reason
+
+    def _ask(self, topic: str) -> str:
+        request = wire.MetadataRequest(topics=[wire.MetadataRequest.Topic(name=topic)], allow_auto_topic_creation=False)
+        response: wire.MetadataResponse = self._cluster.call(request, within_ms=ASK_MS)
+        found = next((one for one in response.topics if one.name == topic), None)
+        if found is None or not found.partitions:
+            return self._why_missing(topic, len(response.brokers))
+        headless = [part for part in found.partitions if part.leader_id < 0]
+        if headless:
+            replicas = sorted({id_ for part in headless for id_ in part.replica_nodes})
+            return (
+                f"partitions {_listed(part.partition_index for part in headless)} of the internal topic {topic} have no "
+                f"leader: start the brokers {_listed(replicas)}, which have their replicas"
+            )
+        least = self._setting(TOPIC, topic, MIN_IN_SYNC)
+        short = [part for part in found.partitions if least is not None and len(part.isr_nodes) < least]
+        if short:
+            return (
+                f"partitions {_listed(part.partition_index for part in short)} of the internal topic {topic} have fewer "
+                f"replicas in sync than its {MIN_IN_SYNC} ({least}), so brokers cannot write to them: start the brokers with "
+                "their replicas, or lower that setting of the topic"
+            )
+        return ""
+
+    def _why_missing(self, topic: str, brokers: int) -> str:
+        setting = FACTORS[topic]
+        factor = self._setting(BROKER, None, setting)
+        has = f"the cluster has {brokers} broker{'s' if brokers != 1 else ''}"
+        if factor is not None and factor > brokers:
+            return (
+                f"the internal topic {topic} does not exist, and brokers cannot create it: {setting} is {factor}, and {has}; "
+                "start more brokers, or lower that setting of the brokers"
+            )
+        if factor is None or topic != SHARES:  # brokers create that one only when a share group has partitions
+            return (
+                f"the internal topic {topic} does not exist (yet): {has}, which must be as many as their {setting} at least; "
+                "the brokers' log says why they do not create it"
+            )
+        return ""
+
+    def _setting(self, kind: int, name: str | None, setting: str) -> int | None:
+        """Return a number that is a setting of a topic, or of a broker; None if the broker does not say.
+
+        :param name: of the topic; None for a broker
+        """
+        broker = next(iter(self._cluster.brokers.values()), None)
+        if broker is None or not broker.has(wire.DescribeConfigsRequest):
+            return None
+        resource = wire.DescribeConfigsRequest.Resource(
+            resource_type=kind, resource_name=name or str(broker.id), configuration_keys=[setting]
+        )
+        response = broker.call(wire.DescribeConfigsRequest(resources=[resource]), timeout_ms=ASK_MS)
+        values = [one.value for result in response.results for one in result.configs if one.name == setting]
+        return int(values[0]) if values and values[0] is not None else None
+
+
+def is_unavailable(error: KafkaException) -> bool:
+    """Return whether an error says that a coordinator is not available, as an internal topic lacks something."""
+    return isinstance(error, ProtocolClientError) and error.ERROR_CODE == GroupCoordinatorNotAvailable.ERROR_CODE
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    found = sorted(numbers)
+    return ", ".join(map(str, found[:NAMED])) + (" and others" if len(found) > NAMED else "")

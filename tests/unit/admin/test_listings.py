@@ -1,0 +1,61 @@
+"""Lists of all brokers' groups and transactions: an entry that two brokers list is named once, as its coordinator has it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pykafka.admin import Admin, GroupListing, GroupState, GroupType, TransactionState
+from pykafka.admin.base import AdminBase
+from pykafka.admin.placement import Coordinators
+from pykafka.admin.results import Results
+from pykafka.admin.transactiontypes import TransactionListing
+from pykafka.exceptions import KafkaException, NotCoordinatorForGroup
+
+
+def group(name: str, coordinator: int, state: GroupState = GroupState.STABLE) -> GroupListing:
+    return GroupListing(name, GroupType.CLASSIC, state, "consumer", coordinator)
+
+
+def transaction(name: str, coordinator: int) -> TransactionListing:
+    return TransactionListing(name, 7, TransactionState.ONGOING, coordinator)
+
+
+@pytest.fixture
+def admin(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return an `Admin` whose brokers answer as `answers` says, and whose coordinators are those of `places`."""
+    cluster: Any = SimpleNamespace(handler=SimpleNamespace(now=lambda: 0.0), brokers={1: None, 2: None})
+    made: Any = Admin(cluster)
+    made.answers, made.places, made.asked = {}, {}, []
+
+    def find(self: Coordinators[str], items: Sequence[str], left_ms: int) -> Any:
+        made.asked.append((self._kind, list(items)))
+        if isinstance(made.places, KafkaException):
+            raise made.places
+        return {item: made.places[item] for item in items}
+
+    monkeypatch.setattr(AdminBase, "_ask", lambda self, *args: Results(made.answers))
+    monkeypatch.setattr(Coordinators, "find", find)
+    return made
+
+
+def test_a_group_that_two_brokers_list_is_named_once(admin: Any) -> None:
+    admin.answers = {
+        1: [group("b", 1, GroupState.DEAD), group("a", 1), group("c", 1)],
+        2: [group("b", 2), group("c", 2), group("d", 2)],
+    }
+    admin.places = {"b": SimpleNamespace(id=2), "c": NotCoordinatorForGroup("it moves")}
+    assert list(admin.list_groups()) == [group("a", 1), group("b", 2), group("c", 1), group("d", 2)]
+    assert admin.asked == [(0, ["b", "c"])]
+    admin.places = NotCoordinatorForGroup("nobody knows")
+    assert [one.group for one in admin.list_groups()] == ["a", "b", "c", "d"]
+
+
+def test_a_transaction_that_two_brokers_list_is_named_once(admin: Any) -> None:
+    admin.answers = {1: [transaction("t", 1)], 2: [transaction("t", 2), transaction("s", 2)]}
+    admin.places = {"t": SimpleNamespace(id=2)}
+    assert list(admin.list_transactions()) == [transaction("s", 2), transaction("t", 2)]
+    assert admin.asked == [(1, ["t"])]
