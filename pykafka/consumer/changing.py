@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import TopicPartition
-from pykafka.consumer.engine import ConsumerEngine
+from pykafka.consumer.engine import ConsumerEngine, Offsets, Starts
 from pykafka.consumer.lineage import Lineage
 from pykafka.consumer.starting import Return, Starting, Wanted
 from pykafka.exceptions import (
@@ -18,6 +18,7 @@ from pykafka.exceptions import (
     TopicNotFoundError,
     UnknownTopicOrPartition,
 )
+from pykafka.utils.error_handlers import LONGEST_S
 
 if TYPE_CHECKING:
     from pykafka.consumer.buffers import OwnedPartition
@@ -112,19 +113,25 @@ class ChangingEngine(ConsumerEngine):
 
     # -- partitions ------------------------------------------------------------------------------------------------
 
-    def _topic(self, name: str) -> TopicView:
+    def _left_ms(self, deadline: float | None) -> int | None:
+        return None if deadline is None else max(1, round(min(deadline - self.handler.now(), LONGEST_S) * 1000))
+
+    def _topic(self, name: str, deadline: float | None = None) -> TopicView:
         """Return a topic; an ACL that hides it is told as such, and not as a topic that does not exist."""
+        left_ms = self._left_ms(deadline)
         try:
-            topic: TopicView = self.cluster.topics[name]
+            topics = self.cluster.topics
+            topic: TopicView = topics[name] if left_ms is None else topics.look_up(name, left_ms)
         except TopicNotFoundError as error:
             if isinstance(error.__cause__, TopicAuthorizationFailed):
                 raise error.__cause__ from None
             raise
         return topic
 
-    def find(self, keys: Iterable[TopicPartition]) -> list[Partition]:
+    def find(self, keys: Iterable[TopicPartition], deadline: float | None = None) -> list[Partition]:
         """Return partitions by name, and hold their topics.
 
+        :param deadline: of the handler's clock (s); None for the socket timeout of each broker
         :raises TopicNotFoundError: there is no such topic
         :raises TopicAuthorizationFailed: an ACL denies the topic
         :raises UnknownTopicOrPartition: the topic has no such partition
@@ -132,10 +139,10 @@ class ChangingEngine(ConsumerEngine):
         topics: dict[str, TopicView] = {}
         found = []
         for key in keys:
-            topic = self.topics.get(key.topic) or topics.get(key.topic) or self._topic(key.topic)
+            topic = self.topics.get(key.topic) or topics.get(key.topic) or self._topic(key.topic, deadline)
             topics[key.topic] = topic
             if key.partition not in topic.partitions:
-                self.cluster.update([key.topic])
+                self.cluster.update([key.topic], self._left_ms(deadline))
             if key.partition not in topic.partitions:
                 count = len(topic.partitions)
                 raise UnknownTopicOrPartition(
@@ -273,15 +280,16 @@ class ChangingEngine(ConsumerEngine):
 
     # -- what comes and goes -----------------------------------------------------------------------------------------
 
-    def read_whole(self, names: Iterable[str], pattern: re.Pattern[str] | None) -> None:
+    def read_whole(self, names: Iterable[str], pattern: re.Pattern[str] | None, deadline: float | None = None) -> None:
         """Read all partitions of topics, and those that are added to them; of a pattern, topics that appear, too.
 
+        :param deadline: as of `find`
         :raises TopicNotFoundError: there is no such topic
         :raises TopicAuthorizationFailed: an ACL denies the topic
         """
         self.pattern = pattern
-        wanted = list(names) if pattern is None else self._matching(pattern)
-        topics = {name: self.topics.get(name) or self._topic(name) for name in wanted}
+        wanted = list(names) if pattern is None else self._matching(pattern, deadline)
+        topics = {name: self.topics.get(name) or self._topic(name, deadline) for name in wanted}
         self.topics = topics
         self.whole_topics = dict(topics)
         keep = {(name, id_) for name, topic in topics.items() for id_ in topic.partitions}
@@ -310,8 +318,9 @@ class ChangingEngine(ConsumerEngine):
         if self.pattern is not None:
             self.growth.tick()
 
-    def _matching(self, pattern: re.Pattern[str]) -> list[str]:
-        names = (topic.name for topic in self.cluster.ask_metadata(None).topics if not topic.error_code)
+    def _matching(self, pattern: re.Pattern[str], deadline: float | None = None) -> list[str]:
+        metadata = self.cluster.ask_metadata(None, self._left_ms(deadline))
+        names = (topic.name for topic in metadata.topics if not topic.error_code)
         hidden = self.cluster.topics.is_hidden
         return sorted(name for name in names if name is not None and pattern.fullmatch(name) and not hidden(name))
 
@@ -329,53 +338,58 @@ class ChangingEngine(ConsumerEngine):
 
     # -- starts ----------------------------------------------------------------------------------------------------
 
-    def find_starts(
-        self, wanted: Mapping[TopicPartition, Wanted]
-    ) -> tuple[dict[TopicPartition, tuple[int, Lineage]], dict[TopicPartition, KafkaException]]:
-        """Ask where partitions begin: all together, and if that fails, one leader after another.
+    def find_starts(self, wanted: Mapping[TopicPartition, Wanted]) -> Starts:
+        """Ask where partitions begin. One whose leader is away or silent holds up no other.
 
         :param wanted: how the start of each is named
         :returns: starts, and errors; a partition that is in neither has no start but one that the application names
         """
-        try:
-            return self._starts(wanted), {}
-        except KafkaException as error:
-            leaders: dict[Any, list[TopicPartition]] = {}
-            for key in wanted:
-                owned = self.partitions.get(key)
-                leaders.setdefault(None if owned is None else owned.partition.leader, []).append(key)
-            if len(leaders) == 1:
-                return {}, dict.fromkeys(wanted, error)
-        found: dict[TopicPartition, tuple[int, Lineage]] = {}
-        errors: dict[TopicPartition, KafkaException] = {}
-        for keys in leaders.values():
-            if self.stopping.is_set():
-                break
-            try:
-                found |= self._starts({key: wanted[key] for key in keys})
-            except KafkaException as error:
-                errors |= dict.fromkeys(keys, error)
-        return found, errors
-
-    def _starts(self, wanted: Mapping[TopicPartition, Wanted]) -> dict[TopicPartition, tuple[int, Lineage]]:
         back = {key: one.offset for key, one in wanted.items() if isinstance(one, Return)}
         named = {key: one for key, one in wanted.items() if one is not None and not isinstance(one, Return)}
-        found = self._beginnings([key for key, one in wanted.items() if one is None])
-        found |= self._returns(back)
-        offsets = self.find_offsets(named, START_TIMEOUT_MS)
-        return found | {key: (offset, Lineage()) for key, offset in offsets.items()}
+        plain = [key for key, one in wanted.items() if one is None]
+        found: dict[TopicPartition, tuple[int, Lineage]] = {}
+        errors: dict[TopicPartition, KafkaException] = {}
+        asks: list[tuple[Collection[TopicPartition], Callable[[], Starts]]] = [
+            (
+                plain,
+                lambda: self._each_beginning(
+                    plain, lambda group, go_on: group.fetch_each(plain, go_on), self._find_each
+                ),
+            ),
+            (back, lambda: self._returns(back)),
+            (named, lambda: self._named(named)),
+        ]
+        for keys, ask in asks:
+            if not keys or self.stopping.is_set():
+                continue
+            try:
+                starts, failed = ask()
+            except KafkaException as error:
+                starts, failed = {}, dict.fromkeys(keys, error)
+            found |= starts
+            errors |= failed
+        return found, errors
 
-    def _returns(self, back: Mapping[TopicPartition, int]) -> dict[TopicPartition, tuple[int, Lineage]]:
+    def _find_each(self, wanted: Mapping[TopicPartition, Position]) -> Offsets:
+        return self.find_each_offset(wanted, START_TIMEOUT_MS)
+
+    def _named(self, named: Mapping[TopicPartition, Position]) -> Starts:
+        offsets, errors = self._find_each(named)
+        return {key: (offset, Lineage()) for key, offset in offsets.items()}, errors
+
+    def _returns(self, back: Mapping[TopicPartition, int]) -> Starts:
         """Ask where partitions go that were put back; without a commit, to the given offset."""
-        if not back or self.commits is None:
-            return {}
+        if self.commits is None:
+            return {}, {}
         owner = self.owner_stopping
-        committed = self.commits.group.fetch(list(back), lambda: owner is None or not owner.is_set())
-        found = {key: (offset, Lineage()) for key, offset in back.items()}
+        committed, errors = self.commits.group.fetch_each(list(back), lambda: owner is None or not owner.is_set())
+        found: dict[TopicPartition, tuple[int, Lineage]] = {}
         for key, one in committed.items():
             if one.offset >= 0:
                 found[key] = one.offset, Lineage.ending_at(one.offset, one.leader_epoch)
-        return found
+            else:
+                found[key] = back[key], Lineage()
+        return found, errors
 
 
 def _keys(partitions: Iterable[Partition]) -> list[TopicPartition]:

@@ -12,13 +12,15 @@ from pykafka.common import TopicPartition
 from pykafka.consumer.aborted import isolation_number
 from pykafka.consumer.buffers import Buffers, OwnedPartition
 from pykafka.consumer.commits import Commits
+from pykafka.consumer.complaints import concerns
 from pykafka.consumer.growth import Growth
 from pykafka.consumer.lineage import NO_EPOCH, Lineage
-from pykafka.consumer.offsets import GroupOffsets, Membership
-from pykafka.consumer.positions import Position, find_offsets
+from pykafka.consumer.offsets import Fetched, GroupOffsets, Membership
+from pykafka.consumer.positions import Position, find_each_offset, find_offsets
 from pykafka.consumer.recovery import Recovery
 from pykafka.consumer.sources import Sources
-from pykafka.consumer.startrules import StartRules, told
+from pykafka.consumer.startlog import log_beginnings, log_searched
+from pykafka.consumer.startrules import StartRules
 from pykafka.exceptions import ConsumerStoppedException, InvalidMessageError, KafkaException
 from pykafka.utils.error_handlers import valid_timeout
 
@@ -35,6 +37,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+#: Offsets, and the errors of other partitions.
+Offsets = tuple[dict[TopicPartition, int], dict[TopicPartition, KafkaException]]
+#: Where partitions begin, with the leader epochs before, and the errors of other partitions.
+Starts = tuple[dict[TopicPartition, tuple[int, Lineage]], dict[TopicPartition, KafkaException]]
 
 #: How long stop() and rebalances wait for a consume_arrow() that is decoding (s).
 LOANS_WAIT_S = 2.0
@@ -269,10 +276,17 @@ class ConsumerEngine:
         self.errors.append(error)
         self.has_arrived.set()
 
-    def raise_errors(self) -> None:
-        """Raise the first error of a worker that was not raised yet."""
-        if self.errors:
+    def raise_errors(self, keys: Collection[TopicPartition] | None = None) -> None:
+        """Raise the first error of a worker that was not raised yet.
+
+        :param keys: only one that concerns these partitions; None for any
+        """
+        if keys is None and self.errors:
             raise self.errors.popleft()
+        for error in list(self.errors) if keys is not None else ():
+            if concerns(error, keys or ()):
+                self.errors.remove(error)
+                raise error
 
     # -- handing out ---------------------------------------------------------------------------------------------------
 
@@ -483,30 +497,44 @@ class ConsumerEngine:
         :returns: the offsets, and what the commits tell of the records before them
         :raises KafkaException: the brokers did not tell offsets
         """
+        return self._each_beginning(
+            keys,
+            lambda group, go_on: (group.fetch(keys, go_on), {}),
+            lambda wanted: (self.find_offsets(wanted), {}),
+        )[0]
+
+    def _each_beginning(
+        self,
+        keys: Collection[TopicPartition],
+        fetch: Callable[[GroupOffsets, Callable[[], bool]], Fetched],
+        find: Callable[[Mapping[TopicPartition, Position]], Offsets],
+    ) -> Starts:
+        """Ask where to begin, as `_beginnings`; return what is found, and an error for each partition that one is known of.
+
+        :param fetch: asks the coordinator
+        :param find: asks the leaders
+        """
         found: dict[TopicPartition, int] = {}
         lineages: dict[TopicPartition, Lineage] = {}
+        unknown: dict[TopicPartition, KafkaException] = {}
         if self.commits is not None and keys:
-            owner, group = self.owner_stopping, self.commits.group
-            committed = group.fetch(keys, lambda: owner is None or not owner.is_set())
+            owner = self.owner_stopping
+            committed, unknown = fetch(self.commits.group, lambda: owner is None or not owner.is_set())
             found = {key: one.offset for key, one in committed.items() if one.offset >= 0}
             lineages = {key: Lineage.ending_at(offset, committed[key].leader_epoch) for key, offset in found.items()}
             # a group with members keeps its offsets; those of others expire, and stop() renews them
             if self.membership.generation_id >= 0:
                 self.commits.found(found)
-            _log_beginnings(found, f"committed by group {self.options.consumer_group}")
-        missing = [key for key in keys if key not in found]
+            log_beginnings(found, f"committed by group {self.options.consumer_group}")
+        missing = [key for key in keys if key not in found and key not in unknown]
         now_ms = self.handler.time_ms()
         positions = {key: self.rules.position(key in self.added, now_ms) for key in missing}
         # consume() raises of the others that the application has to say where to begin
         wanted = {key: position for key, position in positions.items() if position is not None}
-        searched = self.find_offsets(wanted)
-        if log.isEnabledFor(logging.DEBUG):
-            added = {key: offset for key, offset in searched.items() if key in self.added}
-            _log_beginnings(added, "it was added to the topic")
-            others = {key: offset for key, offset in searched.items() if key not in self.added}
-            none = "" if self.commits is None else f"group {self.options.consumer_group} has committed nothing; "
-            _log_beginnings(others, f"{none}auto_offset_reset is {told(self.rules.no_commit)}")
-        return {key: (offset, lineages.get(key, Lineage())) for key, offset in (found | searched).items()}
+        searched, errors = find(wanted)
+        log_searched(searched, self.added, self.options.consumer_group, self.rules)
+        starts = {key: (offset, lineages.get(key, Lineage())) for key, offset in (found | searched).items()}
+        return starts, unknown | errors
 
     def reset(self, wanted: Mapping[TopicPartition, Position]) -> None:
         """Move partitions to where an OffsetType or a time says; errors as of `find_offsets`."""
@@ -519,6 +547,13 @@ class ConsumerEngine:
         """Ask which offset an OffsetType or a time means for each partition; errors as of `positions.find_offsets`."""
         level = isolation_number(self.options.isolation_level)
         return find_offsets(self.cluster, wanted, level, timeout_ms or self.search_timeout_ms)
+
+    def find_each_offset(self, wanted: Mapping[TopicPartition, Position], timeout_ms: int) -> Offsets:
+        """Ask as `find_offsets`; return the offsets, and an error for each partition without one.
+
+        :param timeout_ms: as of `positions.find_each_offset`
+        """
+        return find_each_offset(self.cluster, wanted, isolation_number(self.options.isolation_level), timeout_ms)
 
     def move(self, key: TopicPartition, position: int, last_offset_consumed: int) -> None:
         """Set a partition's position.
@@ -557,12 +592,6 @@ class ConsumerEngine:
         for key, offset in offsets.items():
             if key in self.partitions:
                 self.buffers.committed(self.partitions[key], offset)
-
-
-def _log_beginnings(offsets: Mapping[TopicPartition, int], why: str) -> None:
-    if log.isEnabledFor(logging.DEBUG):
-        for key, offset in offsets.items():
-            log.debug("%s begins at offset %d: %s", key, offset, why)
 
 
 def key_of(message: Message) -> TopicPartition:

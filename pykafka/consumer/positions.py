@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pykafka.common import OffsetType, TopicPartition
-from pykafka.exceptions import OffsetRequestFailedError
+from pykafka.exceptions import KafkaException, OffsetRequestFailedError
 from pykafka.utils import milliseconds
 
 if TYPE_CHECKING:
@@ -47,3 +47,29 @@ def find_offsets(
         if offset < 0:
             raise OffsetRequestFailedError("the broker names no offset", topic=topic, partition=id_)
     return offsets
+
+
+def find_each_offset(
+    cluster: BaseCluster, wanted: Mapping[TopicPartition, Position], isolation_level: int, timeout_ms: int
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, KafkaException]]:
+    """Ask the leaders as `find_offsets`; return the offsets, and an error for each partition without one.
+
+    :param timeout_ms: how long all of it may take (ms); partitions without a leader are not waited for
+    """
+    deadline = cluster.handler.now() + timeout_ms / 1000
+    times: dict[tuple[str, int], int] = {key: milliseconds(position) for key, position in wanted.items()}
+    found, errors = cluster.list_each_offset(times, timeout_ms=timeout_ms, isolation_level=isolation_level)
+    beyond: dict[tuple[str, int], int] = {
+        key: OffsetType.EARLIEST if one.by_segment else OffsetType.LATEST
+        for key, one in found.items()
+        if one.offset < 0
+    }
+    if beyond:
+        left_ms = max(1, round((deadline - cluster.handler.now()) * 1000))
+        ends, more = cluster.list_each_offset(beyond, timeout_ms=left_ms, isolation_level=isolation_level)
+        found = {key: one for key, one in found.items() if key not in beyond} | ends
+        errors |= more
+    for topic, id_ in [key for key, one in found.items() if one.offset < 0]:
+        errors[topic, id_] = OffsetRequestFailedError("the broker names no offset", topic=topic, partition=id_)
+    offsets = {TopicPartition(*key): one.offset for key, one in found.items() if one.offset >= 0}
+    return offsets, {TopicPartition(*key): error for key, error in errors.items()}

@@ -247,12 +247,12 @@ class AnyTopicEngine(ProducerEngine):
             )
         self.handler.sleep(min(ROOM_S, left))
 
-    def partitions_for(self, topic: str) -> list[Any]:
-        """Return the partitions of a topic; errors as of `KafkaProducer.partitions_for`."""
+    def partitions_for(self, topic: str, timeout: float | None = None) -> list[Any]:
+        """Return the partitions of a topic; parameters and errors as of `KafkaProducer.partitions_for`."""
         route = self.accumulator.routes.get(topic)
         if route is None:
             self.check_running()
-            self._look_up(topic, self._deadline())
+            self._look_up(topic, self._deadline() if timeout is None else self.handler.now() + timeout)
             route = self.accumulator.routes.get(topic)
         return [] if route is None else list(route.partitions)
 
