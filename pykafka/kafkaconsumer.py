@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import math
 import re
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -238,18 +239,23 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
     # -- what is read ----------------------------------------------------------------------------------------------
 
-    def subscribe(self, *topics: str | re.Pattern[str] | SubscriptionPattern | Collection[str]) -> None:
+    def subscribe(
+        self, *topics: str | re.Pattern[str] | SubscriptionPattern | Collection[str], timeout: float | None = None
+    ) -> None:
         """Read topics as a whole, instead of what was read before: those that stay keep their positions.
 
         With `group=` this consumer becomes a member of the group, in the next call that reads; topics may come later.
 
         :param topics: names, a list of them, or one pattern, as of the constructor; partitions and topics that appear are
             read within `metadata_max_age_ms`
+        :param timeout: how long brokers may take to answer (s); None for the socket timeout of each. A partition whose leader
+            is away is not waited for
         :raises TopicNotFoundError: there is no such topic
         :raises TopicAuthorizationFailed: an ACL denies the topic
         :raises KafkaException: the brokers refuse, or cannot be reached
         """
         self._check_open()
+        deadline = self._deadline(timeout)
         wanted = unpacked(topics)
         names, pattern = valid_topics(wanted)
         if self._options.group is not None:
@@ -260,34 +266,48 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
             raise ValueError(
                 "SubscriptionPattern needs group=: the coordinator of a group matches it; give a compiled pattern"
             )
-        self._engine.read_whole(names, pattern)
+        self._engine.read_whole(names, pattern, None if timeout is None else deadline)
         self._subscribed = names, pattern
-        self._await_starts(list(self._engine.partitions))
+        self._await_starts(list(self._engine.partitions), deadline, once=True)
 
-    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+    def assign(self, partitions: Iterable[TopicPartition], *, timeout: float | None = None) -> None:
         """Read these partitions, instead of what was read before: those that stay keep their positions.
 
         :param partitions: any, of any topics; none to read nothing
+        :param timeout: as of `subscribe`
         :raises TopicNotFoundError: there is no such topic
         :raises TopicAuthorizationFailed: an ACL denies the topic
         :raises UnknownTopicOrPartition: there is no such partition
         :raises KafkaException: the brokers refuse, or cannot be reached
         """
         self._check_open()
+        deadline = self._deadline(timeout)
         keys = valid_keys(partitions)
-        found = self._engine.find(keys)
-        self.unsubscribe(keeping=keys)
+        found = self._engine.find(keys, None if timeout is None else deadline)
+        left = None if timeout is None else max(deadline - self._handler.now(), 0.0)
+        self.unsubscribe(keeping=keys, timeout=left)
         self._engine.take_up(found)
-        self._await_starts(keys)
+        self._await_starts(keys, deadline, once=True)
 
-    def unsubscribe(self, *, keeping: Collection[TopicPartition] = ()) -> None:
+    def unsubscribe(self, *, keeping: Collection[TopicPartition] = (), timeout: float | None = None) -> None:
         """Read nothing any more; a member leaves its group.
 
         :param keeping: partitions that are read on
+        :param timeout: how long the last commits may take (s); None for the socket timeout of the client; leaving the group
+            takes up to 5 s besides
+        :raises OffsetsNotCommitted: auto-commit is on, and the last commit failed; the group is left all the same
         """
         self._check_open()
+        commits, deadline = self._engine.commits, self._engine.deadline(timeout)
+        before = math.inf if commits is None else commits.until
         self._subscribed = (), None
-        self._sharing.leave(keeping=keeping)
+        try:
+            if commits is not None:
+                commits.until = min(before, deadline)
+            self._sharing.leave(keeping=keeping)
+        finally:
+            if commits is not None:
+                commits.until = before
         self._engine.forget_topics(keeping)
 
     def subscription(self) -> list[str]:

@@ -24,7 +24,7 @@ from pykafka.serialization import may_wait, serializer_of
 from pykafka.transactions.calls import Transacting
 from pykafka.transactions.engine import TransactionalEngine
 from pykafka.utils import get_string
-from pykafka.utils.error_handlers import valid_callable, valid_int, valid_timeout
+from pykafka.utils.error_handlers import LONGEST_S, valid_callable, valid_int, valid_timeout
 from pykafka.utils.familiar import Elsewhere
 
 if TYPE_CHECKING:
@@ -281,13 +281,15 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         """Return how many bytes `produce()` would take now without waiting; a message takes up to 32 besides key and value."""
         return self._engine.memory.room
 
-    def partitions_for(self, topic: str) -> list[int]:
+    def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
         """Return the numbers of a topic's partitions, looking the topic up where it is not known.
 
+        :param timeout: how long to look (s); None: `max_block_ms`
         :raises TopicNotFoundError: there is no such topic, and it is not created
-        :raises NoBrokersAvailableError: no broker told of it within `max_block_ms`
+        :raises NoBrokersAvailableError: no broker told of it in time
         """
-        return [partition.id for partition in self._engine.partitions_for(get_string(topic, "topic"))]
+        seconds = None if timeout is None else min(valid_timeout(timeout), LONGEST_S)
+        return [partition.id for partition in self._engine.partitions_for(get_string(topic, "topic"), seconds)]
 
     def flush(self, timeout: float | None = None) -> None:
         """Send what is queued without lingering, and wait until each message is acknowledged or has failed.

@@ -26,9 +26,8 @@ from pykafka.exceptions import (
     NonEmptyGroup,
     StaleMemberEpoch,
     UnknownMemberId,
-    UnknownTopicOrPartition,
 )
-from pykafka.metadata.groupoffsets import STABLE_FROM, by_topic, commit_failures, commit_request
+from pykafka.metadata.groupoffsets import STABLE_FROM, by_topic, commit_failures, commit_request, means_no_commit
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -322,12 +321,12 @@ def _committed(
 ) -> Committed | KafkaException:
     if answer.error_code:
         return fault(answer.error_code, broker=broker, api="OffsetFetch", what=f"group {name}")
+    version = version_of(broker, wire.OffsetFetchRequest, _CEILING)
     found: Committed = {}
     topics: Sequence[Any] = answer.topics
     for topic in topics:
         for part in topic.partitions:
-            # old brokers say of a partition without a commit that they do not know it
-            if part.error_code and part.error_code != UnknownTopicOrPartition.ERROR_CODE:
+            if part.error_code and not means_no_commit(part.error_code, version):
                 return fault(
                     part.error_code, broker=broker, api="OffsetFetch", topic=topic.name, partition=part.partition_index
                 )

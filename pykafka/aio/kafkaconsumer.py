@@ -34,17 +34,19 @@ class KafkaConsumer(Records[K, V]):
     As `pykafka.kafkaconsumer.KafkaConsumer`, which documents parameters and errors.
     """
 
-    async def subscribe(self, *topics: str | re.Pattern[str] | SubscriptionPattern | Collection[str]) -> None:
+    async def subscribe(
+        self, *topics: str | re.Pattern[str] | SubscriptionPattern | Collection[str], timeout: float | None = None
+    ) -> None:
         """Read topics as a whole, instead of what was read before: those that stay keep their positions."""
-        return await bridged(lambda: self._here.subscribe(*topics))
+        return await bridged(lambda: self._here.subscribe(*topics, timeout=timeout))
 
-    async def assign(self, partitions: Iterable[TopicPartition]) -> None:
+    async def assign(self, partitions: Iterable[TopicPartition], *, timeout: float | None = None) -> None:
         """Read these partitions, instead of what was read before: those that stay keep their positions."""
-        return await bridged(lambda: self._here.assign(partitions=partitions))
+        return await bridged(lambda: self._here.assign(partitions=partitions, timeout=timeout))
 
-    async def unsubscribe(self, *, keeping: Collection[TopicPartition] = ()) -> None:
+    async def unsubscribe(self, *, keeping: Collection[TopicPartition] = (), timeout: float | None = None) -> None:
         """Read nothing any more; a member leaves its group."""
-        return await bridged(lambda: self._here.unsubscribe(keeping=keeping))
+        return await bridged(lambda: self._here.unsubscribe(keeping=keeping, timeout=timeout))
 
     async def subscription(self) -> list[str]:
         """Return the names of the topics that are read as a whole; none for partitions of `assign()`."""
@@ -109,9 +111,9 @@ class KafkaConsumer(Records[K, V]):
         """Return the offset of the next record of a partition; wait until it is known."""
         return await bridged(lambda: self._here.position(partition=partition, timeout=timeout))
 
-    async def lag(self, *partitions: TopicPartition) -> dict[TopicPartition, int]:
+    async def lag(self, *partitions: TopicPartition, timeout: float | None = None) -> dict[TopicPartition, int]:
         """Return how many offsets there are between the position of each partition and its end; this asks the leaders."""
-        return await bridged(lambda: self._here.lag(*partitions))
+        return await bridged(lambda: self._here.lag(*partitions, timeout=timeout))
 
     async def committed(
         self, *partitions: TopicPartition, timeout: float | None = None
@@ -119,16 +121,16 @@ class KafkaConsumer(Records[K, V]):
         """Return what the group has committed for each partition; None where that is nothing."""
         return await bridged(lambda: self._here.committed(*partitions, timeout=timeout))
 
-    async def explain_start(self, *partitions: TopicPartition) -> list[Start]:
+    async def explain_start(self, *partitions: TopicPartition, timeout: float | None = None) -> list[Start]:
         """Tell for each partition where it will begin, or stands, and why; this asks the brokers, and moves nothing."""
-        return await bridged(lambda: self._here.explain_start(*partitions))
+        return await bridged(lambda: self._here.explain_start(*partitions, timeout=timeout))
 
     async def commit(self, what: What = None, *, metadata: str = "", timeout: float | None = None) -> None:
         """Commit offsets for the group, and wait until the coordinator has them."""
         return await bridged(lambda: self._here.commit(what=what, metadata=metadata, timeout=timeout))
 
     async def commit_async(self, what: What = None, on_commit: OnCommit | None = None, *, metadata: str = "") -> None:
-        """Commit offsets as `commit` does, by a worker; return at once. Commits are made in the order of the calls."""
+        """Commit offsets as `commit` does, by a worker; return at once."""
         return await bridged(lambda: self._here.commit_async(what=what, on_commit=sync(on_commit), metadata=metadata))
 
     def parallel(

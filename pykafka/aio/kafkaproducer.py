@@ -33,9 +33,9 @@ class KafkaProducer(Sends[K, V]):
         """Return how many bytes `produce()` would take now without waiting; a message takes up to 32 besides key and value."""
         return self._inner.room()
 
-    async def partitions_for(self, topic: str) -> list[int]:
+    async def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
         """Return the numbers of a topic's partitions, looking the topic up where it is not known."""
-        return await bridged(lambda: self._here.partitions_for(topic=topic))
+        return await bridged(lambda: self._here.partitions_for(topic=topic, timeout=timeout))
 
     async def flush(self, timeout: float | None = None) -> None:
         """Send what is queued without lingering, and wait until each message is acknowledged or has failed."""
@@ -53,9 +53,9 @@ class KafkaProducer(Sends[K, V]):
         """Fence other producers with this transactional id, and wait until what they left open is ended (KIP-98)."""
         return await bridged(lambda: self._here.init_transactions(timeout=timeout))
 
-    async def begin_transaction(self) -> None:
+    async def begin_transaction(self, timeout: float | None = None) -> None:
         """Begin a transaction: messages from now on are part of it. Waits for brokers only where an epoch is needed."""
-        return await bridged(self._here.begin_transaction)
+        return await bridged(lambda: self._here.begin_transaction(timeout=timeout))
 
     async def commit_transaction(self, timeout: float | None = None) -> None:
         """Deliver what is queued, and commit the transaction: messages and offsets become visible together."""

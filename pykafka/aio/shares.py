@@ -22,9 +22,9 @@ class ShareConsumer(Acquires[K, V]):
     As `pykafka.shares.consumer.ShareConsumer`, which documents parameters and errors.
     """
 
-    async def subscribe(self, *topics: str) -> None:
+    async def subscribe(self, *topics: str, timeout: float | None = None) -> None:
         """Read these topics, instead of those before."""
-        return await bridged(lambda: self._here.subscribe(*topics))
+        return await bridged(lambda: self._here.subscribe(*topics, timeout=timeout))
 
     async def subscription(self) -> list[str]:
         """Return the names of the topics."""

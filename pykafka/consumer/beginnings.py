@@ -13,17 +13,15 @@ from pykafka.exceptions import KafkaException
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.consumer.commits import Commits
-    from pykafka.consumer.offsets import Membership
+    from pykafka.consumer.offsets import Fetched, Membership
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.consumer.positions import Outcome, Position
     from pykafka.consumer.startrules import StartRules
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType
-    from pykafka.metadata.groupoffsets import CommittedOffset
 
 log = logging.getLogger(__name__)
 
-Committed = Mapping["TopicPartition", "CommittedOffset"]
 Errors = dict["TopicPartition", KafkaException]
 #: Offsets, each with what is known of the records before it, and the errors of partitions that have none. A partition in
 #: neither begins where the application says.
@@ -50,18 +48,22 @@ class Beginner(Protocol):
 
 
 def beginnings(
-    engine: Beginner, keys: Collection[TopicPartition], ask: Callable[[Mapping[TopicPartition, Position]], Outcome]
+    engine: Beginner,
+    keys: Collection[TopicPartition],
+    fetch: Callable[[Beginner, Collection[TopicPartition]], Fetched],
+    ask: Callable[[Mapping[TopicPartition, Position]], Outcome],
 ) -> Starts:
     """Ask where partitions begin: at the committed offset, else as the rules say; added partitions by a rule of their own.
 
+    :param fetch: asks the coordinator for commits, as `committed_apart`; what it raises is raised
     :param ask: asks leaders for offsets; what it raises is raised
-    :raises KafkaException: `ask` raised, and a commit could not be had
+    :raises KafkaException: `fetch` or `ask` raised it
     """
     errors: Errors = {}
     found: dict[TopicPartition, int] = {}
     lineages: dict[TopicPartition, Lineage] = {}
     if engine.commits is not None and keys:
-        committed, errors = committed_apart(engine, keys)
+        committed, errors = fetch(engine, keys)
         found = {key: one.offset for key, one in committed.items() if one.offset >= 0}
         lineages = {key: Lineage.ending_at(offset, committed[key].leader_epoch) for key, offset in found.items()}
         # a group with members keeps its offsets; those of others expire, and stop() renews them
@@ -78,21 +80,14 @@ def beginnings(
     return starts, errors | failed
 
 
-def committed_apart(engine: Beginner, keys: Collection[TopicPartition]) -> tuple[Committed, Errors]:
-    """Return the group's commits; a topic of which the coordinator tells none does not cost the others theirs."""
+def committed_apart(engine: Beginner, keys: Collection[TopicPartition]) -> Fetched:
+    """Return the group's commits, and an error for each partition whose commit the coordinator cannot tell now."""
     assert engine.commits is not None
-    owner, group = engine.owner_stopping, engine.commits.group
-    left = list(keys)
-    errors: Errors = {}
-    while left:
-        try:
-            return group.fetch(left, lambda: owner is None or not owner.is_set()), errors
-        except KafkaException as error:
-            # the error of a partition; one of the coordinator itself is of all
-            denied = [key for key in left if error.topic in (None, key.topic)] or left
-            errors |= dict.fromkeys(denied, error)
-            left = [key for key in left if key not in errors]
-    return {}, errors
+    owner = engine.owner_stopping
+    try:
+        return engine.commits.group.fetch_each(list(keys), lambda: owner is None or not owner.is_set())
+    except KafkaException as error:  # of the coordinator itself
+        return {}, dict.fromkeys(keys, error)
 
 
 def log_beginnings(offsets: Mapping[TopicPartition, int], why: str) -> None:

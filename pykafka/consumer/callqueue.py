@@ -39,7 +39,7 @@ class CallQueue:
         self._here = self._handler.worker_local()
 
     def add(self, call: Call) -> None:
-        """Have a function called after those that wait; return at once."""
+        """Call a function after those that wait, by the worker; return at once."""
         with self._lock:
             self._waiting.append(call)
         self.revive()

@@ -18,6 +18,7 @@ from pykafka.exceptions import (
     TopicNotFoundError,
     UnknownTopicOrPartition,
 )
+from pykafka.utils.error_handlers import LONGEST_S
 
 if TYPE_CHECKING:
     from pykafka.consumer.buffers import OwnedPartition
@@ -112,19 +113,25 @@ class ChangingEngine(ConsumerEngine):
 
     # -- partitions ------------------------------------------------------------------------------------------------
 
-    def _topic(self, name: str) -> TopicView:
+    def _left_ms(self, deadline: float | None) -> int | None:
+        return None if deadline is None else max(1, round(min(deadline - self.handler.now(), LONGEST_S) * 1000))
+
+    def _topic(self, name: str, deadline: float | None = None) -> TopicView:
         """Return a topic; an ACL that hides it is told as such, and not as a topic that does not exist."""
+        left_ms = self._left_ms(deadline)
         try:
-            topic: TopicView = self.cluster.topics[name]
+            topics = self.cluster.topics
+            topic: TopicView = topics[name] if left_ms is None else topics.look_up(name, left_ms)
         except TopicNotFoundError as error:
             if isinstance(error.__cause__, TopicAuthorizationFailed):
                 raise error.__cause__ from None
             raise
         return topic
 
-    def find(self, keys: Iterable[TopicPartition]) -> list[Partition]:
+    def find(self, keys: Iterable[TopicPartition], deadline: float | None = None) -> list[Partition]:
         """Return partitions by name, and hold their topics.
 
+        :param deadline: of the handler's clock (s); None for the socket timeout of each broker
         :raises TopicNotFoundError: there is no such topic
         :raises TopicAuthorizationFailed: an ACL denies the topic
         :raises UnknownTopicOrPartition: the topic has no such partition
@@ -132,10 +139,10 @@ class ChangingEngine(ConsumerEngine):
         topics: dict[str, TopicView] = {}
         found = []
         for key in keys:
-            topic = self.topics.get(key.topic) or topics.get(key.topic) or self._topic(key.topic)
+            topic = self.topics.get(key.topic) or topics.get(key.topic) or self._topic(key.topic, deadline)
             topics[key.topic] = topic
             if key.partition not in topic.partitions:
-                self.cluster.update([key.topic])
+                self.cluster.update([key.topic], self._left_ms(deadline))
             if key.partition not in topic.partitions:
                 count = len(topic.partitions)
                 raise UnknownTopicOrPartition(
@@ -267,15 +274,16 @@ class ChangingEngine(ConsumerEngine):
 
     # -- what comes and goes -----------------------------------------------------------------------------------------
 
-    def read_whole(self, names: Iterable[str], pattern: re.Pattern[str] | None) -> None:
+    def read_whole(self, names: Iterable[str], pattern: re.Pattern[str] | None, deadline: float | None = None) -> None:
         """Read all partitions of topics, and those that are added to them; of a pattern, topics that appear, too.
 
+        :param deadline: as of `find`
         :raises TopicNotFoundError: there is no such topic
         :raises TopicAuthorizationFailed: an ACL denies the topic
         """
         self.pattern = pattern
-        wanted = list(names) if pattern is None else self._matching(pattern)
-        topics = {name: self.topics.get(name) or self._topic(name) for name in wanted}
+        wanted = list(names) if pattern is None else self._matching(pattern, deadline)
+        topics = {name: self.topics.get(name) or self._topic(name, deadline) for name in wanted}
         self.topics = topics
         self.whole_topics = dict(topics)
         keep = {(name, id_) for name, topic in topics.items() for id_ in topic.partitions}
@@ -304,8 +312,9 @@ class ChangingEngine(ConsumerEngine):
         if self.pattern is not None:
             self.growth.tick()
 
-    def _matching(self, pattern: re.Pattern[str]) -> list[str]:
-        names = (topic.name for topic in self.cluster.ask_metadata(None).topics if not topic.error_code)
+    def _matching(self, pattern: re.Pattern[str], deadline: float | None = None) -> list[str]:
+        metadata = self.cluster.ask_metadata(None, self._left_ms(deadline))
+        names = (topic.name for topic in metadata.topics if not topic.error_code)
         hidden = self.cluster.topics.is_hidden
         return sorted(name for name in names if name is not None and pattern.fullmatch(name) and not hidden(name))
 
@@ -324,15 +333,16 @@ class ChangingEngine(ConsumerEngine):
     # -- starts ----------------------------------------------------------------------------------------------------
 
     def find_starts(self, wanted: Mapping[TopicPartition, Wanted]) -> Starts:
-        """Ask where partitions begin, each leader once; partitions without an answer do not cost the others theirs.
+        """Ask where partitions begin. One whose leader is away or silent holds up no other.
 
         :param wanted: how the start of each is named
         :returns: starts, and errors; a partition that is in neither has no start but one that the application names
         """
-        begin, begin_errors = beginnings(self, [key for key, one in wanted.items() if one is None], self.search_offsets)
+        plain = [key for key, one in wanted.items() if one is None]
+        begin, begin_errors = beginnings(self, plain, committed_apart, self.find_each_offset)
         back, back_errors = self._returns({key: one.offset for key, one in wanted.items() if isinstance(one, Return)})
         named = {key: one for key, one in wanted.items() if one is not None and not isinstance(one, Return)}
-        offsets, errors = self.search_offsets(named)
+        offsets, errors = self.find_each_offset(named)
         starts = {key: (offset, Lineage()) for key, offset in offsets.items()}
         return begin | back | starts, begin_errors | back_errors | errors
 

@@ -106,7 +106,7 @@ class CommitOrder:
         return True
 
     def leave(self, place: Place) -> None:
-        """Let the next commit through."""
+        """Free a place; the next commit has its turn."""
         with self._lock:
             if place in self._places:
                 self._places.remove(place)
@@ -144,7 +144,7 @@ class CommitOrder:
     # -- the worker ------------------------------------------------------------------------------------------------
 
     def _revive(self) -> None:
-        """Have the worker go on with what an error of its own has left."""
+        """Give the worker again what an error of its own has left."""
         self._calls.revive()
         with self._lock:
             is_left = bool([place for place in self._places if place.turn is None])

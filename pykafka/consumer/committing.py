@@ -94,15 +94,19 @@ class Committing:
 
     # -- for transactions --------------------------------------------------------------------------------------------
 
-    def _in_transaction(self, what: Mapping[TopicPartition, Any] | None) -> InTransaction:
-        """Return the offsets of the group, those to commit in a transaction, and the leader epoch before each."""
+    def _in_transaction(self, what: Mapping[TopicPartition, Any] | None, deadline: float = math.inf) -> InTransaction:
+        """Return the offsets of the group, those to commit in a transaction, and the leader epoch before each.
+
+        :param deadline: of the wait for commits before, of the handler's clock (s)
+        """
         commits = self._commits("send_offsets()")
         if self._engine.options.auto_commit_enable:
             raise ValueError(
                 "send_offsets() needs a consumer that does not commit by itself: make it with auto_commit=False"
             )
         offsets = self._offsets(what, "")
-        commits.settle(math.inf)  # else an older one of `commit_async()` could come after the transaction's
+        if offsets:
+            commits.settle(deadline)  # else an older one of `commit_async()` could come after the transaction's
         group = commits.group
         return group, offsets, {key: group.epoch_before(key, one.offset) for key, one in offsets.items()}
 

@@ -10,14 +10,16 @@ from pykafka.exceptions import (
     InvalidMessageError,
     KafkaException,
     OffsetOutOfRangeError,
+    OffsetsNotCommitted,
     UnknownError,
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
+    from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.consumer.reader import Reader
 
@@ -78,3 +80,11 @@ class Complaints:
             self._told = weakref.ref(error)
             shared = error is reader.cluster.metadata_error  # by all consumers of the client
             reader.worker_failed(error.again() if shared else error)
+
+
+def concerns(error: BaseException, keys: Collection[TopicPartition]) -> bool:
+    """Return whether an error concerns one of some partitions, as far as it says; those of commits concern no position."""
+    if not isinstance(error, KafkaException) or isinstance(error, OffsetsNotCommitted):
+        return False
+    topic, partition = error.topic, error.partition
+    return any(topic in (None, key.topic) and partition in (None, key.partition) for key in keys)

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.aborted import isolation_number
-from pykafka.consumer.beginnings import beginnings
+from pykafka.consumer.beginnings import beginnings, committed_apart
 from pykafka.consumer.buffers import Buffers, OwnedPartition
 from pykafka.consumer.commits import Commits
+from pykafka.consumer.complaints import concerns
 from pykafka.consumer.growth import Growth
 from pykafka.consumer.lineage import NO_EPOCH, Lineage
-from pykafka.consumer.offsets import GroupOffsets, Membership
-from pykafka.consumer.positions import Outcome, Position, find_offsets, search_offsets
+from pykafka.consumer.offsets import Fetched, GroupOffsets, Membership
+from pykafka.consumer.positions import Outcome, Position, find_each_offset, find_offsets
 from pykafka.consumer.recovery import Recovery
 from pykafka.consumer.sources import Sources
 from pykafka.consumer.startrules import StartRules
@@ -41,6 +42,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+#: How long a search beside others may take at first, and at most, when it was cut off before (ms).
+EACH_MS, EACH_MOST_MS = 1000, 8000
 #: How long stop() and rebalances wait for a consume_arrow() that is decoding (s).
 LOANS_WAIT_S = 2.0
 #: How often a call that waits for messages sees to recovery (s); what comes, `stop()`, errors and Ctrl-C end its wait at once.
@@ -92,6 +95,7 @@ class ConsumerEngine:
         self.owner_stopping: EventType | None = None
         #: How long to look for leaders when asking for offsets (ms); None for the socket timeout.
         self.search_timeout_ms: int | None = None
+        self._each_ms = EACH_MS
         self.errors: deque[BaseException] = deque()
         self.running = False
         #: In a forked child the next call that reads starts it again.
@@ -294,10 +298,17 @@ class ConsumerEngine:
         self.errors.append(error)
         self.has_arrived.set()
 
-    def raise_errors(self) -> None:
-        """Raise the first error of a worker that was not raised yet."""
-        if self.errors:
+    def raise_errors(self, keys: Collection[TopicPartition] | None = None) -> None:
+        """Raise the first error of a worker that was not raised yet.
+
+        :param keys: only one that concerns these partitions; None for any
+        """
+        if keys is None and self.errors:
             raise self.errors.popleft()
+        for error in list(self.errors) if keys is not None else ():
+            if concerns(error, keys or ()):
+                self.errors.remove(error)
+                raise error
 
     # -- handing out ---------------------------------------------------------------------------------------------------
 
@@ -494,7 +505,7 @@ class ConsumerEngine:
         if not added:
             return
         self.added |= added.keys()
-        starts, errors = beginnings(self, added, self.search_offsets)
+        starts, errors = beginnings(self, added, committed_apart, self.find_each_offset)
         for key, (offset, lineage) in starts.items():
             self.buffers.move(added[key], offset, offset - 1, lineage=lineage)
         come = {key: owned for key, owned in added.items() if key not in errors}
@@ -543,7 +554,13 @@ class ConsumerEngine:
         :returns: the offsets, and what the commits tell of the records before them
         :raises KafkaException: the brokers did not tell offsets
         """
-        starts, errors = beginnings(self, keys, lambda wanted: (self.find_offsets(wanted), {}))
+
+        def fetch(_: object, keys: Collection[TopicPartition]) -> Fetched:
+            assert self.commits is not None
+            owner = self.owner_stopping
+            return self.commits.group.fetch(keys, lambda: owner is None or not owner.is_set()), {}
+
+        starts, errors = beginnings(self, keys, fetch, lambda wanted: (self.find_offsets(wanted), {}))
         for error in errors.values():
             raise error
         return starts
@@ -560,10 +577,20 @@ class ConsumerEngine:
         level = isolation_number(self.options.isolation_level)
         return find_offsets(self.cluster, wanted, level, timeout_ms or self.search_timeout_ms)
 
-    def search_offsets(self, wanted: Mapping[TopicPartition, Position], timeout_ms: int = 0) -> Outcome:
-        """Ask as `find_offsets` does, and return the errors of partitions that have no offset; 0 asks each leader once (ms)."""
-        level = isolation_number(self.options.isolation_level)
-        return search_offsets(self.cluster, wanted, level, timeout_ms)
+    def find_each_offset(self, wanted: Mapping[TopicPartition, Position], timeout_ms: int = 0) -> Outcome:
+        """Ask as `find_offsets`; return the offsets, and an error for each partition without one.
+
+        :param timeout_ms: as of `positions.find_each_offset`; by default each leader is asked once, and has a short time, which
+            is longer after each call that it cut off: a broker may be slow rather than silent
+        """
+        began, limit_ms = self.handler.now(), timeout_ms or self._each_ms
+        found = find_each_offset(
+            self.cluster, wanted, isolation_number(self.options.isolation_level), limit_ms, not timeout_ms
+        )
+        if not timeout_ms:
+            is_cut_off = bool(found[1]) and self.handler.now() - began >= limit_ms / 1000
+            self._each_ms = min(2 * limit_ms, EACH_MOST_MS) if is_cut_off else EACH_MS
+        return found
 
     def move(self, key: TopicPartition, position: int, last_offset_consumed: int) -> None:
         """Set a partition's position.

@@ -14,14 +14,17 @@ from pykafka.exceptions import (
     FencedInstanceId,
     FencedMemberEpoch,
     IllegalGeneration,
+    IncompleteResponseError,
     KafkaException,
     OffsetsNotCommitted,
     RebalanceInProgress,
     ShareLostError,
     StaleMemberEpoch,
+    TopicAuthorizationFailed,
     TopicRecreatedError,
     UnknownMemberId,
     UnknownTopicId,
+    UnknownTopicOrPartition,
     UnstableOffsetCommit,
     UnsupportedVersion,
     error_for,
@@ -35,7 +38,7 @@ from pykafka.metadata.groupoffsets import (
     CommittedOffset,
     commit_failures,
     commit_request,
-    committed_offsets,
+    committed_each,
     fetch_request,
 )
 from pykafka.metadata.internaltopics import OFFSETS, is_unavailable
@@ -61,6 +64,16 @@ Renewed = tuple[tuple[int, str], Collection[TopicPartition]]
 BETWEEN = (IllegalGeneration, RebalanceInProgress, StaleMemberEpoch)
 #: What the coordinator answers to a commit of a member that is out of the group.
 MEMBER_IS_OUT = (IllegalGeneration, UnknownMemberId, FencedInstanceId, StaleMemberEpoch, FencedMemberEpoch)
+#: Errors of OffsetFetch that concern a single partition or topic.
+OF_A_PARTITION = (
+    UnknownTopicOrPartition,
+    UnknownTopicId,
+    UnstableOffsetCommit,
+    TopicAuthorizationFailed,
+    IncompleteResponseError,
+)
+#: What a fetch has found, and the errors of other partitions.
+Fetched = tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, KafkaException]]
 #: The pauses while a transaction is about to commit offsets: the first and the longest (ms).
 UNSTABLE_FIRST_MS = 50
 UNSTABLE_MOST_MS = 1000
@@ -291,7 +304,7 @@ class GroupOffsets:
         failures = 0
         while True:
             try:
-                return self._retrying(lambda: self._fetch_once(partitions, deadline), deadline, go_on)
+                return self._retrying(lambda: self._fetch_all(partitions, deadline), deadline, go_on)
             except UnstableOffsetCommit as error:
                 if now() >= deadline or self._cluster.closed or (go_on is not None and not go_on()):
                     raise
@@ -303,6 +316,15 @@ class GroupOffsets:
                     error,
                 )
             self._cluster.handler.sleep(min(pauses.seconds(failures), max(deadline - now(), 0.0)))
+
+    def fetch_each(self, partitions: Collection[TopicPartition], go_on: Callable[[], bool] | None = None) -> Fetched:
+        """Return the committed offset of each partition, and an error for each whose offset the coordinator cannot tell now.
+
+        It waits for no partition, such as one of which a transaction is about to commit offsets. Parameters and errors as of
+        `fetch`, for errors of all partitions.
+        """
+        deadline = self._bounded()
+        return self._retrying(lambda: self._fetch_most(partitions, deadline), deadline, go_on)
 
     def _retrying(
         self,
@@ -422,15 +444,30 @@ class GroupOffsets:
         response = self._call(coordinator, request, version, deadline)
         return commit_failures(response, coordinator.address, offsets, ids)
 
-    def _fetch_once(
+    def _fetch_all(
         self, partitions: Collection[TopicPartition], deadline: float
     ) -> dict[TopicPartition, CommittedOffset]:
+        found, errors = self._fetch_once(partitions, deadline)
+        if errors:
+            raise _worst(errors)
+        return found
+
+    def _fetch_most(self, partitions: Collection[TopicPartition], deadline: float) -> Fetched:
+        found, errors = self._fetch_once(partitions, deadline)
+        for error in errors.values():
+            if not isinstance(error, OF_A_PARTITION):
+                raise error
+            if isinstance(error, UnknownTopicId):
+                self._ask_for_ids(error)
+        return found, errors
+
+    def _fetch_once(self, partitions: Collection[TopicPartition], deadline: float) -> Fetched:
         coordinator = self._found(deadline)
         ids = self._ids(partitions, {})
         version = max(_version(coordinator, wire.OffsetFetchRequest, FETCH_BY_ID if ids else 0, FETCH_CEILING), 1)
         request = fetch_request(self._group, version, partitions, ids)
         response = self._call(coordinator, request, version, deadline)
-        return committed_offsets(response, coordinator.address, partitions, ids)
+        return committed_each(response, coordinator.address, partitions, ids, version=version)
 
 
 def _text(metadata: Mapping[Any, str], key: TopicPartition) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pykafka.common import OffsetType, TopicPartition
 from pykafka.exceptions import KafkaException, OffsetRequestFailedError
-from pykafka.metadata.listoffsets import Search
 from pykafka.utils import milliseconds
 
 if TYPE_CHECKING:
@@ -16,9 +15,7 @@ if TYPE_CHECKING:
 
 #: A position is given as an OffsetType, a datetime, or the offset of the last message consumed.
 Position = int | datetime.datetime
-
-
-#: Offsets, and the errors of the partitions that have none.
+#: Offsets, and an error for each partition without one.
 Outcome = tuple[dict[TopicPartition, int], dict[TopicPartition, KafkaException]]
 
 
@@ -34,54 +31,52 @@ def find_offsets(
     :param timeout_ms: how long to look for leaders (ms); by default the socket timeout
     :raises KafkaException: no leader told an offset
     """
-
-    def ask(timestamps: Mapping[tuple[str, int], int]) -> Search:
-        return Search(cluster.list_offsets(timestamps, timeout_ms=timeout_ms, isolation_level=isolation_level), {})
-
-    offsets, errors = _meant(wanted, ask)
-    for error in errors.values():
-        raise error
+    if not wanted:
+        return {}
+    found = cluster.list_offsets(
+        {key: milliseconds(position) for key, position in wanted.items()},
+        timeout_ms=timeout_ms,
+        isolation_level=isolation_level,
+    )
+    beyond: dict[tuple[str, int], int] = {
+        key: OffsetType.EARLIEST if found[key].by_segment else OffsetType.LATEST
+        for key in wanted
+        if found[key].offset < 0
+    }
+    ends = cluster.list_offsets(beyond, timeout_ms=timeout_ms, isolation_level=isolation_level) if beyond else {}
+    offsets = {key: (ends if key in beyond else found)[key].offset for key in wanted}
+    for (topic, id_), offset in offsets.items():
+        if offset < 0:
+            raise OffsetRequestFailedError("the broker names no offset", topic=topic, partition=id_)
     return offsets
 
 
-def search_offsets(
-    cluster: BaseCluster, wanted: Mapping[TopicPartition, Position], isolation_level: int, timeout_ms: int = 0
+def find_each_offset(
+    cluster: BaseCluster,
+    wanted: Mapping[TopicPartition, Position],
+    isolation_level: int,
+    timeout_ms: int,
+    once: bool = False,
 ) -> Outcome:
-    """Ask the leaders as `find_offsets` does, and return the errors of the partitions that have no offset.
+    """Ask the leaders as `find_offsets`; return the offsets, and an error for each partition without one.
 
-    :param timeout_ms: how long to repeat errors that may pass (ms); 0 asks each leader once
+    :param timeout_ms: how long all of it may take (ms); partitions without a leader are not waited for
+    :param once: return the errors that may pass instead of asking again
     """
-
-    def ask(timestamps: Mapping[tuple[str, int], int]) -> Search:
-        return cluster.search_offsets(timestamps, timeout_ms=timeout_ms, isolation_level=isolation_level)
-
-    return _meant(wanted, ask)
-
-
-def _meant(
-    wanted: Mapping[TopicPartition, Position], ask: Callable[[Mapping[tuple[str, int], int]], Search]
-) -> Outcome:
-    """Ask what positions mean; a time later than all messages means the end."""
-    if not wanted:
-        return {}, {}
-    found, errors = ask({key: milliseconds(position) for key, position in wanted.items()})
+    deadline = cluster.handler.now() + timeout_ms / 1000
+    times: dict[tuple[str, int], int] = {key: milliseconds(position) for key, position in wanted.items()}
+    found, errors = cluster.list_each_offset(times, timeout_ms=timeout_ms, isolation_level=isolation_level, once=once)
     beyond: dict[tuple[str, int], int] = {
         key: OffsetType.EARLIEST if one.by_segment else OffsetType.LATEST
         for key, one in found.items()
         if one.offset < 0
     }
     if beyond:
-        ends = ask(beyond)
-        found, errors = found | ends.found, errors | ends.errors
-    offsets: dict[TopicPartition, int] = {}
-    failed: dict[TopicPartition, KafkaException] = {}
-    for key in wanted:
-        if key in errors:
-            failed[key] = errors[key]
-        elif found[key].offset < 0:
-            failed[key] = OffsetRequestFailedError(
-                "the broker names no offset", topic=key.topic, partition=key.partition
-            )
-        else:
-            offsets[key] = found[key].offset
-    return offsets, failed
+        left_ms = max(1, round((deadline - cluster.handler.now()) * 1000))
+        ends, more = cluster.list_each_offset(beyond, timeout_ms=left_ms, isolation_level=isolation_level, once=once)
+        found = {key: one for key, one in found.items() if key not in beyond} | ends
+        errors |= more
+    for topic, id_ in [key for key, one in found.items() if one.offset < 0]:
+        errors[topic, id_] = OffsetRequestFailedError("the broker names no offset", topic=topic, partition=id_)
+    offsets = {TopicPartition(*key): one.offset for key, one in found.items() if one.offset >= 0}
+    return offsets, {TopicPartition(*key): error for key, error in errors.items()}

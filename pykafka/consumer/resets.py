@@ -82,7 +82,7 @@ class Resets:
             else position
             for case in cases
         }
-        offsets, errors = reader.search_offsets(wanted)
+        offsets, errors = reader.find_each_offset(wanted)
         if rule == NEAREST:
             self._stay_near(reader, cases, offsets, errors)
         moved = []
@@ -126,7 +126,7 @@ class Resets:
             if not isinstance(case.error, TopicRecreatedError)
             and case.owned.position > offsets.get(case.owned.key, case.owned.position)
         }
-        ends, failed = reader.search_offsets(dict.fromkeys(behind, OffsetType.LATEST))
+        ends, failed = reader.find_each_offset(dict.fromkeys(behind, OffsetType.LATEST))
         offsets.update({key: min(end, behind[key]) for key, end in ends.items()})
         errors.update(failed)
 
@@ -182,8 +182,8 @@ def reset_needed(reader: Reader, parts: Iterable[OwnedPartition]) -> dict[TopicP
 
 def _ranges(reader: Reader, keys: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
     """Return each partition's offsets as (first, behind the last), without those that the brokers do not tell."""
-    first, errors = reader.search_offsets(dict.fromkeys(keys, OffsetType.EARLIEST), RANGES_TIMEOUT_MS)
-    end, failed = reader.search_offsets(dict.fromkeys(first, OffsetType.LATEST), RANGES_TIMEOUT_MS)
+    first, errors = reader.find_each_offset(dict.fromkeys(keys, OffsetType.EARLIEST), RANGES_TIMEOUT_MS)
+    end, failed = reader.find_each_offset(dict.fromkeys(first, OffsetType.LATEST), RANGES_TIMEOUT_MS)
     for key, error in (errors | failed).items():
         log.info("the range of offsets of %s is not known: %s", key, error)
     return {key: (first[key], end[key]) for key in end}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterable
+import logging
+import math
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetAndMetadata, OffsetType, TopicPartition
-from pykafka.consumer.startchoice import explained
+from pykafka.consumer.startchoice import explained, left_ms
 from pykafka.exceptions import KafkaException, OffsetResetNeededError, ResponseTimeoutError
 from pykafka.utils import INT64_MAX, milliseconds
 
@@ -15,6 +17,11 @@ if TYPE_CHECKING:
     from pykafka.consumer.changing import ChangingEngine
     from pykafka.consumer.positions import Position
     from pykafka.consumer.startrules import Start
+
+log = logging.getLogger(__name__)
+
+#: How long `subscribe()` and `assign()` wait for partitions whose leader is away: an election takes less (s).
+ELECTION_S = 1.0
 
 
 class Seeking:
@@ -114,7 +121,7 @@ class Seeking:
         """
         (key,) = self._own([partition])
         engine = self._engine
-        self._await_starts([key], timeout)
+        self._await_starts([key], self._deadline(timeout))
         owned = engine.partitions.get(key)
         if owned is not None and owned.position >= 0:
             return int(owned.position)
@@ -126,19 +133,28 @@ class Seeking:
             partition=key.partition,
         )
 
-    def lag(self, *partitions: TopicPartition) -> dict[TopicPartition, int]:
+    def lag(self, *partitions: TopicPartition, timeout: float | None = None) -> dict[TopicPartition, int]:
         """Return how many offsets there are between the position of each partition and its end; this asks the leaders.
 
         With `isolation_level="read_committed"` the end is where the first open transaction begins.
 
-        :param partitions: by default all whose position is known
-        :raises KafkaException: a partition is not read by this consumer, or a leader did not answer
+        :param partitions: by default all whose position is known; of these, one whose leader is away, or does not answer in
+            time, is left out with a warning, as long as one leader answers
+        :param timeout: for all of it (s); None for the socket timeout of the client
+        :raises KafkaException: a partition is not read by this consumer; or no leader answered; or that of a partition that
+            was named did not
         """
-        positions = (
-            {key: self.position(key) for key in self._own(partitions)} if partitions else self._engine.positions()
+        deadline = self._deadline(timeout)
+        keys = self._own(partitions) if partitions else []
+        if partitions:
+            positions = {key: self.position(key, max(deadline - self._engine.handler.now(), 0.0)) for key in keys}
+        else:
+            positions = self._engine.positions()
+        ends, errors = self._engine.find_each_offset(
+            dict.fromkeys(positions, OffsetType.LATEST), left_ms(self._engine, deadline)
         )
-        ends = self._engine.find_offsets(dict.fromkeys(positions, OffsetType.LATEST))
-        return {key: max(ends[key] - position, 0) for key, position in positions.items()}
+        self._heed(errors, bool(partitions) or not ends, "lag() leaves out")
+        return {key: max(ends[key] - position, 0) for key, position in positions.items() if key in ends}
 
     def committed(
         self, *partitions: TopicPartition, timeout: float | None = None
@@ -156,35 +172,56 @@ class Seeking:
             key: OffsetAndMetadata(one.offset, one.metadata) if one.offset >= 0 else None for key, one in found.items()
         }
 
-    def explain_start(self, *partitions: TopicPartition) -> list[Start]:
+    def explain_start(self, *partitions: TopicPartition, timeout: float | None = None) -> list[Start]:
         """Tell for each partition where it will begin, or stands, and why; this asks the brokers, and moves nothing.
 
-        :param partitions: any; by default those that are read
-        :raises KafkaException: a broker did not answer
+        :param partitions: any; by default those that are read; of these, one whose leader is away, or does not answer in time,
+            has the rule "unknown", and the error as reason
+        :param timeout: for all of it (s); None for the socket timeout of the client
+        :raises KafkaException: a broker did not answer for a partition that was named, or the coordinator of the group
         """
+        deadline = self._deadline(timeout)
         keys = valid_keys(partitions) if partitions else list(self._engine.partitions)
-        return explained(self._engine, keys)
+        found, errors = explained(self._engine, keys, deadline)
+        self._heed(errors, bool(partitions), "explain_start() does not know")
+        return found
+
+    def _deadline(self, timeout: float | None) -> float:
+        engine = self._engine
+        return engine.deadline(engine.cluster.socket_timeout_ms / 1000 if timeout is None else timeout)
+
+    def _heed(self, errors: Mapping[TopicPartition, KafkaException], raises: bool, text: str) -> None:
+        """Raise the first error, or log a warning now and then."""
+        for key, error in errors.items():
+            if raises:
+                raise error
+            engine = self._engine
+            about = f"{engine.name} {text}"
+            engine.cluster.limiter.warn(log, about, "%s %d partitions, first %s: %s", text, len(errors), key, error)
+            return
 
     # -- waiting ---------------------------------------------------------------------------------------------------
 
-    def _await_starts(self, keys: Collection[TopicPartition], timeout: float | None = None) -> None:
+    def _await_starts(self, keys: Collection[TopicPartition], deadline: float, once: bool = False) -> None:
         """Wait until partitions have a position, or an error says why not.
 
+        :param deadline: of the handler's clock (s)
+        :param once: whether to wait for a moment only for partitions that were looked for in vain: their leader is away
         :raises KafkaException: an error of a partition without a position
         """
         engine = self._engine
-        if timeout is None:
-            timeout = engine.cluster.socket_timeout_ms / 1000
-        deadline = engine.handler.now() + timeout
+        starting, wanted = engine.starting, set(keys)
+        patient_until = engine.handler.now() + ELECTION_S if once else math.inf
 
         def waits() -> bool:
-            return bool(engine.starting.waiting(keys)) and engine.running
+            is_patient = engine.handler.now() < patient_until
+            return bool((starting.waiting if is_patient else starting.untried)(wanted)) and engine.running
 
         while waits():
             engine.has_arrived.clear()
             if not waits():
                 return
-            engine.raise_errors()
+            engine.raise_errors(wanted)
             left = deadline - engine.handler.now()
             if left <= 0:
                 return

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from pykafka.common import OffsetType, TopicPartition
 from pykafka.consumer.startrules import NEAREST, RAISE, Start, position_of, told
+from pykafka.utils.error_handlers import LONGEST_S
 
 if TYPE_CHECKING:
     from pykafka.consumer.changing import ChangingEngine
     from pykafka.consumer.positions import Position
+    from pykafka.exceptions import KafkaException
+
+#: Brokers are asked for at least so long (ms), also when the time is up.
+LEAST_MS = 50
 
 
-def explained(engine: ChangingEngine, keys: Collection[TopicPartition]) -> list[Start]:
-    """Return where partitions stand, or will begin.
+def explained(
+    engine: ChangingEngine, keys: Collection[TopicPartition], deadline: float
+) -> tuple[list[Start], dict[TopicPartition, KafkaException]]:
+    """Return where partitions stand, or will begin, and the errors of those for which a broker did not answer.
 
-    :raises KafkaException: a broker did not answer
+    :param deadline: of the handler's clock (s)
+    :raises KafkaException: the coordinator of the group did not answer
     """
     found = [_standing(engine, key) for key in keys]
     unknown = [key for key, start in zip(keys, found, strict=True) if start is None]
-    starts = dict(zip(unknown, _Choice(engine, unknown).starts(), strict=True))
-    return [start or starts[key] for key, start in zip(keys, found, strict=True)]
+    choice = _Choice(engine, unknown, deadline)
+    starts = dict(zip(unknown, choice.starts(), strict=True))
+    return [start or starts[key] for key, start in zip(keys, found, strict=True)], choice.errors
+
+
+def left_ms(engine: ChangingEngine, deadline: float) -> int:
+    """Return what is left of a time (ms): enough for one quick answer at least, and some days at most."""
+    return max(LEAST_MS, round(min(deadline - engine.handler.now(), LONGEST_S) * 1000))
 
 
 def _standing(engine: ChangingEngine, key: TopicPartition) -> Start | None:
@@ -38,21 +52,37 @@ class _Choice:
 
     :param engine: that would read them
     :param keys: the partitions
+    :param deadline: of all questions, of the handler's clock (s)
     """
 
-    def __init__(self, engine: ChangingEngine, keys: Collection[TopicPartition]) -> None:
+    def __init__(self, engine: ChangingEngine, keys: Collection[TopicPartition], deadline: float) -> None:
         self._engine = engine
         self._keys = list(keys)
+        self._deadline = deadline
         self._now_ms = engine.handler.time_ms()
-        self._first = engine.find_offsets(dict.fromkeys(keys, OffsetType.EARLIEST))
-        self._end = engine.find_offsets(dict.fromkeys(keys, OffsetType.LATEST))
+        #: Why a broker did not answer for a partition.
+        self.errors: dict[TopicPartition, KafkaException] = {}
+        self._first = self._find(dict.fromkeys(keys, OffsetType.EARLIEST))
+        self._end = self._find(dict.fromkeys(self._first, OffsetType.LATEST))
         commits = engine.commits
-        found = commits.group.fetch(self._keys) if commits is not None and keys else {}
+        found = commits.group.fetch(self._keys, deadline=deadline) if commits is not None and keys else {}
         self._committed = {key: one.offset for key, one in found.items() if one.offset >= 0}
+
+    def _find(self, wanted: Mapping[TopicPartition, Position]) -> dict[TopicPartition, int]:
+        found, errors = self._engine.find_each_offset(wanted, left_ms(self._engine, self._deadline))
+        self.errors |= errors
+        return found
 
     def starts(self) -> list[Start]:
         """Return one start for each partition."""
-        return [self._by_commit(key) if key in self._committed else self._by_rule(key) for key in self._keys]
+        return [self._start(key) for key in self._keys]
+
+    def _start(self, key: TopicPartition) -> Start:
+        if key not in self.errors:
+            start = self._by_commit(key) if key in self._committed else self._by_rule(key)
+            if key not in self.errors:
+                return start
+        return Start(*key, None, "unknown", f"its leader does not say which offsets it has: {self.errors[key]}")
 
     def _by_commit(self, key: TopicPartition) -> Start:
         offset, first, end = self._committed[key], self._first[key], self._end[key]
@@ -84,4 +114,4 @@ class _Choice:
             return self._first[key]
         if position is None or position == OffsetType.LATEST:
             return self._end[key]
-        return self._engine.find_offsets({key: position})[key]
+        return self._find({key: position}).get(key)

@@ -65,7 +65,7 @@ class _Wanted(NamedTuple):
 class Starting(OnDemand[Beginner]):
     """The partitions of one consumer that wait for their start.
 
-    State: `_wanted` changes under `_lock`; `Complaints` belongs to the worker.
+    State: `_wanted` and `_tried` change under `_lock`; `Complaints` belongs to the worker.
 
     :param reader: the consumer, held weakly, so that a dropped one can be freed
     """
@@ -78,6 +78,8 @@ class Starting(OnDemand[Beginner]):
         self._complaints = Complaints(self._handler.now)
         self._pauses = Backoff(FIRST_MS, LONGEST_MS, self._handler.random)
         self._wanted: dict[TopicPartition, _Wanted] = {}
+        #: Those of them that were looked for in vain.
+        self._tried: set[TopicPartition] = set()
         self._failures = 0
         # The topics whose leaders gave no offset, and the generation of metadata by then.
         self._astray: tuple[int, set[str]] = (0, set())
@@ -92,6 +94,7 @@ class Starting(OnDemand[Beginner]):
                 if owned.position >= 0:  # here, so that recovery never sees one without a position that does not wait
                     owned.buffers.move(owned, -1, -1)
                 self._wanted[owned.key] = _Wanted(owned, position, owned.moves)
+                self._tried.discard(owned.key)
             self._start()
         self._wake.set()
 
@@ -104,6 +107,11 @@ class Starting(OnDemand[Beginner]):
         """Return the partitions, of these or of all, whose start is not known yet."""
         with self._lock:
             return [key for key in self._wanted if keys is None or key in keys]
+
+    def untried(self, keys: Collection[TopicPartition]) -> list[TopicPartition]:
+        """Return the partitions, of these, whose start is not known, and was not looked for in vain either."""
+        with self._lock:
+            return [key for key in self._wanted if key in keys and key not in self._tried]
 
     def wanted(self) -> dict[TopicPartition, Wanted]:
         """Return what is waited for, so that a forked child goes on with it; this needs no lock."""
@@ -140,6 +148,7 @@ class Starting(OnDemand[Beginner]):
                 self._drop(one)
             elif key in errors:
                 self._complaints.judge(reader, one.owned, errors[key])
+                self._try_again(one)
             else:
                 self._apply(reader, one, starts.get(key))
         reader.arrived()
@@ -158,6 +167,11 @@ class Starting(OnDemand[Beginner]):
             except KafkaException as error:
                 names = ", ".join(sorted(topics))
                 reader.cluster.limiter.warn(log, type(error).__name__, "no metadata for %s: %s", names, error)
+
+    def _try_again(self, one: _Wanted) -> None:
+        with self._lock:
+            if self._wanted.get(one.owned.key) is one:
+                self._tried.add(one.owned.key)
 
     def _drop(self, one: _Wanted) -> None:
         """Look no more for a partition that is read no more; it may have come back meanwhile, and wait for another start."""

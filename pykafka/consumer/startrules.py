@@ -125,8 +125,9 @@ class Start(NamedTuple):
 
     :param topic: the topic's name
     :param partition: the partition's number
-    :param offset: of the first message to read; None: a read would raise `OffsetResetNeededError`
-    :param rule: what decides: "position", "committed", "no_commit", "new_partition" or "out_of_range"
+    :param offset: of the first message to read; None: a read would raise `OffsetResetNeededError`, or it is not known
+    :param rule: what decides: "position", "committed", "no_commit", "new_partition" or "out_of_range"; "unknown": its leader is
+        away, or does not answer
     :param reason: one sentence for people
     """
 

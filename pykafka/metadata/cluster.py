@@ -24,7 +24,7 @@ from pykafka.metadata.elections import NO_BROKERS, metadata_request, wait_for_co
 from pykafka.metadata.freshness import Freshness
 from pykafka.metadata.internaltopics import InternalTopics
 from pykafka.metadata.knowledge import Knowledge
-from pykafka.metadata.listoffsets import FoundOffset, Search, list_offsets, search_offsets
+from pykafka.metadata.listoffsets import Answers, FoundOffset, Question, list_each, list_offsets
 from pykafka.metadata.seeds import Seeds
 from pykafka.metadata.settings import MetadataSettings
 from pykafka.metadata.topicdict import MakeTopic, TopicDict
@@ -506,16 +506,26 @@ class BaseCluster:
         :returns: {(topic, partition): FoundOffset(offset, timestamp, offsets)}
         :raises ProtocolClientError: a partition's error, when retrying did not help
         """
-        return list_offsets(self, timestamps, max_offsets, timeout_ms or self._socket_timeout_ms, isolation_level)
+        question = Question(timestamps, max_offsets, isolation_level)
+        return list_offsets(self, question, timeout_ms or self._socket_timeout_ms)
 
-    def search_offsets(
-        self, timestamps: Mapping[tuple[str, int], int], *, timeout_ms: int = 0, isolation_level: int = 0
-    ) -> Search:
-        """Ask the leaders for offsets by time, as `list_offsets`, and return what could be had beside the other's errors.
+    def list_each_offset(
+        self,
+        timestamps: Mapping[tuple[str, int], int],
+        *,
+        timeout_ms: int,
+        isolation_level: int = 0,
+        once: bool = False,
+    ) -> Answers:
+        """Ask the leaders for offsets by time; a partition that has no leader, or a silent one, costs the others nothing.
 
-        :param timeout_ms: how long to repeat errors that may pass; 0 asks each leader once
+        :param timestamps: as of `list_offsets`
+        :param timeout_ms: how long all of it may take; partitions without a leader are not waited for
+        :param isolation_level: as of `list_offsets`
+        :param once: return the errors that may pass instead of asking again
+        :returns: answers as of `list_offsets`, and an error for each partition without one
         """
-        return search_offsets(self, timestamps, 1, timeout_ms, isolation_level)
+        return list_each(self, Question(timestamps, isolation_level=isolation_level), timeout_ms, once=once)
 
     def get_group_coordinator(self, consumer_group: str | bytes, timeout_ms: int | None = None) -> Broker:
         """Return the broker that keeps a group's offsets and members, waiting while the cluster makes up its mind.

@@ -25,6 +25,9 @@ FETCH_GROUPS = 8
 NO_ID = UUID(int=0)
 #: From which version of OffsetFetch on brokers say that a transaction is about to commit offsets (KIP-447).
 STABLE_FROM = 7
+#: Up to this version of OffsetFetch (before Kafka 0.10.2), UNKNOWN_TOPIC_OR_PARTITION means that nothing is committed; later
+#: brokers answer a partition without a commit with offset -1.
+UNKNOWN_IS_NONE = 1
 #: From which version of OffsetCommit on brokers tell static members that were fenced (KIP-345).
 STATIC_FROM = 7
 
@@ -151,38 +154,63 @@ def committed_offsets(
     broker: str,
     asked: Collection[TopicPartition],
     ids: Mapping[str, UUID] | None = None,
+    *,
+    version: int,
 ) -> dict[TopicPartition, CommittedOffset]:
     """Return the group's commit for each partition, in the order asked; offset -1 where there is none.
 
     :param asked: partitions
     :param ids: the topics' ids that the request had
-    :raises ProtocolClientError: the broker cannot tell
+    :param version: that of the request
+    :raises ProtocolClientError: the broker cannot tell; an error that does not pass by itself, if there is one
     :raises IncompleteResponseError: the answer leaves one of the partitions out
+    """
+    found, errors = committed_each(response, broker, asked, ids, version=version)
+    if errors:
+        raise min(errors.values(), key=lambda error: error.retriable)
+    return found
+
+
+def committed_each(
+    response: wire.OffsetFetchResponse,
+    broker: str,
+    asked: Collection[TopicPartition],
+    ids: Mapping[str, UUID] | None = None,
+    *,
+    version: int,
+) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, KafkaException]]:
+    """Return the group's commit for each partition, and an error for each of which the answer does not say it.
+
+    Parameters as of `committed_offsets`.
+
+    :raises ProtocolClientError: the broker cannot tell it of any partition
     """
     answer: Any = response.groups[0] if response.groups else response
     if answer.error_code:
         raise error_for(answer.error_code, broker=broker, api="OffsetFetch")
-    found = {}
+    found: dict[TopicPartition, CommittedOffset] = {}
+    errors: dict[TopicPartition, KafkaException] = {}
     names = _names(ids)
     for topic in answer.topics:
         told = topic.name or names.get(topic.topic_id, "")
         for part in topic.partitions:
-            # old brokers say of a partition without a commit that they do not know it
-            if part.error_code and part.error_code != UnknownTopicOrPartition.ERROR_CODE:
-                raise error_for(
-                    part.error_code,
-                    broker=broker,
-                    topic=told,
-                    partition=part.partition_index,
-                    api="OffsetFetch",
-                )
-            found[TopicPartition(told, part.partition_index)] = CommittedOffset.of(
-                part.committed_offset, part.metadata or "", part.committed_leader_epoch
-            )
-    for name, id_ in asked:
-        if (name, id_) not in found:  # which is not to say that nothing is committed
-            raise IncompleteResponseError(broker=broker, topic=name, partition=id_, api="OffsetFetch")
-    return {key: found[key] for key in asked}
+            key = TopicPartition(told, part.partition_index)
+            if part.error_code and not means_no_commit(part.error_code, version):
+                errors[key] = error_for(part.error_code, broker=broker, topic=told, partition=key[1], api="OffsetFetch")
+            else:
+                found[key] = CommittedOffset.of(part.committed_offset, part.metadata or "", part.committed_leader_epoch)
+    for key in asked:
+        if key not in found and key not in errors:  # which is not to say that nothing is committed
+            errors[key] = IncompleteResponseError(broker=broker, topic=key[0], partition=key[1], api="OffsetFetch")
+    return {key: found[key] for key in asked if key in found}, {key: errors[key] for key in asked if key in errors}
+
+
+def means_no_commit(error_code: int, version: int) -> bool:
+    """Return whether the error of a partition means that nothing is committed: old brokers do not know it then.
+
+    :param version: of OffsetFetch
+    """
+    return error_code == UnknownTopicOrPartition.ERROR_CODE and version <= UNKNOWN_IS_NONE
 
 
 def _names(ids: Mapping[str, UUID] | None) -> dict[UUID, str]:

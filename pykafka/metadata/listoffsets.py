@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pykafka.exceptions import (
     IncompleteResponseError,
     KafkaException,
+    LeaderNotFoundError,
+    UnknownTopicOrPartition,
     UnsupportedForMessageFormat,
     UnsupportedVersion,
     error_for,
@@ -19,17 +21,23 @@ from pykafka.protocol import wire
 if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.handlers import Handler
+    from pykafka.handlers.base import Worker
     from pykafka.utils.backoff import Backoff
     from pykafka.utils.loglimit import LogLimiter
 
 log = logging.getLogger(__name__)
 
+#: How many leaders are asked at a time, besides the one that the caller asks.
+MOST_WORKERS = 16
+#: A request has at least so long (ms), also where the time is up: enough for one quick answer.
+LEAST_MS = 50
 #: How long the warning about a topic without timestamps is not repeated (s).
 WARN_AGAIN_S = 3600.0
 #: From this version on the request says which leader is meant (KIP-320).
 EPOCHS_FROM = 4
 
 TopicPartition = tuple[str, int]
+
 
 WARNING = (
     "the log of topic %s is in message format 0.9 or older (message.format.version), which has no timestamps: a time leads to "
@@ -51,8 +59,10 @@ class Leaders(Protocol):
     def limiter(self) -> LogLimiter: ...
     def known_leader(self, topic: str, partition: int) -> Broker: ...
     def leader_epoch(self, topic: str, partition: int) -> int: ...
-    def find_leaders(self, partitions: Iterable[tuple[str, int]]) -> None: ...
-    def refresh(self, seen: int, topics: Iterable[str | bytes] | None = None) -> None: ...
+    def find_leaders(self, partitions: Iterable[tuple[str, int]], timeout_ms: int | None = None) -> None: ...
+    def refresh(
+        self, seen: int, topics: Iterable[str | bytes] | None = None, timeout_ms: int | None = None
+    ) -> None: ...
     def may_pass(self, error: KafkaException) -> bool: ...
 
 
@@ -72,101 +82,151 @@ class FoundOffset(NamedTuple):
     by_segment: bool = False
 
 
-class Search(NamedTuple):
-    """The outcome of a search for offsets, partition by partition: each is in one of the two."""
+class Question(NamedTuple):
+    """A question to the leaders of partitions.
 
-    found: dict[TopicPartition, FoundOffset]
-    errors: dict[TopicPartition, KafkaException]
+    :param timestamps: {(topic, partition): milliseconds since 1970, -1 for the end or -2 for the start}
+    :param max_offsets: brokers before 0.10.1 may give as many
+    :param isolation_level: 1 takes the first transaction that is still open for the end
+    """
+
+    timestamps: Mapping[TopicPartition, int]
+    max_offsets: int = 1
+    isolation_level: int = 0
 
 
-def list_offsets(
-    cluster: Leaders,
-    timestamps: Mapping[TopicPartition, int],
-    max_offsets: int,
-    timeout_ms: int,
-    isolation_level: int = 0,
-) -> dict[TopicPartition, FoundOffset]:
+#: The answers of leaders, and an error for each partition without an answer.
+Answers = tuple[dict[TopicPartition, FoundOffset], dict[TopicPartition, KafkaException]]
+
+
+def list_offsets(cluster: Leaders, question: Question, timeout_ms: int) -> dict[TopicPartition, FoundOffset]:
     """Ask for offsets by time; parameters and errors as `Cluster.list_offsets` has them."""
-    found, errors = search_offsets(cluster, timestamps, max_offsets, timeout_ms, isolation_level, whole=True)
-    for error in errors.values():
-        raise error
+    found, errors = list_each(cluster, question, timeout_ms, patient=True)
+    if errors:
+        raise next(iter(errors.values()))
     return found
 
 
-def search_offsets(
-    cluster: Leaders,
-    timestamps: Mapping[TopicPartition, int],
-    max_offsets: int,
-    timeout_ms: int,
-    isolation_level: int = 0,
-    whole: bool = False,
-) -> Search:
-    """Ask for offsets by time; a partition whose leader gives none does not cost the others theirs.
+def list_each(
+    cluster: Leaders, question: Question, timeout_ms: int, patient: bool = False, once: bool = False
+) -> Answers:
+    """Ask for offsets by time; return the answers, and an error for each partition without one.
 
-    Parameters as of `Cluster.list_offsets`.
+    Several leaders are asked at a time, so a silent one holds up no other.
 
-    :param timeout_ms: how long to repeat errors that may pass; 0 asks each leader once
-    :param whole: end the search with the first error that does not pass by itself
+    :param timeout_ms: how long all of it may take; None of its requests takes longer than the socket timeout
+    :param patient: whether to wait for leaders that are to be elected, and to stop at an error that does not pass by itself
+    :param once: return instead of asking a leader again
     """
-    deadline = cluster.handler.now() + timeout_ms / 1000
+    now = cluster.handler.now
+    deadline = now() + timeout_ms / 1000
     found: dict[TopicPartition, FoundOffset] = {}
-    final: dict[TopicPartition, KafkaException] = {}
-    missing = dict(timestamps)
-    seen, failures = cluster.generation, 0
-    while True:
-        try:
-            if failures:
-                cluster.refresh(seen, sorted({topic for topic, _ in missing}))
-            seen = cluster.generation
-            cluster.find_leaders(missing)
-        except KafkaException as error:  # each broker was asked for metadata, for as long as that may take
-            return Search(found, final | dict.fromkeys(missing, error))
-        errors = _ask_leaders(cluster, missing, max_offsets, isolation_level, found)
-        final |= {key: error for key, error in errors.items() if not cluster.may_pass(error)}
-        passing = {key: error for key, error in errors.items() if key not in final}
-        left = deadline - cluster.handler.now()
-        if not passing or left <= 0 or (whole and final):
-            return Search(found, final | passing)
-        missing = {key: timestamps[key] for key in passing}
+    given_up: dict[TopicPartition, KafkaException] = {}
+    missing = dict(question.timestamps)
+    failures = 0
+    while missing:
+        seen = cluster.generation
+        errors = _ask_leaders(cluster, question._replace(timestamps=missing), deadline, patient, found)
+        missing = {key: timestamp for key, timestamp in missing.items() if key not in found}
+        for key in missing:
+            error = errors.setdefault(key, IncompleteResponseError(topic=key[0], partition=key[1], api="ListOffsets"))
+            if once or not _may_pass(cluster, error, patient) or now() >= deadline:
+                given_up[key] = error
+        if patient and given_up:
+            break
+        missing = {key: timestamp for key, timestamp in missing.items() if key not in given_up}
+        if not missing:
+            break
         failures += 1
-        cluster.handler.sleep(min(cluster.retry_backoff.seconds(failures), left))
+        cluster.handler.sleep(min(cluster.retry_backoff.seconds(failures), max(deadline - now(), 0.0)))
+        try:
+            cluster.refresh(seen, sorted({topic for topic, _ in missing}), *_bound(deadline, now, patient))
+        except KafkaException as error:
+            if patient:
+                raise
+            given_up |= dict.fromkeys(missing, error)
+            break
+    return found, given_up
+
+
+def _may_pass(cluster: Leaders, error: KafkaException, patient: bool) -> bool:
+    return cluster.may_pass(error) and (
+        patient or not isinstance(error, (LeaderNotFoundError, UnknownTopicOrPartition))
+    )
+
+
+def _bound(deadline: float, now: Callable[[], float], patient: bool) -> list[int]:
+    """Return what is left of the time (ms), as an argument of calls that take one; none for a patient caller."""
+    return [] if patient else [max(LEAST_MS, round((deadline - now()) * 1000))]
 
 
 def _ask_leaders(
-    cluster: Leaders,
-    timestamps: Mapping[TopicPartition, int],
-    max_offsets: int,
-    isolation_level: int,
-    found: dict[TopicPartition, FoundOffset],
+    cluster: Leaders, question: Question, deadline: float, patient: bool, found: dict[TopicPartition, FoundOffset]
 ) -> dict[TopicPartition, KafkaException]:
-    """Ask each leader once; put the answers into `found` and return the errors of the other partitions."""
-    by_leader: dict[Broker, dict[TopicPartition, int]] = defaultdict(dict)
+    """Ask each leader once; put the answers into `found` and return the errors."""
+    by_leader: dict[Broker, list[TopicPartition]] = defaultdict(list)
     errors: dict[TopicPartition, KafkaException] = {}
-    for key, timestamp in timestamps.items():
+    now = cluster.handler.now
+    try:
+        cluster.find_leaders(question.timestamps, *_bound(deadline, now, patient))
+    except KafkaException:
+        if patient:
+            raise  # else those that are known are asked
+    for topic, partition in question.timestamps:
         try:
-            by_leader[cluster.known_leader(*key)][key] = timestamp
-        except KafkaException as error:
-            errors[key] = error
-    for broker, asked in by_leader.items():
-        try:
-            errors |= _ask(cluster, broker, asked, max_offsets, isolation_level, found)
-        except KafkaException as error:
-            errors |= dict.fromkeys(asked, error)
+            by_leader[cluster.known_leader(topic, partition)].append((topic, partition))
+        except KafkaException as problem:
+            errors[topic, partition] = problem
+    waiting = deque(by_leader.items())
+
+    def ask_next() -> None:
+        while waiting:
+            try:
+                broker, keys = waiting.popleft()
+            except IndexError:  # another worker has taken it
+                return
+            asked = question._replace(timestamps={key: question.timestamps[key] for key in keys})
+            try:
+                errors.update(_ask(cluster, broker, asked, None if patient else deadline, found))
+            except KafkaException as problem:
+                errors.update(dict.fromkeys(keys, problem))
+
+    workers = _spawned(cluster.handler, ask_next, len(by_leader) - 1)
+    ask_next()
+    for worker in workers:
+        worker.join()  # each of its requests has a limit
     return errors
+
+
+def _spawned(handler: Handler, target: Callable[[], object], count: int) -> list[Worker]:
+    """Start up to `MOST_WORKERS` workers; none where the system starts none at present: the caller does all then."""
+    workers: list[Worker] = []
+    try:
+        for _ in range(min(count, MOST_WORKERS)):
+            workers.append(handler.spawn(target, name="pykafka.ListOffsets"))
+    except RuntimeError as error:
+        log.info("leaders are asked one after another: %s", error)
+    return workers
 
 
 def _ask(
     cluster: Leaders,
     broker: Broker,
-    timestamps: Mapping[TopicPartition, int],
-    max_offsets: int,
-    isolation_level: int,
+    question: Question,
+    deadline: float | None,
     found: dict[TopicPartition, FoundOffset],
 ) -> dict[TopicPartition, KafkaException]:
-    """Ask one leader, again by the oldest version for topics that store no timestamps; return the errors."""
+    """Ask one leader, again by the oldest version for topics that store no timestamps; return the errors of partitions.
+
+    :param deadline: for connecting, and for the answer (s); None for the socket timeout each
+    """
+    if deadline is not None:
+        broker.connect_within(_left_ms(cluster, broker, deadline))
     version = broker.api_version(wire.ListOffsetsRequest)
-    errors = _ask_by(version, cluster, broker, timestamps, max_offsets, isolation_level, found)
-    timeless = {key: timestamps[key] for key, error in errors.items() if isinstance(error, UnsupportedForMessageFormat)}
+    errors = _ask_by(version, cluster, broker, question, deadline, found)
+    timeless = {
+        key: question.timestamps[key] for key, error in errors.items() if isinstance(error, UnsupportedForMessageFormat)
+    }
     if not timeless:
         return errors
     try:
@@ -178,32 +238,37 @@ def _ask(
     for topic in sorted({topic for topic, _ in timeless}):
         cluster.limiter.warn(log, topic, WARNING, topic, again_s=WARN_AGAIN_S)
     left = {key: error for key, error in errors.items() if key not in timeless}
-    return left | _ask_by(oldest, cluster, broker, timeless, max_offsets, isolation_level, found)
+    return left | _ask_by(oldest, cluster, broker, question._replace(timestamps=timeless), deadline, found)
+
+
+def _left_ms(cluster: Leaders, broker: Broker, deadline: float) -> int:
+    return min(_bound(deadline, cluster.handler.now, False)[0], broker.socket_timeout_ms)
 
 
 def _ask_by(
     version: int,
     cluster: Leaders,
     broker: Broker,
-    timestamps: Mapping[TopicPartition, int],
-    max_offsets: int,
-    isolation_level: int,
+    question: Question,
+    deadline: float | None,
     found: dict[TopicPartition, FoundOffset],
 ) -> dict[TopicPartition, KafkaException]:
+    """Ask one leader by a version of the request; put the answers into `found` and return the errors of partitions."""
     by_topic: dict[str, list[wire.ListOffsetsRequest.Topic.Partition]] = defaultdict(list)
-    for (topic, partition), timestamp in timestamps.items():
+    for (topic, partition), timestamp in question.timestamps.items():
         entry = wire.ListOffsetsRequest.Topic.Partition(partition_index=partition, timestamp=timestamp)
         if version >= EPOCHS_FROM:
             # A former leader that does not know yet that it is none refuses, as does one that has not heard of its election.
             entry.current_leader_epoch = cluster.leader_epoch(topic, partition)
         if version == 0:
-            entry.max_num_offsets = max_offsets
+            entry.max_num_offsets = question.max_offsets
         by_topic[topic].append(entry)
     topics = [wire.ListOffsetsRequest.Topic(name=name, partitions=parts) for name, parts in by_topic.items()]
     request = wire.ListOffsetsRequest(replica_id=-1, topics=topics)
     if version >= 2:  # before, there were no transactions
-        request.isolation_level = isolation_level
-    response = broker.call(request, version=version)
+        request.isolation_level = question.isolation_level
+    left_ms = None if deadline is None else _left_ms(cluster, broker, deadline)
+    response = broker.call(request, version=version, timeout_ms=left_ms)
     errors: dict[TopicPartition, KafkaException] = {}
     for topic_found in response.topics:
         for part in topic_found.partitions:
@@ -217,9 +282,4 @@ def _ask_by(
                 found[key] = FoundOffset(offsets[0] if offsets else -1, -1, offsets, by_segment=True)
             else:
                 found[key] = FoundOffset(part.offset, part.timestamp, [part.offset] if part.offset >= 0 else [])
-    return {
-        key: errors.get(key)
-        or IncompleteResponseError(broker=broker.address, topic=key[0], partition=key[1], api="ListOffsets")
-        for key in timestamps
-        if key not in found
-    }
+    return errors

@@ -312,6 +312,15 @@ class Node:
         """
         return self._dialect.choose(request_cls, ceiling)
 
+    def connect_within(self, timeout_ms: int) -> None:
+        """Connect, if the broker's versions are not known yet, so that `api_version` does not wait for longer than a time.
+
+        :param timeout_ms: for connecting, and for the broker's answer
+        :raises SocketDisconnectedError: the broker cannot be reached
+        """
+        if not self.knows_versions:
+            self.channel("main").open(timeout_ms)
+
     def has(self, request_cls: type[Request[Any]]) -> bool:
         """Return whether the broker has an API, in whatever version."""
         return self._dialect.has(request_cls)

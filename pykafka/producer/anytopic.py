@@ -272,12 +272,12 @@ class AnyTopicEngine(ProducerEngine):
             partition=partition,
         )
 
-    def partitions_for(self, topic: str) -> list[Any]:
-        """Return the partitions of a topic; errors as of `KafkaProducer.partitions_for`."""
+    def partitions_for(self, topic: str, timeout: float | None = None) -> list[Any]:
+        """Return the partitions of a topic; parameters and errors as of `KafkaProducer.partitions_for`."""
         route = self.accumulator.routes.get(topic)
         if route is None or not route.partitions:
             self.check_running()
-            self._look_up(topic, self._deadline())
+            self._look_up(topic, self._deadline() if timeout is None else self.handler.now() + timeout)
             route = self.accumulator.routes.get(topic)
         return [] if route is None else list(route.partitions)
 

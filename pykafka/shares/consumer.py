@@ -14,12 +14,13 @@ from pykafka.consumer.calls import unpacked, valid_topics
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ResponseTimeoutError
 from pykafka.handlers.closure import Closure
 from pykafka.handlers.turnstile import Turnstile
+from pykafka.metadata.brokers import countdown
 from pykafka.record import Record
 from pykafka.serialization.reading import RecordReader
 from pykafka.shares.engine import LOOK_S, ShareEngine
 from pykafka.shares.held import OPEN, Acknowledged, Held, Kind, State
 from pykafka.shares.options import ShareConsumerOptions
-from pykafka.utils.error_handlers import valid_int, valid_timeout
+from pykafka.utils.error_handlers import LONGEST_S, valid_int, valid_timeout
 from pykafka.utils.familiar import CONSUMER, unknown_option
 
 if TYPE_CHECKING:
@@ -168,10 +169,11 @@ class ShareConsumer(Generic[K, V]):
 
     # -- what is read ----------------------------------------------------------------------------------------------
 
-    def subscribe(self, *topics: str) -> None:
+    def subscribe(self, *topics: str, timeout: float | None = None) -> None:
         """Read these topics, instead of those before.
 
         :param topics: names, or a list of them; brokers know no patterns for share groups
+        :param timeout: how long brokers may take to answer (s); None for the socket timeout of each
         :raises TopicNotFoundError: there is no such topic
         :raises KafkaException: the brokers refuse, or cannot be reached
         """
@@ -179,8 +181,14 @@ class ShareConsumer(Generic[K, V]):
         names, pattern = valid_topics(unpacked(topics))
         if pattern is not None:
             raise ValueError("share groups read topics by name: brokers take no patterns (KIP-932)")
+        found = self._cluster.topics
+        longest_s = LONGEST_S if timeout is None else min(valid_timeout(timeout), LONGEST_S)
+        left_ms = countdown(self._handler.now, round(longest_s * 1000))
         for name in names:
-            self._cluster.topics[name]
+            if timeout is None:
+                found[name]
+            else:
+                found.look_up(name, left_ms() or 1)
         self._engine.topics = list(names)
         self._engine.member.subscribe(names)
 

@@ -31,14 +31,15 @@ class Transacting:
         """
         self._given("init_transactions()").init(timeout)
 
-    def begin_transaction(self) -> None:
+    def begin_transaction(self, timeout: float | None = None) -> None:
         """Begin a transaction: messages from now on are part of it. Waits for brokers only where an epoch is needed.
 
+        :param timeout: how long to wait (s); None: `max_block_ms`
         :raises TransactionStateError: one is open, or its commit was interrupted
         :raises TransactionFatalError: the producer can make no more transactions
-        :raises KafkaException: no coordinator answered within `max_block_ms`
+        :raises KafkaException: no coordinator answered in time
         """
-        self._given("begin_transaction()").begin()
+        self._given("begin_transaction()").begin(timeout)
 
     def commit_transaction(self, timeout: float | None = None) -> None:
         """Deliver what is queued, and commit the transaction: messages and offsets become visible together.
@@ -76,7 +77,10 @@ class Transacting:
         return Transaction(self._given("transaction()"), consumer)
 
     def send_offsets(
-        self, consumer: Consumer, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None
+        self,
+        consumer: Consumer,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
+        timeout: float | None = None,
     ) -> None:
         """Commit a consumer's offsets with the transaction, or not at all (KIP-447).
 
@@ -85,12 +89,13 @@ class Transacting:
 
         :param consumer: a `KafkaConsumer` of a group, without `auto_commit`
         :param offsets: {TopicPartition: offset of the next record}; None: behind all that the consumer has returned
+        :param timeout: how long to wait, also for the consumer's own commits before it (s); None: `max_block_ms`
         :raises TransactionAbortableError: the group refuses; call `abort_transaction()`
         :raises ValueError: the consumer commits by itself
         :raises TransactionStateError: no transaction is open
         :raises TransactionFatalError: the producer can make no more transactions
         """
-        self._given("send_offsets()").send_offsets(consumer, offsets)
+        self._given("send_offsets()").send_offsets(consumer, offsets, timeout)
 
     def _given(self, what: str) -> Transactions:
         found: Any = self._transactions

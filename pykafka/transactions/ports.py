@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -38,10 +39,11 @@ class Consumer(Protocol):
     """A `KafkaConsumer` of a group, whose offsets are committed in a transaction."""
 
     def _in_transaction(
-        self, what: Mapping[TopicPartition, Any] | None
+        self, what: Mapping[TopicPartition, Any] | None, deadline: float = math.inf
     ) -> tuple[Any, dict[TopicPartition, OffsetAndMetadata], dict[TopicPartition, int]]:
         """Return the offsets of its group (`GroupOffsets`), those to commit, and the epoch before each.
 
+        :param deadline: of the wait for commits of the consumer that were asked for before, of the handler's clock (s)
         :raises KafkaException: there is no group, or the consumer commits by itself
         """
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -125,9 +126,9 @@ class Transactions:
             *(self.transactional_id, producer_id, epoch, 2 if implicit else 1),
         )
 
-    def begin(self) -> None:
+    def begin(self, timeout: float | None = None) -> None:
         """Begin a transaction; as of `KafkaProducer.begin_transaction`."""
-        with (turn := self._handler.Lock()), self._call(turn, "begin_transaction()", None) as deadline:
+        with (turn := self._handler.Lock()), self._call(turn, "begin_transaction()", timeout) as deadline:
             if self.ledger.state is State.ABORTING:
                 self._abort(deadline)
             if self.ledger.state in (State.UNINITIALIZED, State.INITIALIZING):
@@ -294,7 +295,8 @@ class Transactions:
     ) -> None:
         """Commit a consumer's offsets with the transaction; as of `KafkaProducer.send_offsets`."""
         self.watch(consumer)
-        group, taken, epochs = consumer._in_transaction(offsets)
+        patience = math.inf if timeout is None else valid_timeout(timeout)
+        group, taken, epochs = consumer._in_transaction(offsets, self._handler.now() + patience)
         member = group.membership
         with (turn := self._handler.Lock()), self._call(turn, "send_offsets()", timeout) as deadline:
             if not self.ledger.takes:

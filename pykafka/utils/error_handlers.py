@@ -94,6 +94,10 @@ def valid_bool(param: Any, name: str) -> bool:
     return param
 
 
+#: The longest time that a call may take (s): what is longer overflows a system's timeouts.
+LONGEST_S = 1_000_000.0
+
+
 def valid_timeout(param: Any) -> float:
     """Return a time to wait (s).
 

@@ -130,7 +130,7 @@ class MemberOffsets:
             version = max(coordinator.api_version(wire.OffsetFetchRequest, ceiling=FETCH_CEILING), 1)
             request, left_ms = fetch_request(self._link.group_id, version, wanted), self._left_of(started, timeout_ms)
             response = coordinator.call(request, CHANNEL, version=version, timeout_ms=left_ms)
-            found = committed_offsets(response, coordinator.address, wanted)
+            found = committed_offsets(response, coordinator.address, wanted, version=version)
             return {partition: one for partition, one in found.items() if one.offset >= 0}
 
         return self._retrying(attempt, timeout_ms)

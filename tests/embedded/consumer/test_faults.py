@@ -284,7 +284,7 @@ def test_a_seek_has_the_last_word_over_a_reset_under_way(cluster: EmbeddedCluste
     topic = client.topics["t"]
     fill(topic, 100)
     with topic.get_simple_consumer(consumer_timeout_ms=5000, auto_offset_reset=OffsetType.LATEST) as consumer:
-        real, asked = consumer._engine.search_offsets, []
+        real, asked = consumer._engine.find_each_offset, []
 
         def slow(wanted: Any, timeout_ms: int = 0) -> Any:
             asked.append(wanted)
@@ -292,7 +292,7 @@ def test_a_seek_has_the_last_word_over_a_reset_under_way(cluster: EmbeddedCluste
             handler_of(client).sleep(0.5)
             return found
 
-        consumer._engine.search_offsets = slow  # type: ignore[method-assign]
+        consumer._engine.find_each_offset = slow  # type: ignore[method-assign]
         consumer.seek(topic.partitions[0], 5000)
         until(handler_of(client), lambda: asked)
         consumer.seek(topic.partitions[0], 10)

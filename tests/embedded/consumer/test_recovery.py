@@ -416,8 +416,8 @@ def test_the_coordinator_of_a_member_does_likewise(greenlets: bool) -> None:
         [TopicPartition("t", 0), TopicPartition("u", 0)], IncompleteResponseError
     )
     with pytest.raises(IncompleteResponseError):
-        committed_offsets(wire.OffsetFetchResponse(), "b:1", asked)
-    assert committed_offsets(wire.OffsetFetchResponse(), "b:1", []) == {}
+        committed_offsets(wire.OffsetFetchResponse(), "b:1", asked, version=7)
+    assert committed_offsets(wire.OffsetFetchResponse(), "b:1", [], version=7) == {}
 
     with Forgetful(fetches=2, unstable=2) as broker, KafkaClient(broker.hosts, use_greenlets=greenlets) as client:
 

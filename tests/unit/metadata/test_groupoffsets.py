@@ -98,18 +98,18 @@ def test_committed_offsets_are_asked_for_by_name_or_id(version: int) -> None:
             ]
         )
     told = response.decode(answer.encode(version), version)
-    found = committed_offsets(told, "here", KEYS, IDS)
+    found = committed_offsets(told, "here", KEYS, IDS, version=version)
     assert {key: value.offset for key, value in found.items()} == {KEYS[0]: 10, KEYS[1]: 11, KEYS[2]: 10}
 
 
 def test_what_is_wrong_with_a_group_or_a_topic_is_raised() -> None:
     of = wire.OffsetFetchResponse.Group
     with pytest.raises(Exception, match="coordinator"):
-        committed_offsets(wire.OffsetFetchResponse(groups=[of(error_code=16)]), "coordinator", KEYS)
+        committed_offsets(wire.OffsetFetchResponse(groups=[of(error_code=16)]), "coordinator", KEYS, version=10)
     part = of.Topic.Partition(partition_index=0, error_code=100)
     answer = wire.OffsetFetchResponse(groups=[of(topics=[of.Topic(topic_id=IDS["a"], partitions=[part])])])
     with pytest.raises(UnknownTopicId) as caught:
-        committed_offsets(answer, "here", KEYS[:1], IDS)
+        committed_offsets(answer, "here", KEYS[:1], IDS, version=10)
     assert caught.value.topic == "a"
 
 
@@ -135,6 +135,6 @@ def test_commits_have_the_leader_epoch_of_the_record_before(commit: int, fetch: 
         else wire.OffsetFetchResponse(topics=[topic])
     )
     told = wire.OffsetFetchResponse.decode(answer.encode(fetch), fetch)
-    found = committed_offsets(told, "b:1", [known, unknown], ids)
+    found = committed_offsets(told, "b:1", [known, unknown], ids, version=fetch)
     assert found == wanted
     assert [one.leader_epoch for one in found.values()] == [3, -1]
