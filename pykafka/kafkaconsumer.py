@@ -318,7 +318,11 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Record[K, V]]:
-        """Yield records until none comes for `consumer_timeout_ms`, or until `close()`."""
+        """Yield records until none comes for `consumer_timeout_ms`, or until `close()`.
+
+        :raises ConsumerStoppedException: the consumer was closed before the iteration began
+        """
+        self._check_reads()
         take = self._buffers.next
         plain = self._handing.plain
         timeout_ms = self._options.consumer_timeout_ms
@@ -390,7 +394,9 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         """Yield lists of records, as `poll` returns them, until none comes for `consumer_timeout_ms`, or until `close()`.
 
         :param max_records: the most in a list
+        :raises ConsumerStoppedException: the consumer was closed before the iteration began
         """
+        self._check_reads()
         timeout_ms = self._options.consumer_timeout_ms
         timeout = None if timeout_ms < 0 else timeout_ms / 1000
         while True:
@@ -518,8 +524,9 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     def close(self, timeout: float | None = None) -> None:
         """Commit what was returned if auto-commit is on, leave the group, and end; do nothing if the consumer is closed.
 
-        A call that waits in another worker ends: an iteration without an error, others by ConsumerStoppedException. If a
-        timeout or a cancellation ends this call, call it again: it finishes what is left.
+        A call that waits in another worker ends: an iteration without an error, others by ConsumerStoppedException. Calls after
+        that raise ConsumerStoppedException, iterations as well. If a timeout or a cancellation ends this call, call it again: it
+        finishes what is left.
 
         :param timeout: how long all commits may take, those of `commit_async()` first (s); None for the socket timeout of the
             client; leaving the group takes up to 5 s besides
@@ -548,7 +555,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
     def _check_open(self) -> None:
         if self._closing:
-            raise ConsumerStoppedException("the consumer is closed; make another", topic=self._engine.name)
+            raise self._engine.stopped()
 
     def _after_fork(self) -> None:
         self._engine.after_fork()

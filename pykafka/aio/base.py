@@ -370,6 +370,14 @@ class Records(Taking[K, V], Closing["KafkaConsumer[K, V]"], Generic[K, V]):
         timeout_ms = inner._options.consumer_timeout_ms
         self._timeout = None if timeout_ms < 0 else timeout_ms / 1000
 
+    def __aiter__(self) -> Self:
+        """Begin an iteration.
+
+        :raises ConsumerStoppedException: the consumer is closed
+        """
+        self._inner._check_reads()
+        return self
+
     async def one(self, timeout: float | None = None) -> Record[K, V] | None:
         """Return the next record. As `pykafka.kafkaconsumer.KafkaConsumer.one`.
 
@@ -396,7 +404,9 @@ class Records(Taking[K, V], Closing["KafkaConsumer[K, V]"], Generic[K, V]):
         """Yield lists of records until none comes for `consumer_timeout_ms`, or until `close()`.
 
         :param max_records: the most in a list
+        :raises ConsumerStoppedException: the consumer was closed before the iteration began
         """
+        self._inner._check_reads()
         while True:
             try:
                 found = await bridged(self._here.poll, max_records, self._timeout)
@@ -421,6 +431,12 @@ class Acquires(Closing["ShareConsumer[K, V]"], Generic[K, V]):
         self._timeout = None if timeout_ms < 0 else timeout_ms / 1000
 
     def __aiter__(self) -> Self:
+        """Begin an iteration.
+
+        :raises ConsumerStoppedException: the consumer is closed
+        """
+        if self._inner._closed:
+            self._inner._check_open()
         return self
 
     async def __anext__(self) -> Record[K, V]:

@@ -25,9 +25,13 @@ ELECTION_S = 1.0
 
 
 class Seeking:
-    """The calls about partitions and positions. Other workers may make them while one reads."""
+    """The calls about partitions and positions. Other workers may make them while one reads.
+
+    After `close()` they raise ConsumerStoppedException; `assignment()` and `paused()` do not.
+    """
 
     _engine: ChangingEngine
+    _closed: bool
 
     def assignment(self) -> list[TopicPartition]:
         """Return the partitions that are read now."""
@@ -165,6 +169,7 @@ class Seeking:
         :param timeout: for all attempts (s); by default, and at the most, twice the client's `socket_timeout_ms`
         :raises KafkaException: there is no group, or its coordinator did not answer in time
         """
+        self._check_reads()
         keys = valid_keys(partitions) if partitions else list(self._engine.partitions)
         deadline = self._engine.deadline(timeout)
         found = self._engine.commits_of("committed()").group.fetch(keys, deadline=deadline)
@@ -187,6 +192,7 @@ class Seeking:
         return found
 
     def _deadline(self, timeout: float | None) -> float:
+        self._check_reads()
         engine = self._engine
         return engine.deadline(engine.cluster.socket_timeout_ms / 1000 if timeout is None else timeout)
 
@@ -228,8 +234,14 @@ class Seeking:
             engine.starting.revive()
             engine.has_arrived.wait(min(left, 0.1))
 
+    def _check_reads(self) -> None:
+        """Raise an error if the consumer is closed; while it is being closed, a listener may call it."""
+        if self._closed:
+            raise self._engine.stopped()
+
     def _own(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Return partitions that are read; all for none."""
+        self._check_reads()
         keys = valid_keys(partitions)
         mine = self._engine.partitions
         for key in keys:

@@ -419,7 +419,8 @@ class GroupConsumer(ABC):
         """Commit how far this consumer's share was consumed; in a rebalance, what of it is still this consumer's.
 
         :param partition_offsets: as `SimpleConsumer.commit_offsets` has them
-        :raises KafkaException: the consumer is not running, or a partition is not in its share
+        :raises ConsumerStoppedException: the consumer is not running
+        :raises KafkaException: a partition is not in its share
         :raises OffsetsNotCommitted: some could not be committed after all retries, or were consumed before the partition
             went to another member, which has gone on from there; `.failures` has them
         """
@@ -457,6 +458,8 @@ class GroupConsumer(ABC):
 
     def _present(self, what: str) -> SimpleConsumer:
         if self._consumer is None:
+            if not self._running and not self._restart:
+                raise self._stopped()
             raise KafkaException(
                 f"there is nothing to {what}: the consumer holds no partitions at present; "
                 "is it started, and its last rebalance done?",

@@ -181,7 +181,7 @@ class _Source:
         self.woken = False
 
     def _mine(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        read: Collection[TopicPartition] = self._consumer._engine.partitions
+        read: Collection[TopicPartition] = () if self._consumer._closed else self._consumer._engine.partitions
         return [one for one in partitions if one in read]
 
     def pause(self, *partitions: TopicPartition) -> None:

@@ -321,9 +321,18 @@ class ProducerEngine(ProducerCore):
         """Raise what ended a sender, that the producer takes no messages, or what has failed where that is too much."""
         self.raise_worker_exception()
         if not self.running or self.stopping:
-            raise ProducerStoppedException(f"the producer is not running; {self.ANEW}", topic=self.topic_name)
+            raise self.stopped()
         if self.settlement.failures.full:
             self.raise_failures()
+
+    def check_open(self) -> None:
+        """Raise an error if the producer was stopped; one that this process has from its parent starts again."""
+        if (not self.running or self.stopping) and not self.restart:
+            raise self.stopped()
+
+    def stopped(self) -> ProducerStoppedException:
+        """Return the error for calls that need a running producer."""
+        return ProducerStoppedException(f"the producer is not running; {self.ANEW}", topic=self.topic_name)
 
     # -- room for messages -----------------------------------------------------------------------------------------
 

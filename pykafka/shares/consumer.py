@@ -213,7 +213,12 @@ class ShareConsumer(Generic[K, V]):
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Record[K, V]]:
-        """Yield records until none comes for `consumer_timeout_ms`, or until `close()`."""
+        """Yield records until none comes for `consumer_timeout_ms`, or until `close()`.
+
+        :raises ConsumerStoppedException: the consumer was closed before the iteration began
+        """
+        if self._closed:
+            self._check_open()
         timeout_ms = self._options.consumer_timeout_ms
         timeout = None if timeout_ms < 0 else timeout_ms / 1000
         while True:

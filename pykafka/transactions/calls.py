@@ -18,6 +18,7 @@ class Transacting:
     """The calls about transactions: one at a time goes on; a second worker waits for it, within its own time."""
 
     _transactions: Transactions | None = None
+    _engine: Any
 
     def init_transactions(self, timeout: float | None = None) -> None:
         """Fence other producers with this transactional id, and wait until what they left open is ended (KIP-98).
@@ -103,4 +104,5 @@ class Transacting:
             raise TransactionStateError(
                 f"{what} needs a producer with transactions: client.producer(transactional_id=...)"
             )
+        self._engine.check_open()
         return found  # type: ignore[no-any-return]

@@ -128,6 +128,7 @@ class Transactions:
 
     def begin(self, timeout: float | None = None) -> None:
         """Begin a transaction; as of `KafkaProducer.begin_transaction`."""
+        self._engine.check_open()
         with (turn := self._handler.Lock()), self._call(turn, "begin_transaction()", timeout) as deadline:
             if self.ledger.state is State.ABORTING:
                 self._abort(deadline)
