@@ -10,15 +10,20 @@ import gc
 import os
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from benchmarks.job import payloads
 from pykafka.consumer.arrow import ArrowDecoder
 from pykafka.consumer.buffers import Buffers, OwnedPartition
 from pykafka.handlers import ThreadingHandler
-from pykafka.producer.accumulator import Accumulator, PartitionQueue
+from pykafka.producer.accumulator import Accumulator, PartitionQueue, Route
 from pykafka.producer.batches import Backlog, MessageBatch
+from pykafka.producer.deliveries import Callback
+from pykafka.producer.delivery import call_each
 from pykafka.protocol.records import RecordBatchBuilder, scan
+
+if TYPE_CHECKING:
+    from pykafka.partition import TopicView
 
 #: Messages of the first time and of the second.
 FEW, MANY = 1500, 4500
@@ -103,6 +108,36 @@ def produce(messages: int) -> None:
         left -= BATCH
 
 
+def send(messages: int) -> None:
+    """Append messages for a topic like `client.producer()`."""
+    _send(messages, None)
+
+
+def send_callback(messages: int) -> None:
+    """Likewise with a callback each, and call these."""
+    _send(messages, Callback(lambda error, delivery: None))
+
+
+def _send(messages: int, told: Callback | None) -> None:
+    handler = ThreadingHandler()
+    backlog = Backlog(handler.Event(), 10**9, 10**12, 10**9)
+    accumulator = Accumulator(handler, 10**6)
+    queue, route = PartitionQueue(0, "topic"), Route(cast("TopicView", SimpleNamespace(name="topic")))
+    route.queues, route.current = [queue], queue
+    accumulator.routes["topic"], accumulator.closed = route, False
+    for _ in range(messages // BATCH):
+        queue.open = MessageBatch("topic", 0, backlog, 0.0, None)
+        for value in VALUES:
+            accumulator.send("topic", value, None, -1, None, -1, told, value, None)
+        batch = accumulator.take_open(queue)
+        assert batch is not None
+        batch.done = True
+        if told is not None:
+            call_each(SimpleNamespace(at=0), batch.reports, batch.contexts, BATCH, batch.error_of)
+            batch.reports = []
+        accumulator.release(batch)
+
+
 def _partition(number: int) -> Any:
     return SimpleNamespace(id=number, topic_name="topic")
 
@@ -154,6 +189,8 @@ LOOPS: dict[str, Loop] = {
     "arrow": arrow,
     "arrow-value-offset": arrow_value_offset,
     "produce": produce,
+    "send": send,
+    "send-callback": send_callback,
     "consume": consume,
     "consume-batch": consume_batch,
     "records": records,

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import itertools
 import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import Context
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -25,7 +25,7 @@ from pykafka.handlers.base import (
     SemaphoreType,
     Worker,
 )
-from pykafka.handlers.bridge import BridgeLocal, TaskLocal, await_in_bridge, bridged, in_bridge, running
+from pykafka.handlers.bridge import BridgeLocal, TaskLocal, await_call, await_in_bridge, bridged, in_bridge, running
 from pykafka.handlers.lookups import Reverse, await_lookup, is_numeric
 from pykafka.handlers.looplocks import Loop, LoopEvent, LoopLock, LoopQueue, LoopRLock, LoopSemaphore, Overdue, Waiters
 from pykafka.handlers.loopsocket import LoopSocket, LoopWaiter
@@ -103,14 +103,17 @@ class LoopTurns(Overdue):
 class TaskWorker(Worker):
     """A task of the event loop."""
 
-    def __init__(self, handler: AsyncioHandler, run: Callable[[], object], name: str) -> None:
+    def __init__(
+        self, handler: AsyncioHandler, run: Callable[[], object], name: str, context: Context | None = None
+    ) -> None:
         super().__init__(name)
         self._handler = handler
         self._ended = handler.Event()
         loop = handler._loop.loop
+        own = Context() if context is None else context
         # Not by the loop's own factory, whose tasks may begin at once, in the caller's greenlet; and not in the context of the
         # caller: what a request has set there would live as long as this worker.
-        self._task = asyncio.Task(bridged(self._main, run), loop=loop, name=name, context=contextvars.Context())
+        self._task = asyncio.Task(bridged(self._main, run), loop=loop, name=name, context=own)
         handler._keep(self._task)
         self._task.add_done_callback(self._note_end)
 
@@ -208,6 +211,11 @@ class AsyncioHandler(SocketHandler):
         """Start `target(*args, **kwargs)` in a task. As `Handler.spawn`."""
         return TaskWorker(self, partial(target, *args, **kwargs), name or f"pykafka.worker-{next(_numbers)}")
 
+    def spawn_in(self, context: Context, target: Callable[..., object], *args: Any, name: str | None = None) -> Worker:
+        """Start `target(*args)` in a task with a copy of a context. As `Handler.spawn_in`."""
+        run = partial(target, *args)
+        return TaskWorker(self, run, name or f"pykafka.worker-{next(_numbers)}", context.copy())
+
     def sleep(self, seconds: float = 0.0) -> None:
         """Sleep for at least this long (s) while other tasks run."""
         if seconds <= 0:
@@ -234,7 +242,7 @@ class AsyncioHandler(SocketHandler):
 
     def awaited(self, awaitable: Awaitable[R]) -> R:
         """Await something in the worker's task. As `Handler.awaited`."""
-        return await_in_bridge(awaitable)
+        return await_call(awaitable)
 
     def offload(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call `fn` in a thread of the client's own, not of the loop's executor. As `Handler.offload`."""

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from contextvars import Context
 from importlib import import_module
 from types import CoroutineType, MethodType, TracebackType
 from typing import Any, ClassVar, NamedTuple, ParamSpec, Protocol, TypeVar
@@ -250,6 +251,10 @@ class Handler(ABC):
         :param name: the worker's name for debuggers and logs; None for a generated one
         :raises WorkerNotStartedError: the system starts no thread at present
         """
+
+    def spawn_in(self, context: Context, target: Callable[..., object], *args: Any, name: str | None = None) -> Worker:
+        """Start `target(*args)` in a worker whose context variables are a copy of a context; the rest as of `spawn`."""
+        return self.spawn(context.copy().run, target, *args, name=name)
 
     @abstractmethod
     def sleep(self, seconds: float = 0.0) -> None:

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import types
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import suppress
-from typing import Any, ParamSpec, TypeVar, cast
+from contextvars import Context
+from typing import Any, ParamSpec, Self, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from pykafka.exceptions import WouldBlockError
@@ -198,9 +199,58 @@ def await_in_bridge(awaitable: Awaitable[R] | None) -> R:
     return cast("R", cast("greenlet.greenlet", current.parent).switch(awaitable))
 
 
+def await_call(awaitable: Awaitable[R]) -> R:
+    """Await what a function of the application has returned; its steps see the context variables that the function has seen.
+
+    The task that awaits has its own context, which is another one where the function was called by `Context.run`.
+    """
+    current = _getcurrent()
+    if isinstance(current, Carrier) and current.gr_context is not current.parent.gr_context:
+        return await_in_bridge(_InContext(awaitable, current.gr_context.copy()))
+    return await_in_bridge(awaitable)
+
+
+class _InContext(Coroutine[Any, Any, R]):
+    """An awaitable whose steps run in a context; the task is the one that awaits, so timeouts and cancellations work.
+
+    :param awaitable: a coroutine, or another awaitable
+    :param context: that no call has entered
+    """
+
+    def __init__(self, awaitable: Awaitable[R], context: Context) -> None:
+        self._run = context.run
+        self._steps: Any = awaitable if isinstance(awaitable, Coroutine) else context.run(awaitable.__await__)
+
+    def __await__(self) -> Generator[Any, Any, R]:
+        return cast("Generator[Any, Any, R]", self)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        return self.send(None)
+
+    def send(self, value: Any) -> Any:
+        """Run the next step. As `send` of a coroutine."""
+        if value is None and not hasattr(self._steps, "send"):  # a plain iterator, as futures written in C have
+            return self._run(next, self._steps)
+        return self._run(self._steps.send, value)
+
+    def throw(self, *error: Any) -> Any:
+        """Raise an error where the awaitable waits. As `throw` of a coroutine."""
+        if not hasattr(self._steps, "throw"):
+            raise error[0]
+        return self._run(self._steps.throw, *error)
+
+    def close(self) -> None:
+        """End the awaitable. As `close` of a coroutine."""
+        if hasattr(self._steps, "close"):
+            self._run(self._steps.close)
+
+
 def _drop(awaitable: object) -> None:
     """Close a coroutine that will not be awaited, which would warn otherwise."""
-    if isinstance(awaitable, types.CoroutineType):
+    if isinstance(awaitable, (types.CoroutineType, _InContext)):
         awaitable.close()
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 from pykafka.aio.steps import Sending, Taking
 from pykafka.aio.transactions import ConsumerFace, Transaction
 from pykafka.exceptions import ConsumerStoppedException, WouldBlockError
-from pykafka.handlers.bridge import await_in_bridge, bridged, require_home, running
+from pykafka.handlers.bridge import await_call, bridged, require_home, running
 from pykafka.handlers.patching import original
 from pykafka.kafkaconsumer import POLL_RECORDS
 
@@ -60,7 +60,7 @@ class _Awaited:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         found = self._fn(*args, **kwargs)
-        return await_in_bridge(found) if inspect.isawaitable(found) else found
+        return await_call(found) if inspect.isawaitable(found) else found
 
 
 def sync(fn: T) -> T:

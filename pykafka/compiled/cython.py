@@ -7,6 +7,7 @@ Cython knows `cython.compiled` and `cython.nogil` only under a name that it saw 
 from __future__ import annotations
 
 from contextlib import nullcontext
+from contextvars import copy_context
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +20,9 @@ memcpy: Any = None
 PyBytes_AS_STRING: Any = None
 PyBytes_FromStringAndSize: Any = None
 PyUnicode_DecodeUTF8: Any = None
+PyContext_CopyCurrent = copy_context
+PyContext_Enter: Any = None
+PyContext_Exit: Any = None
 PyObject_GC_IsTracked: Any = None
 PyObject_GC_Track: Any = None
 PyObject_GC_UnTrack: Any = None

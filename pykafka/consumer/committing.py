@@ -14,6 +14,7 @@ from pykafka.consumer.offsets import GroupOffsets
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.record import Record
 from pykafka.utils import INT64_MAX
+from pykafka.utils.contexts import in_context
 
 if TYPE_CHECKING:
     from pykafka.consumer.changing import ChangingEngine
@@ -82,15 +83,16 @@ class Committing:
         Commits of one consumer are made in the order of the calls, whichever call, worker or auto-commit makes them.
 
         :param what: as of `commit`
-        :param on_commit: called with (error or None, offsets), in the same order, on a worker for these calls; without it a
-            call that reads raises the error
+        :param on_commit: called with (error or None, offsets), in the same order, on a worker for these calls, in the context
+            (`contextvars`) of this call; without it a call that reads raises the error
         :param metadata: as of `commit`
         :raises KafkaException: there is no group
         """
         commits = self._commits("commit_async()")
         if on_commit is not None and not callable(on_commit):
             raise TypeError(f"on_commit must be a function, not {on_commit!r}")
-        self._later.add(commits, self._offsets(what, metadata), on_commit)
+        told = None if on_commit is None else in_context(on_commit)
+        self._later.add(commits, self._offsets(what, metadata), told)
 
     # -- for transactions --------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException, WorkerNotStartedError
@@ -66,6 +67,8 @@ class Pool:
         self._handle = handle
         self._failures = failures
         self._news = news
+        #: Of the call that made the run: each worker begins with a copy of it.
+        self._context = copy_context()
         self._limited = LogLimiter(handler)
         self._here = handler.local()
         self.lock = handler.Lock()
@@ -305,7 +308,7 @@ class Pool:
             return
         hand.started = True
         try:
-            self._workers.append(self._handler.spawn(self._work, hand, name="pykafka.parallel"))
+            self._workers.append(self._handler.spawn_in(self._context, self._work, hand, name="pykafka.parallel"))
         except WorkerNotStartedError as error:
             self._gone(hand)
             if not self._hands:

@@ -10,6 +10,7 @@ from pykafka.utils.murmur2 cimport partition_for
 
 cdef extern from "Python.h":
     void PyObject_GC_UnTrack(void* op)
+    object PyContext_CopyCurrent()
 
 
 cdef bint _refers_to_none(value, key)

@@ -16,6 +16,7 @@ try:
 except ImportError:
     from pykafka.compiled import cython
 from pykafka.producer.batches import Backlog, MessageBatch
+from pykafka.producer.deliveries import Callback
 from pykafka.producer.delivery import Delivery
 from pykafka.producer.idempotence import Lane
 from pykafka.producer.memory import Memory
@@ -24,7 +25,7 @@ from pykafka.protocol.records_write import LEAST_BATCH, likely_size
 from pykafka.utils.murmur2 import partition_for
 
 if not cython.compiled:
-    from pykafka.compiled.cython import PyObject_GC_UnTrack
+    from pykafka.compiled.cython import PyContext_CopyCurrent, PyObject_GC_UnTrack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -279,6 +280,8 @@ class Accumulator:
     ) -> Message | None:
         # allocations first: a garbage collection may run here, and with it anyone's code
         message = Message.__new__(Message)
+        if report_queue is not None:  # `context` has no other value: a message without a callback pays nothing for it
+            context = PyContext_CopyCurrent() if type(report_queue) is Callback else None
         turn = 0
         need = RECORD_OVERHEAD
         if value is not None:
@@ -315,6 +318,7 @@ class Accumulator:
         if report_queue is not None:
             message.delivery_report_q = report_queue
             batch.reports.append(message)
+            batch.contexts.append(context)
         if not queue.armed or batch.backlog.messages == batch.backlog.min_messages:
             queue.armed = True
             batch.backlog.wake.set()
@@ -334,6 +338,8 @@ class Accumulator:
     ) -> Delivery[Any, Any] | None:
         # as in `_append`: allocations first
         delivery: Delivery[Any, Any] = Delivery.__new__(Delivery)
+        if told is not None:
+            context = PyContext_CopyCurrent()
         need = RECORD_OVERHEAD
         if value is not None:
             if not isinstance(value, bytes):
@@ -377,6 +383,7 @@ class Accumulator:
         if told is not None:
             delivery.delivery_report_q = told
             batch.reports.append(delivery)
+            batch.contexts.append(context)
         if (
             cython.compiled
             and given_value is value

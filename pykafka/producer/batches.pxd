@@ -38,5 +38,6 @@ cdef class MessageBatch:
     cdef public object event
     cdef public object waits
     cdef public list reports
+    cdef public list contexts
     cdef public MessageBatch parent
     cdef public object parts

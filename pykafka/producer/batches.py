@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextvars import Context
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.producer.delivery import Delivery
@@ -101,7 +102,9 @@ class MessageBatch:
         self.event: EventType | None = None
         #: How `Delivery.get` waits for it; None for the documented producer's.
         self.waits: Waits | None = None
+        #: The messages that somebody is to be told of; and the context of the `produce()` of each with a callback, or None.
         self.reports: list[Any] = []
+        self.contexts: list[Context | None] = []
         self.parent: MessageBatch | None = None
         self.parts: list[MessageBatch] | None = None
 

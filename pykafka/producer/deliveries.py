@@ -1,10 +1,11 @@
-"""`Deliveries`: calls `on_delivery` functions, on a worker of their own."""
+"""`Deliveries`: calls `on_delivery` functions, on a worker of their own, in the contexts of their `produce()`."""
 
 from __future__ import annotations
 
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextvars import Context
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.producer.delivery import Delivery, call_each
@@ -54,14 +55,16 @@ class _Waiting:
 
     :param batch: says what became of them
     :param messages: those
+    :param contexts: in which their functions are called
     :param nbytes: which they take
     """
 
-    __slots__ = ("at", "batch", "messages", "nbytes")
+    __slots__ = ("at", "batch", "contexts", "messages", "nbytes")
 
-    def __init__(self, batch: Settled, messages: list[Message], nbytes: int) -> None:
+    def __init__(self, batch: Settled, messages: list[Message], contexts: list[Context | None], nbytes: int) -> None:
         self.batch = batch
         self.messages = messages
+        self.contexts = contexts
         self.nbytes = nbytes
         self.at = 0
 
@@ -118,13 +121,14 @@ class Deliveries:
         """Whether the caller runs inside an `on_delivery` function: it must not wait for its own worker."""
         return getattr(self._here, "working", False)
 
-    def tell(self, batch: Settled, messages: list[Message], nbytes: int) -> None:
+    def tell(self, batch: Settled, messages: list[Message], contexts: list[Context | None], nbytes: int) -> None:
         """Queue the calls for a settled batch's messages; never waits.
 
+        :param contexts: of the `produce()` of each, in which its function is called
         :param nbytes: which they take
         """
         with self._lock:
-            self._waiting.append(_Waiting(batch, messages, nbytes))
+            self._waiting.append(_Waiting(batch, messages, contexts, nbytes))
             self.messages += len(messages)
             self._bytes += nbytes
         self.begin()
@@ -220,7 +224,7 @@ class Deliveries:
         batch, messages = entry.batch, entry.messages
         while entry.at < len(messages):
             try:
-                failed = call_each(entry, messages, entry.at + 256, batch.error_of)
+                failed = call_each(entry, messages, entry.contexts, entry.at + 256, batch.error_of)
             except BaseException as error:  # a function's own exit, or what ends this worker amid one
                 if entry.at:
                     self._raised(messages[entry.at - 1], error)

@@ -1,6 +1,11 @@
 cimport cython
 
 
+cdef extern from "Python.h":
+    int PyContext_Enter(object context) except -1
+    int PyContext_Exit(object context) except -1
+
+
 @cython.final
 @cython.freelist(512)
 cdef class Delivery:
@@ -13,5 +18,5 @@ cdef class Delivery:
     cdef public long long _timestamp
 
 
-@cython.locals(at=Py_ssize_t, end=Py_ssize_t, messages=list)
-cpdef call_each(entry, list messages, Py_ssize_t stop, error_of)
+@cython.locals(at=Py_ssize_t, end=Py_ssize_t, messages=list, contexts=list)
+cpdef call_each(entry, list messages, list contexts, Py_ssize_t stop, error_of)

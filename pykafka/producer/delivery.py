@@ -10,6 +10,9 @@ try:
 except ImportError:
     from pykafka.compiled import cython
 
+if not cython.compiled:
+    from pykafka.compiled.cython import PyContext_Enter, PyContext_Exit
+
 
 class Delivery:
     """One message on its way to a broker. It reads from its batch: one store acknowledges all messages of that.
@@ -109,17 +112,20 @@ class Delivery:
         return f"<Delivery topic={self.topic!r}, partition={self.partition}, {state}>"
 
 
-def call_each(entry, messages, stop, error_of):
+def call_each(entry, messages, contexts, stop, error_of):
     """Call the functions of some messages, one after the other; return the message and the error of one that raises.
 
     :param entry: its `at` is the index of the next message, before each call
     :param messages: may get shorter meanwhile
+    :param contexts: in which each is called, that of its `produce()`
     :param stop: index behind the last one
     :param error_of: returns why a message was not delivered, by its index in the batch
     """
     at = entry.at
     while at < stop and at < len(messages):
         message = messages[at]
+        context = contexts[at]
+        contexts[at] = None
         at += 1
         entry.at = at
         callback = message.delivery_report_q
@@ -127,7 +133,14 @@ def call_each(entry, messages, stop, error_of):
             continue
         message.delivery_report_q = None
         try:
-            callback.fn(error_of(message._index), message)
+            if not cython.compiled:
+                context.run(callback.fn, error_of(message._index), message)
+            else:
+                PyContext_Enter(context)
+                try:
+                    callback.fn(error_of(message._index), message)
+                finally:
+                    PyContext_Exit(context)
         except Exception as error:  # noqa: BLE001 - a user's function
             return message, error
     return None

@@ -1,6 +1,7 @@
 """The types of `pykafka.producer.delivery`; a test compares them with the class."""
 
 from collections.abc import Callable, Generator, Sequence
+from contextvars import Context
 from datetime import datetime
 from typing import Any, Generic, Self, final
 
@@ -43,5 +44,9 @@ class Delivery(Generic[K, V]):
     def __await__(self) -> Generator[Any, Any, Self]: ...
 
 def call_each(
-    entry: Any, messages: Sequence[Any], stop: int, error_of: Callable[[int], KafkaException | None]
+    entry: Any,
+    messages: Sequence[Any],
+    contexts: list[Context | None],
+    stop: int,
+    error_of: Callable[[int], KafkaException | None],
 ) -> tuple[Any, Exception] | None: ...

@@ -95,6 +95,7 @@ class Settlement:
     def _tell(self, batch: MessageBatch, asked_for: bool = False) -> None:
         """Tell the callers that wait for a batch, and subtract it from the backlog."""
         reports, batch.reports = batch.reports, []
+        contexts, batch.contexts = batch.contexts, []
         if not self._options.sync and not asked_for:
             told = reports if not self.observed else [one for one in reports if one.delivery_report_q.tells]
             if len(told) < batch.count:
@@ -102,6 +103,7 @@ class Settlement:
         callbacks = reports
         if self._options.delivery_reports:
             callbacks = [message for message in reports if type(message.delivery_report_q) is Callback]
+            contexts = [context for context in contexts if context is not None]
             self.reports.put(
                 [
                     (message, batch.error_of(message._index))
@@ -111,7 +113,7 @@ class Settlement:
                 batch.queued_bytes / max(batch.count, 1),
             )
         if callbacks:
-            self.deliveries.tell(batch, callbacks, batch.queued_bytes)
+            self.deliveries.tell(batch, callbacks, contexts, batch.queued_bytes)
         else:
             batch.told = True
         # At last: callers of `produce()`, `flush()` and `stop()` wait for these two, and look at reports and calls then.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterator
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import CompressionType
@@ -49,7 +50,7 @@ class Delivery:
     :param event: set when its fate is known; None if no call waits for it
     """
 
-    __slots__ = ("base_offset", "done", "error", "event", "log_append_time", "message", "told")
+    __slots__ = ("base_offset", "context", "done", "error", "event", "log_append_time", "message", "told")
 
     #: The attributes of a batch: this one has one message, and is never split.
     count = 1
@@ -58,6 +59,8 @@ class Delivery:
     def __init__(self, message: Message, event: EventType | None) -> None:
         self.message = message
         self.event = event
+        #: Of its `produce()`, in which its callback is called.
+        self.context = copy_context() if type(message.delivery_report_q) is Callback else None
         self.base_offset = -1
         self.log_append_time = -1
         self.error: KafkaException | None = None
@@ -353,7 +356,7 @@ class RdKafkaEngine(ProducerEngine):
             self._outstanding -= 1
         told = message.delivery_report_q
         if type(told) is Callback:
-            self.settlement.deliveries.tell(delivery, [message], delivery.size)
+            self.settlement.deliveries.tell(delivery, [message], [delivery.context], delivery.size)
         elif told is not None:
             self.settlement.reports.put([(message, delivery.error)], delivery.size)
         elif delivery.error is not None and not self.options.sync:

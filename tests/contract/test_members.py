@@ -23,6 +23,7 @@ PROMISED = {
         "name_of",
         "wrap_tls",
         "native",
+        "spawn_in",
         "post",
         "may_wait",
         "require_wait",

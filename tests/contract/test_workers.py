@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import Context, ContextVar
 from typing import Any
 
 import pytest
@@ -25,6 +26,28 @@ from pykafka.handlers.aside import ASIDE
 from pykafka.handlers.bridge import await_in_bridge
 from pykafka.handlers.patching import original
 from tests.support.waiting import CutOff, cut_off
+
+VARIABLE: ContextVar[str] = ContextVar("VARIABLE", default="none")
+
+
+def test_workers_have_the_context_that_they_are_given(handler: Handler) -> None:
+    """A copy each, which is that of none of the others; without one they have none of the caller's that would live as long."""
+    seen: list[str] = []
+
+    def run(name: str) -> None:
+        seen.append(VARIABLE.get())
+        VARIABLE.set(name)
+        handler.sleep(0.01)
+        seen.append(VARIABLE.get())
+
+    context = Context()
+    context.run(VARIABLE.set, "given")
+    workers = [handler.spawn_in(context, run, name, name=f"pykafka.{name}") for name in "ab"]
+    assert all(worker.join(10) for worker in workers)
+    assert workers[0].name == "pykafka.a"
+    assert sorted(seen) == ["a", "b", "given", "given"]
+    assert context[VARIABLE] == "given"
+    assert VARIABLE.get() == "none"
 
 
 def test_workers_are_named_and_joinable(handler: Handler) -> None:

@@ -17,6 +17,7 @@ from pykafka.coordinator.documented.subscription import Subscription
 from pykafka.coordinator.metrics import ConsumerCoordinatorMetrics, Metrics
 from pykafka.exceptions import KafkaException
 from pykafka.network.futures import ResponseFuture
+from pykafka.utils.contexts import in_context
 
 log = logging.getLogger(__name__)
 
@@ -177,7 +178,8 @@ class ConsumerCoordinator(BaseCoordinator):
         :param callback: called with the offsets, and the OffsetCommitResponse or an exception; must not wait
         :returns: its `get()` gives the OffsetCommitResponse, or raises
         """
-        return self.offsets.commit_async(offsets, callback or self.config["default_offset_commit_callback"])
+        tell = in_context(callback or self.config["default_offset_commit_callback"])
+        return self.offsets.commit_async(offsets, tell)
 
     def fetch_committed_offsets(
         self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
