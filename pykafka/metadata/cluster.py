@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import UUID
 
 from pykafka.broker import CLIENT_ID, Broker
@@ -17,6 +17,7 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
     error_for,
 )
+from pykafka.metadata.asking import call_metadata
 from pykafka.metadata.brokers import Brokers, countdown, first_answer
 from pykafka.metadata.closing import Closables, close_at_exit
 from pykafka.metadata.coordinators import Coordinators
@@ -416,10 +417,11 @@ class BaseCluster:
             each_ms = timeout_ms
             if left_ms is not None:
                 each_ms = min(timeout_ms or broker.socket_timeout_ms, left_ms() or 1)
-            response = broker.call(request, timeout_ms=each_ms, ceiling=ceiling)
-            if isinstance(response, wire.MetadataResponse):
-                self._knowledge.check(broker, response)
-            return response
+            if isinstance(request, wire.MetadataRequest):
+                answer = call_metadata(broker, request, each_ms, ceiling, self._handler)
+                self._knowledge.check(broker, answer)
+                return cast("R", answer)
+            return broker.call(request, timeout_ms=each_ms, ceiling=ceiling)
 
         with self._brokers.asking() if isinstance(request, wire.MetadataRequest) else nullcontext():
             candidates = self._brokers.candidates(self.seeds)

@@ -104,7 +104,8 @@ class Dialect:
         hang_ups = None if connection.logs_in else self._known_versions.hang_ups(id_, address)
         # whoever connects in a hurry has no more time for the versions
         timeout_ms = min(self._speaker.socket_timeout_ms, connection.timeout_ms)
-        ranges = negotiate(connection, self._handler, timeout_ms, self._client_id, hang_ups)
+        first_versions = self._known_versions.first_versions
+        ranges = negotiate(connection, self._handler, timeout_ms, self._client_id, hang_ups, first_versions)
         self._known_versions.learn(id_, address, ranges)
         if ranges is versions.RANGES_0_8_2:
             self._ask_again_at = self._handler.now() + self._ask_again_s

@@ -15,7 +15,7 @@ from pykafka.exceptions import (
     TlsError,
 )
 from pykafka.handlers.base import Address
-from pykafka.network.login import Peer, Session, log_in
+from pykafka.network.login import LowerLogin, Peer, Session, log_in
 from pykafka.network.route import Route
 from pykafka.security import SslConfig, SslConfigLike, explain_refusal, explain_tls_error
 
@@ -176,15 +176,34 @@ class Dialer:
         return Attempt(stage, where, reason_of(error), round((self._handler.now() - started) * 1000))
 
     def _open_one(self, address: Address, timeout: float, ledger: list[Attempt]) -> Stream:
+        """Connect to one address; again with a login in lower versions, if the broker hangs up on a request of the login."""
         started = self._handler.now()
-        stream = self._reach(address, min(timeout, self._route.setup_timeout()), ledger)
         deadline = started + timeout
+        lowered = self._route.lowered
+        while True:
+            try:
+                stream = self._open_once(address, deadline, ledger, lowered)
+            except LowerLogin as lower:
+                ledger.append(self._attempt("SASL", address.text, lower.__cause__ or lower, started))
+                self._check_wanted()
+                lowered = {**lowered, **lower.ranges}
+            except SocketDisconnectedError as error:
+                if type(error) is SocketDisconnectedError:  # the lower versions did not help
+                    self._route.lowered = {}
+                raise
+            else:
+                self._route.lowered = lowered
+                return stream
+
+    def _open_once(self, address: Address, deadline: float, ledger: list[Attempt], lowered: ApiRanges) -> Stream:
+        left = max(deadline - self._handler.now(), 0.0)
+        stream = self._reach(address, min(left, self._route.setup_timeout()), ledger)
         self._opening = stream
         try:
             self._check_wanted()
             stream = self._opening = self._secure(stream, address, deadline, ledger)
             self._check_wanted()  # `give_up` may have closed the stream below TLS meanwhile
-            self._log_in(stream, address, deadline, ledger)
+            self._log_in(stream, address, deadline, ledger, lowered)
         except BaseException:
             stream.close()
             raise
@@ -206,7 +225,9 @@ class Dialer:
                 raise error.with_context(broker=self.address) from None
             raise TlsError(explain_tls_error(error, self.host, self.identity_note()), broker=self.address) from error
 
-    def _log_in(self, stream: Stream, address: Address, deadline: float, ledger: list[Attempt]) -> None:
+    def _log_in(
+        self, stream: Stream, address: Address, deadline: float, ledger: list[Attempt], lowered: ApiRanges
+    ) -> None:
         """Log in, if that is configured, and set `session`."""
         self.session = None
         mechanism = self._settings.sasl
@@ -217,7 +238,9 @@ class Dialer:
         is_tls = self._settings.ssl_config is not None
         left = max(deadline - started, 0.0)
         try:
-            self.session = log_in(stream, is_tls, mechanism, peer, self._handler, left, self._ranges(), self._wanted)
+            self.session = log_in(
+                stream, is_tls, mechanism, peer, self._handler, left, self._ranges(), self._wanted, lowered
+            )
         except (OSError, KafkaException) as error:
             stage = "SASL" if explain_refusal(error) is None else "TLS"
             ledger.append(self._attempt(stage, address.text, error, started))

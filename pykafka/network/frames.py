@@ -42,6 +42,11 @@ class FrameReader:
         self._any = False
 
     @property
+    def is_within_frame(self) -> bool:
+        """Whether a part of the next frame has come."""
+        return self._frame is not None or self._end > self._start
+
+    @property
     def hint(self) -> str:
         """The advice for an error where the connection ends now."""
         if self._any:

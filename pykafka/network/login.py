@@ -26,6 +26,7 @@ from pykafka.exceptions import (
 from pykafka.network.frames import FrameReader
 from pykafka.protocol import versions, wire
 from pykafka.protocol.schema import Request, decode_response, encode_request
+from pykafka.security import explain_refusal
 from pykafka.security.mechanism import SAID_MAX, for_host, in_one_line, redacted
 
 if TYPE_CHECKING:
@@ -63,6 +64,21 @@ RENEW_MARGIN_S = 2.0
 RENEW_MARGIN = 0.3
 #: Brokers refuse a renewal that begins within a second of the last one's beginning (s).
 RENEW_PAUSE_S = 1.01
+
+
+#: What a broker is taken to have that closes the connection on the question for its versions.
+ASSUMED: ApiRanges = {wire.SaslHandshakeRequest.api_key: (0, 1), wire.SaslAuthenticateRequest.api_key: (0, 0)}
+
+
+class LowerLogin(Exception):
+    """The broker has closed the connection on a request of a login, and takes it perhaps in a lower version.
+
+    :param ranges: the versions of the login's APIs to use instead, over a new connection
+    """
+
+    def __init__(self, ranges: ApiRanges) -> None:
+        super().__init__("the broker closed the connection on a request of the login")
+        self.ranges = ranges
 
 
 class Peer(NamedTuple):
@@ -122,11 +138,19 @@ class Login:
     :param mechanism: the credentials
     :param peer: the broker
     :param ranges: its API versions; None asks for them first
+    :param lowered: versions of the login's APIs to use instead, since the broker closes the connection on higher ones
     """
 
-    def __init__(self, mechanism: Mechanism, peer: Peer, ranges: ApiRanges | None = None) -> None:
+    def __init__(
+        self, mechanism: Mechanism, peer: Peer, ranges: ApiRanges | None = None, lowered: ApiRanges | None = None
+    ) -> None:
         self._mechanism = mechanism
         self._peer = peer
+        self._lowered: ApiRanges = lowered or {}
+        if ranges is not None:
+            ranges = {**ranges, **self._lowered}
+        elif ASSUMED.keys() <= self._lowered.keys():
+            ranges = self._lowered
         #: The broker's API versions, once they are known.
         self.ranges = ranges
         #: How long the session lasts (ms); 0: until the connection ends.
@@ -182,7 +206,7 @@ class Login:
         response = decode_response(wire.ApiVersionsRequest, 0, frame)[1]
         if response.error_code:
             raise error_for(response.error_code)
-        self.ranges = versions.checked(response, 0)
+        self.ranges = {**versions.checked(response, 0), **self._lowered}
         return self._shake_hands(self.ranges)
 
     def _shake_hands(self, ranges: ApiRanges) -> Ask:
@@ -266,9 +290,22 @@ class Login:
             return None
         return self._send(self._exchange.step(bytes(token)))
 
+    def lower(self) -> ApiRanges | None:
+        """Return the versions to try over a new connection if the broker closes this one now; None if there are none left.
+
+        They are few: a broker may close the connection for the credentials, and count the attempts.
+        """
+        if self.stage == "versions" and self._last is not None:
+            return ASSUMED
+        if self.stage == "handshake" and not self._bare:
+            return {wire.SaslHandshakeRequest.api_key: (0, 0)}
+        if self.stage == "tokens" and self._tokens == 1 and self._authenticate_version:
+            return {wire.SaslAuthenticateRequest.api_key: (0, 0)}
+        return None
+
     def cut_off(self) -> KafkaException | None:
         """Return what it means that the broker closes the connection now; None where it means nothing special."""
-        if self.stage != "bare tokens":
+        if self.stage != "bare tokens" or self._lowered:  # a broker since 1.0, which may be stopping
             return None
         return SaslAuthenticationFailed(
             f"the broker closed the connection at the login of {self._mechanism!r}, as brokers before 1.0 refuse credentials; "
@@ -333,6 +370,7 @@ def log_in(
     timeout: float,
     ranges: ApiRanges | None = None,
     wanted: Callable[[], bool] = lambda: True,
+    lowered: ApiRanges | None = None,
 ) -> Session:
     """Log in over a new connection, on which nothing else is under way.
 
@@ -344,6 +382,8 @@ def log_in(
     :param timeout: for all of it (s)
     :param ranges: the broker's API versions, where they are certain; else it is asked
     :param wanted: called now and then while the credentials are waited for; False ends that
+    :param lowered: versions of the login's APIs to use instead of the broker's
+    :raises LowerLogin: the broker closed the connection, and lower versions are left to try over a new one
     :raises SaslAuthenticationFailed: the broker refuses the credentials, or has not proved itself
     :raises UnsupportedSaslMechanism: the broker offers others
     :raises IllegalSaslState: no login is possible here
@@ -353,7 +393,7 @@ def log_in(
     mechanism = for_host(mechanism, peer.host)
     mechanism.prepare(handler, timeout, wanted)
     frames = FrameReader(stream, handler, 0, is_tls)
-    login = run_step(handler, mechanism, Login, mechanism, peer, ranges)
+    login = run_step(handler, mechanism, Login, mechanism, peer, ranges, lowered)
     ask = run_step(handler, mechanism, login.first)
     number = 0
     since = handler.now()
@@ -372,10 +412,14 @@ def log_in(
         except TimeoutError:
             raise
         except (OSError, SocketDisconnectedError) as error:
+            named = isinstance(error, SocketDisconnectedError) and type(error) is not SocketDisconnectedError
+            if named or explain_refusal(error) is not None:
+                raise
+            lower = None if frames.is_within_frame else login.lower()
+            if lower is not None:
+                raise LowerLogin(lower) from error
             meaning = login.cut_off()
-            if meaning is None or (
-                isinstance(error, SocketDisconnectedError) and type(error) is not SocketDisconnectedError
-            ):
+            if meaning is None:
                 raise
             raise meaning from error
         if not bare and int.from_bytes(frame[:4], "big", signed=True) != number:

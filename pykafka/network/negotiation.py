@@ -16,9 +16,11 @@ from pykafka.exceptions import (
 from pykafka.network.dialing import Attempt
 from pykafka.protocol import wire
 from pykafka.protocol.schema import decode_response, encode_request
-from pykafka.protocol.versions import HANG_UPS, RANGES_0_8_2, Probe
+from pykafka.protocol.versions import HANG_UPS, RANGES_0_8_2, Probe, ProbeState
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pykafka.handlers import Handler
     from pykafka.network.connection import BrokerConnection
     from pykafka.protocol.versions import ApiRanges
@@ -60,6 +62,8 @@ class KnownVersions:
         self._hinted = broker_version.startswith("0.8")
         self._newer: set[int | str] = set()
         self._oldest: set[str] = set()
+        #: The version of ApiVersions to begin with, by address, if brokers there close the connection on higher ones.
+        self.first_versions: dict[str, int] = {}
 
     def hang_ups(self, id_: int, address: str) -> int | None:
         """Return how many connections must show that a broker is 0.8.2; None where it cannot be.
@@ -103,23 +107,28 @@ def negotiate(
     timeout_ms: int,
     client_id: str,
     hang_ups: int | None = HANG_UPS,
+    first_versions: dict[str, int] | None = None,
 ) -> ApiRanges:
     """Return {api key: (lowest version, highest version)} of the broker at the other end.
 
-    Where the broker closes the connection at the question, as 0.8.2 does, this connects again, more than once.
+    If the broker closes the connection at the question, this connects again: to ask in lower versions, and then to find out
+    whether it is Kafka 0.8.2.
 
     :param connection: connected; nothing was sent on it
     :param handler: supplies the clock
-    :param timeout_ms: for connecting anew, and for the answers of one connection
+    :param timeout_ms: for all connections up to the first answer; from then on for each
     :param client_id: name of this client for the broker's logs
     :param hang_ups: how many connections must show that the broker is 0.8.2; None where the client knows it to be newer
+    :param first_versions: the versions of ApiVersions to begin with, by address; this adds to them
     :raises ResponseTimeoutError: the broker did not answer
     :raises SocketDisconnectedError: it can not be reached any more
     :raises CorruptResponseError: the peer is no Kafka broker; the `.ledger` of each of these errors has this step
     """
     started = handler.now()
     try:
-        return _probe(connection, handler, timeout_ms, client_id, hang_ups)
+        return _probe(
+            connection, handler, timeout_ms, client_id, hang_ups, {} if first_versions is None else first_versions
+        )
     except KafkaException as error:
         if not error.ledger:  # else it is about connecting anew
             ms = round((handler.now() - started) * 1000)
@@ -130,24 +139,27 @@ def negotiate(
 
 
 def _probe(
-    connection: BrokerConnection, handler: Handler, timeout_ms: int, client_id: str, hang_ups: int | None
+    connection: BrokerConnection,
+    handler: Handler,
+    timeout_ms: int,
+    client_id: str,
+    hang_ups: int | None,
+    first_versions: dict[str, int],
 ) -> ApiRanges:
-    probe = Probe(client_id, broker=connection.address, tls=connection.is_tls, hang_ups=hang_ups)
-    patience = min(timeout_ms / 1000, PROBE_TIMEOUT_S)
-    deadline = handler.now() + patience
+    began = _first_version(connection, first_versions)
+    probe = Probe(client_id, broker=connection.address, tls=connection.is_tls, hang_ups=hang_ups, version=began)
+    deadline = handler.now() + timeout_ms / 1000
+    until = _answer_due(handler, timeout_ms, deadline)
+    cuts = 0
     while probe.result is None:
         if probe.needs_new_connection:
-            connection.disconnect()
-            if probe.evidence:
-                _pause(connection, handler)
-            connection.connect(timeout_ms)
-            deadline = handler.now() + patience
+            deadline = _connect_anew(connection, handler, probe, timeout_ms, deadline)
+            until = _answer_due(handler, timeout_ms, deadline)
         try:
-            remaining = max(deadline - handler.now(), 0.001)
             requests = probe.next_requests()
             if requests:
-                connection.send(requests, remaining)
-            frame = connection.receive(remaining)
+                connection.send(requests, max(until - handler.now(), 0.001))
+            frame = connection.receive(max(until - handler.now(), 0.001))
         except ResponseTimeoutError:
             probe.timed_out()
         except SocketDisconnectedError as error:
@@ -157,13 +169,47 @@ def _probe(
                 raise SocketDisconnectedError(SESSION_TOO_SHORT, broker=connection.address) from None
             if probe.knows_the_broker and not connection.logs_in:
                 _check_for_sasl(connection, handler, timeout_ms, client_id)
+            cuts += 1
             probe.hung_up()
         else:
             probe.answered(frame)
+    if cuts and probe.result is not RANGES_0_8_2:
+        first_versions[connection.address] = probe.version
     if probe.needs_new_connection:
         connection.disconnect()
         connection.connect(timeout_ms)
     return probe.result
+
+
+def _first_version(connection: BrokerConnection, first_versions: Mapping[str, int]) -> int | None:
+    """Return the version of ApiVersions to begin with: one that was answered here, or that the login's answer names."""
+    session = connection.session
+    named = None if session is None else session.ranges.get(wire.ApiVersionsRequest.api_key)
+    known = [] if named is None else [named[1]]
+    if connection.address in first_versions:
+        known.append(first_versions[connection.address])
+    return min(known, default=None)
+
+
+def _answer_due(handler: Handler, timeout_ms: int, deadline: float) -> float:
+    """Return until when to wait for the answers of one connection."""
+    return min(handler.now() + min(timeout_ms / 1000, PROBE_TIMEOUT_S), deadline)
+
+
+def _connect_anew(
+    connection: BrokerConnection, handler: Handler, probe: Probe, timeout_ms: int, deadline: float
+) -> float:
+    """Make the next connection of a probe, and return its deadline: that of the first one, while versions are tried."""
+    connection.disconnect()
+    if probe.state is ProbeState.ALIVE:  # what looks like 0.8.2 has to show it for longer than some connects may take
+        deadline = handler.now() + timeout_ms / 1000 + EVIDENCE_PAUSE_S
+        if probe.evidence:
+            _pause(connection, handler)
+    left_ms = round((deadline - handler.now()) * 1000)
+    if left_ms <= 0:
+        probe.give_up()
+    connection.connect(min(left_ms, timeout_ms))
+    return deadline
 
 
 def _check_for_sasl(connection: BrokerConnection, handler: Handler, timeout_ms: int, client_id: str) -> None:

@@ -23,6 +23,7 @@ from pykafka.network.dialect import Dialect
 from pykafka.network.negotiation import KnownVersions
 from pykafka.network.route import Route
 from pykafka.network.settings import ConnectionSettings
+from pykafka.protocol import wire
 from pykafka.protocol.versions import RANGES_0_9_0
 from pykafka.utils.loglimit import LogLimiter
 
@@ -120,6 +121,9 @@ class Node:
         self._shared: dict[Any, Any] = {}
         self._left_to_parent: list[Any] = []
         self._limiter = limiter or LogLimiter(handler)
+        #: How often in a row the broker closed the connection on Metadata, and answered it in the version `metadata_ceiling`.
+        self.metadata_hang_ups = 0
+        self.metadata_ceiling = wire.MetadataRequest.max_version
 
     def __repr__(self) -> str:
         return (

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from pykafka.handlers import Address
     from pykafka.network.settings import ConnectionSettings
+    from pykafka.protocol.versions import ApiRanges
 
 #: How many addresses of a host are remembered: names of moving brokers lead to ever new ones.
 FAILED_MAX = 64
@@ -33,6 +34,8 @@ class Route:
         self._timeouts = 0
         # Addresses whose last connect failed, the latest last.
         self._failed: tuple[Address, ...] = ()
+        #: The versions of the login's APIs to use instead of the broker's, since it closes the connection on higher ones.
+        self.lowered: ApiRanges = {}
 
     def order(self, addresses: Iterable[Address]) -> list[Address]:
         """Return the addresses in the order to try them in: as the system prefers them, those that failed last."""

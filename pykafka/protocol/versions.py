@@ -3,15 +3,17 @@
 Brokers since 0.10.0 report their versions (ApiVersions, KIP-35). Kafka 0.9 never answers that request and keeps the
 connection open; 0.8.2 closes it. So the probe sends two requests in one write; 0.9 and every later broker answers the second.
 
-Proxies, load balancers without a backend, brokers that shut down or have too many connections close it, too. Kafka 0.8.2 is
-proven when on several connections it answers Metadata version 0, and then closes the connection on ApiVersions.
+Proxies, load balancers without a backend, brokers that shut down or have too many connections close it, too. Some close it on
+versions of ApiVersions that they do not know, or on the second request. So after a hang-up the probe asks in lower versions,
+and at last for the versions alone. Kafka 0.8.2 is proven when on several connections it answers Metadata version 0, and then
+closes the connection on ApiVersions version 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
-from typing import Any
+from typing import Any, Never
 
 from pykafka._version import __version__
 from pykafka.exceptions import (
@@ -100,14 +102,15 @@ class ProbeState(Enum):
     BOTH = auto()  # ApiVersions and a heartbeat are in flight
     REST = auto()  # ApiVersions was answered; the answer to the heartbeat comes next
     REST_THEN_LOWER = auto()  # the same, but the version was refused
-    LOWER = auto()  # ApiVersions is in flight, in a version that the broker has
-    BOTH_AGAIN = auto()  # the broker hung up once, which may have been chance
-    ALIVE = auto()  # it hung up again: Metadata v0 is in flight
+    LOWER = auto()  # ApiVersions alone is in flight
+    ALIVE = auto()  # the broker hung up on each version: Metadata v0 is in flight
     BOTH_ALIVE = auto()  # Metadata was answered; both are in flight over the same connection
     DONE = auto()
 
 
-_FIRST_TRY = (ProbeState.BOTH, ProbeState.BOTH_AGAIN, ProbeState.BOTH_ALIVE)
+_FIRST_TRY = (ProbeState.BOTH, ProbeState.BOTH_ALIVE)
+#: The versions of ApiVersions to ask in after hang-ups: the first that names the client, and the one that all brokers have.
+LOWER_VERSIONS = (3, 0)
 #: How many connections prove Kafka 0.8.2 without other evidence, with pauses between them.
 HANG_UPS = 4
 _ASKS_API_VERSIONS = 1
@@ -135,6 +138,7 @@ class Probe:
     :param api_versions_only: send ApiVersions only, as before SASL, when a broker accepts nothing else
     :param tls: whether the connection uses TLS, for errors
     :param hang_ups: how many connections prove Kafka 0.8.2; None for a broker that is known to be newer
+    :param version: the version of ApiVersions to begin with, if the broker is known to take that one
     """
 
     def __init__(
@@ -145,6 +149,7 @@ class Probe:
         api_versions_only: bool = False,
         tls: bool = False,
         hang_ups: int | None = HANG_UPS,
+        version: int | None = None,
     ) -> None:
         self._client_id = client_id
         self._hang_ups = hang_ups
@@ -152,7 +157,13 @@ class Probe:
         self._software_version = software_version
         self._broker = broker
         self._only = api_versions_only
-        self._version = wire.ApiVersionsRequest.max_version
+        highest = wire.ApiVersionsRequest.max_version
+        #: The version of ApiVersions that is asked in; at the end, the one that the broker has answered.
+        self.version = highest if version is None else min(version, highest)
+        # Whether the broker has answered anything but Metadata.
+        self._answers = False
+        # Whether the question was sent alone because the broker hung up on both.
+        self._was_alone = False
         self._outbox = self._both()
         self.state = ProbeState.BOTH
         #: Whether the requests of `next_requests` must go over a new connection.
@@ -165,7 +176,7 @@ class Probe:
     @property
     def knows_the_broker(self) -> bool:
         """Whether the broker has answered ApiVersions, as listeners with SASL do before they refuse the rest."""
-        return self.state in {ProbeState.REST, ProbeState.REST_THEN_LOWER, ProbeState.LOWER}
+        return self._answers
 
     def next_requests(self) -> list[bytes]:
         """Return the requests to write now, all at once; empty while a response is due."""
@@ -189,6 +200,7 @@ class Probe:
                 f"the broker answers a request that the client did not send (correlation id {asked}): is it a Kafka port?",
                 broker=self._broker,
             )
+        self._answers = self._answers or asked != _ASKS_METADATA
         try:
             action(self, frame)
         except KafkaException as error:
@@ -200,21 +212,50 @@ class Probe:
         :raises SocketDisconnectedError: no version of Kafka closes the connection at this point
         """
         self.evidence += self.state is ProbeState.BOTH_ALIVE
-        if self.state is ProbeState.BOTH and not self._only:
-            self._send(ProbeState.BOTH_AGAIN, self._both())
-        elif self._hang_ups is not None and self.evidence >= self._hang_ups:
-            self._found(RANGES_0_8_2)
-        elif self._hang_ups is not None and self.state in {ProbeState.BOTH_AGAIN, ProbeState.BOTH_ALIVE}:
-            request = wire.MetadataRequest(topics=[])
-            self._send(ProbeState.ALIVE, [self._encoded(request, 0, _ASKS_METADATA)])
-        else:
-            raise SocketDisconnectedError(
-                "the broker closed the connection on the request for its versions: it may be shutting down, require "
-                f"{self._may_want} or SASL, or not be a Kafka broker",
-                broker=self._broker,
-                api="ApiVersions",
-            )
+        if not self._asks_lower():
+            if self._hang_ups is None or self._answers or self._only or self.state is ProbeState.ALIVE:
+                self.give_up()
+            if self.evidence >= self._hang_ups:
+                self._found(RANGES_0_8_2)
+            else:
+                request = wire.MetadataRequest(topics=[])
+                self._send(ProbeState.ALIVE, [self._encoded(request, 0, _ASKS_METADATA)])
         self.needs_new_connection = True
+
+    def _asks_lower(self) -> bool:
+        """Prepare the next question after a hang-up, in a lower version or alone; return False if there is none left."""
+        if self.state in {ProbeState.ALIVE, ProbeState.BOTH_ALIVE}:
+            return False
+        alone = self._only or self._answers or self._was_alone
+        # after a hint at 0.8.2 the search is short
+        lower = LOWER_VERSIONS[-1:] if self._hang_ups == 1 else LOWER_VERSIONS
+        if self.state is ProbeState.REST:  # it answered, and hung up on the heartbeat
+            alone = self._was_alone = True
+        elif self.state is not ProbeState.REST_THEN_LOWER:  # else the lower version has not been asked for
+            version = next((version for version in lower if version < self.version), None)
+            if version is not None:
+                self.version = version
+            elif alone or self._hang_ups == 1:
+                return False
+            else:
+                alone = self._was_alone = True
+        if alone:
+            self._ask_lower()
+        else:
+            self._send(ProbeState.BOTH, self._both())
+        return True
+
+    def give_up(self) -> Never:
+        """Process the end of the time for new connections, or of all questions.
+
+        :raises SocketDisconnectedError: always
+        """
+        raise SocketDisconnectedError(
+            "the broker closed the connection on the request for its versions: it may be shutting down, require "
+            f"{self._may_want} or SASL, or not be a Kafka broker",
+            broker=self._broker,
+            api="ApiVersions",
+        )
 
     def timed_out(self) -> None:
         """Process the deadline: no response came in time.
@@ -240,7 +281,7 @@ class Probe:
         request = wire.ApiVersionsRequest(
             client_software_name="pykafka", client_software_version=self._software_version
         )
-        return self._encoded(request, self._version, _ASKS_API_VERSIONS)
+        return self._encoded(request, self.version, _ASKS_API_VERSIONS)
 
     def _both(self) -> list[bytes]:
         # A heartbeat for no group: every broker since 0.9 answers it at once, and it changes nothing.
@@ -253,17 +294,17 @@ class Probe:
 
     def _on_api_versions(self, frame: bytes | bytearray | memoryview) -> None:
         # The error code stands at the same place in all versions, also in a refusal.
-        if self._version > 0 and int.from_bytes(bytes(frame[4:6]), "big") == _UNSUPPORTED_VERSION:
-            self._version = min(_highest_api_versions(frame), self._version - 1)
+        if self.version > 0 and int.from_bytes(bytes(frame[4:6]), "big") == _UNSUPPORTED_VERSION:
+            self.version = min(_highest_api_versions(frame), self.version - 1)
             if self._only or self.state is ProbeState.LOWER:
                 self._ask_lower()
             else:
                 self.state = ProbeState.REST_THEN_LOWER
             return
-        response = decode_response(wire.ApiVersionsRequest, self._version, frame)[1]
+        response = decode_response(wire.ApiVersionsRequest, self.version, frame)[1]
         if response.error_code:
             raise error_for(response.error_code)
-        self._ranges = checked(response, self._version)
+        self._ranges = checked(response, self.version)
         if self._only or self.state is ProbeState.LOWER:
             self._found(self._ranges)
         else:

@@ -147,6 +147,8 @@ class SaslBroker(scripted.ScriptedBroker):
                         answer = self._answer(frame)
                     else:
                         login.done = False
+                        if not login.takes_token and self.closes_on(key, int.from_bytes(frame[2:4], "big")):
+                            return
                         answer = login.answer(frame)
                         answer = None if answer is None else self.damage_login(answer)
                     if answer is not None:
@@ -174,6 +176,11 @@ class _ServedLogin:
         self.refused = False
         self._before = False
         self._since = 0.0
+
+    @property
+    def takes_token(self) -> bool:
+        """Whether the next frame is a bare token."""
+        return self._step is not None and self.bare
 
     @property
     def over(self) -> bool:
@@ -207,9 +214,9 @@ class _ServedLogin:
         request = request_cls.decode(frame[10 + client_id + flexible :], version)
         # of ApiVersions alone, the answer's header has no tagged fields in any version
         tags = bytes(flexible and request_cls is not wire.ApiVersionsRequest)
-        return _framed(frame[4:8] + tags + self._respond(request).encode(version))
+        return _framed(frame[4:8] + tags + self._respond(request, version).encode(version))
 
-    def _respond(self, request: Any) -> Any:
+    def _respond(self, request: Any, version: int) -> Any:
         if isinstance(request, wire.ApiVersionsRequest):
             known = {**scripted.VERSIONS, **self._broker.apis}
             keys = [
@@ -225,7 +232,7 @@ class _ServedLogin:
             self._step = offered[request.mechanism]()
             self._mechanism = request.mechanism
             self._steps = 0
-            self.bare = wire.SaslAuthenticateRequest not in self._broker.apis
+            self.bare = version == 0
             return wire.SaslHandshakeResponse(mechanisms=sorted(offered))
         if self._step is None:
             self.refused = True

@@ -50,6 +50,8 @@ class ScriptedBroker:
         self.records = records
         self.damage = damage or (lambda _, frame: frame)
         self.produce_error = produce_error
+        #: Called with (API key, version): whether to hang up on a request.
+        self.closes_on: Callable[[int, int], bool] = lambda key, version: False
         #: What clients have called themselves.
         self.client_ids: set[str] = set()
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -98,6 +100,8 @@ class ScriptedBroker:
 
     def _answer(self, frame: bytes) -> bytes | None:
         key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
+        if self.closes_on(key, version):
+            return None
         client_id = int.from_bytes(frame[8:10], "big")
         self.client_ids.add(frame[10 : 10 + client_id].decode())
         request_cls = next(cls for cls in VERSIONS if cls.api_key == key)
@@ -107,7 +111,10 @@ class ScriptedBroker:
             # headers have tagged fields too, in flexible versions: none
             flexible = request_cls.is_flexible(version)
             request = request_cls.decode(frame[10 + client_id + flexible :], version)
-            body = bytes(flexible) + self._respond(request).encode(version)
+            # of ApiVersions alone, the answer's header has none in any version
+            body = bytes(flexible and request_cls is not wire.ApiVersionsRequest) + self._respond(request).encode(
+                version
+            )
         damaged = self.damage(request_cls, frame[4:8] + body)
         return None if damaged is None else len(damaged).to_bytes(4, "big") + damaged
 

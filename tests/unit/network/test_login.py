@@ -149,7 +149,9 @@ def test_a_connection_cut_at_any_byte_ends_the_login(handler: Handler, sasl: Any
                 broker.damage_login = damage
                 with pytest.raises(KafkaException) as lost:
                     connection(broker, handler, sasl).connect(5000)
-                assert [attempt.stage for attempt in lost.value.ledger] == ["SASL"]
+                stages = [attempt.stage for attempt in lost.value.ledger]
+                assert set(stages) == {"SASL"}
+                assert len(stages) == 1 or not cut  # it asked again in lower versions, as nothing had come
                 assert isinstance(lost.value, (SocketDisconnectedError, SaslAuthenticationFailed))
 
 
@@ -310,8 +312,14 @@ def test_a_mechanism_that_lacks_a_member_is_refused_by_its_name() -> None:
             KafkaClient("127.0.0.1:1", sasl=value)
 
 
-def test_a_session_that_is_too_short_for_a_request_is_named(handler: Handler) -> None:
+def test_a_session_that_is_too_short_for_a_request_is_named(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client guessed that the broker was shutting down, or wanted TLS or SASL."""
+
+    def over(_: object) -> bool:
+        time.sleep(0.01)
+        return True
+
+    monkeypatch.setattr("tests.support.sasl._ServedLogin.over", property(over))
     with (
         SaslBroker(lifetime_ms=1) as broker,
         pytest.raises(NoBrokersAvailableError, match="max.reauth.ms of the broker"),

@@ -137,6 +137,42 @@ def restarting(api_key: int, version: int, connection: int) -> bytes | None:
     return modern(4)(api_key, version, connection)
 
 
+def closing_above(highest: int, refused: int = 99) -> Broker:
+    """Close the connection on versions of ApiVersions above `highest`, but refuse those above `refused` by name.
+
+    Each answer claims versions up to 4.
+    """
+
+    def answer(api_key: int, version: int, connection: int) -> bytes | None:
+        if api_key == API_VERSIONS and version > refused:
+            return api_versions(0, 3, 35)
+        if api_key == API_VERSIONS and version > highest:
+            raise HungUp
+        return modern(4)(api_key, version, connection)
+
+    return answer
+
+
+def refusing_and_closing(api_key: int, version: int, connection: int) -> bytes | None:
+    """Refuse a version by name, and close the connection before anything else is answered."""
+    if api_key == API_VERSIONS or connection > 1:
+        return modern(2)(api_key, version, connection)
+    return b""
+
+
+def closing_on_heartbeats(highest: int) -> Broker:
+    """Close the connection on a heartbeat, as soon as ApiVersions was answered if its version is not above `highest`."""
+
+    def answer(api_key: int, version: int, connection: int) -> bytes | None:
+        if api_key == API_VERSIONS and version <= highest:
+            return modern(4)(api_key, version, connection)
+        if api_key == API_VERSIONS:
+            raise HungUp
+        return b""
+
+    return answer
+
+
 def run(probe: Probe, broker: Broker) -> tuple[int, list[tuple[int, int]]]:
     """Do the I/O of a probe; return how many connections it took, and what was asked in which version."""
     connections = 1
@@ -158,7 +194,11 @@ def run(probe: Probe, broker: Broker) -> tuple[int, list[tuple[int, int]]]:
             continue
         if not answers:
             probe.timed_out()
-        probe.answered(answers.pop(0))
+        answer = answers.pop(0)
+        if len(answer) == 4:  # what closes the connection behind earlier answers
+            probe.hung_up()
+        else:
+            probe.answered(answer)
     return connections, asked
 
 
@@ -171,10 +211,21 @@ def run(probe: Probe, broker: Broker) -> tuple[int, list[tuple[int, int]]]:
         (modern(2, names_itself=False), KAFKA_4, 1, [4, 0]),
         (mock, KAFKA_4, 1, [4, 0]),
         (kafka_0_9, RANGES_0_9_0, 1, [4]),
-        (kafka_0_8, RANGES_0_8_2, 6, [4] * 6),
-        (restarting, KAFKA_4, 2, [4, 4]),
+        (kafka_0_8, RANGES_0_8_2, 8, [4, 3, *[0] * 6]),
+        (restarting, KAFKA_4, 2, [4, 3]),
+        (closing_above(3), KAFKA_4, 2, [4, 3]),
+        (closing_above(2), KAFKA_4, 3, [4, 3, 0]),
+        (closing_above(0), KAFKA_4, 3, [4, 3, 0]),
+        (closing_above(2, refused=3), KAFKA_4, 2, [4, 3, 0]),
+        (closing_above(0, refused=1), KAFKA_4, 2, [4, 3, 2, 1, 0]),
+        (refusing_and_closing, KAFKA_4, 2, [4, 2]),
+        (closing_on_heartbeats(4), KAFKA_4, 2, [4, 4]),
+        (closing_on_heartbeats(0), KAFKA_4, 4, [4, 3, 0, 0]),
     ],
-    ids=["4.x", "2.4", "0.10", "1.0", "mock", "0.9", "0.8", "restarting"],
+    ids=[
+        *("4.x", "2.4", "0.10", "1.0", "mock", "0.9", "0.8", "restarting", "above 3", "above 2", "above 0"),
+        *("refuses 4, above 2", "refuses 4, above 0", "refuses and closes", "heartbeat", "heartbeat, above 0"),
+    ],
 )
 def test_the_probe_finds_out_what_each_broker_speaks(
     broker: Broker, ranges: dict[int, tuple[int, int]], connections: int, versions_asked: list[int]
@@ -188,7 +239,7 @@ def test_the_probe_finds_out_what_each_broker_speaks(
     assert [version for api_key, version in asked if api_key == API_VERSIONS] == versions_asked
 
 
-@pytest.mark.parametrize(("hang_ups", "connections"), [(1, 3), (8, 10)])
+@pytest.mark.parametrize(("hang_ups", "connections"), [(1, 3), (8, 12)])
 def test_how_often_0_8_must_show_itself_is_for_the_caller_to_say(hang_ups: int, connections: int) -> None:
     probe = Probe("me", hang_ups=hang_ups)
     assert run(probe, kafka_0_8)[0] == connections
@@ -198,6 +249,21 @@ def test_how_often_0_8_must_show_itself_is_for_the_caller_to_say(hang_ups: int, 
 def test_a_broker_that_is_known_to_be_newer_is_never_taken_for_0_8() -> None:
     with pytest.raises(SocketDisconnectedError, match="closed the connection on the request for its versions"):
         run(Probe("me", hang_ups=None), kafka_0_8)
+
+
+@pytest.mark.parametrize("highest", [3, 2, 0])
+@pytest.mark.parametrize("hang_ups", [None, 1, 4])
+def test_a_broker_that_closes_on_a_version_is_no_0_8(highest: int, hang_ups: int | None) -> None:
+    probe = Probe("me", hang_ups=hang_ups)
+    run(probe, closing_above(highest))
+    assert probe.result == KAFKA_4
+    assert probe.version <= highest
+
+
+def test_a_probe_begins_with_the_version_that_is_known() -> None:
+    probe = Probe("me", version=3)
+    assert run(probe, closing_above(3))[0] == 1
+    assert probe.result == KAFKA_4
 
 
 @pytest.mark.parametrize("connection_well", [2, 3, 4, 5, 6])
