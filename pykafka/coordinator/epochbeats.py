@@ -149,7 +149,7 @@ class EpochBeats(BeatWorker[Place]):
 
     def commit_refused(self, error: KafkaException) -> None:
         """Take the answer to a commit that the member is out of the group, as if it were that to a heartbeat."""
-        if verdict(getattr(error, "ERROR_CODE", 0), error.retriable) is Verdict.FENCED:
+        if verdict(getattr(error, "ERROR_CODE", 0), error.retriable, is_member=True) is Verdict.FENCED:
             self._dropped = True
             self.news.append(News(self.joins, Verdict.FENCED, error))
             self._have_attended()
@@ -257,7 +257,7 @@ class EpochBeats(BeatWorker[Place]):
     def _refused(self, place: Place, join: int, response: wire.ConsumerGroupHeartbeatResponse) -> None:
         code = response.error_code
         error = error_for(code, response.error_message, broker=place.broker.address, api=API)
-        found = verdict(code, error.retriable)
+        found = verdict(code, error.retriable, self.membership.state is State.MEMBER)
         if found is Verdict.WAITS and self._unsure:
             self._releases = True
         elif found is Verdict.WAITS:

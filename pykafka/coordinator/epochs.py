@@ -74,12 +74,16 @@ VERDICTS: dict[int, Verdict] = {
 }
 
 
-def verdict(code: int, retriable: bool) -> Verdict:
+def verdict(code: int, retriable: bool, is_member: bool = False) -> Verdict:
     """Return what an error code means for a member.
 
     :param code: of an answer
     :param retriable: whether the error passes by itself, as Kafka declares it
+    :param is_member: whether the coordinator has had the member: then a group that it does not know was deleted, or lost with a
+        coordinator, and joining makes it again; if it is of another protocol, the coordinator says so once more
     """
+    if is_member and code == GroupIdNotFound.ERROR_CODE:
+        return Verdict.FENCED
     return VERDICTS.get(code, Verdict.MOVED if retriable else Verdict.REFUSED)
 
 

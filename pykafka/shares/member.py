@@ -153,7 +153,8 @@ class ShareMember:
     def _failed(self, error: KafkaException) -> float | None:
         """Deal with an error; return when to try again (s)."""
         code = getattr(error, "ERROR_CODE", 0)
-        found = verdict(code, error.retriable) if code else Verdict.MOVED
+        is_member = self.membership.state is State.MEMBER
+        found = verdict(code, error.retriable, is_member) if code else Verdict.MOVED
         if found is Verdict.FENCED:
             log.warning("share group %s: %s; joining again", self.link.group_id, error)
             self.membership.apply(Event.FENCED)

@@ -118,6 +118,16 @@ def test_a_member_that_takes_nothing_leaves_and_joins_again(members: Members) ->
     assert ("lose", share) in one.hooks.told
 
 
+def test_a_member_whose_group_was_deleted_joins_again(members: Members) -> None:
+    one = members.join()
+    members.settled(6)
+    members.forget(one)
+    members.client.admin.delete_groups(members.name)
+    one.subscriber.beats.hurry()
+    members.until(lambda: "lose" in one.hooks.names())
+    members.settled(6)
+
+
 @pytest.mark.later("threads")
 def test_a_static_member_comes_back_to_its_share(members: Members) -> None:
     one, two = members.join(), members.join(group_instance_id="two")

@@ -10,10 +10,12 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.exceptions import InvalidShareSessionEpoch
+from pykafka.protocol import wire
 from pykafka.shares.held import Acknowledged
 from tests.brokers import KafkaCluster
 from tests.integration.shares.test_share_consumer import filled, new_group, taken
 from tests.support.topics import create_topic
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.kafka, pytest.mark.needs("share groups")]
 
@@ -34,6 +36,26 @@ def test_a_lost_session_is_told_and_another_begins(client: KafkaClient) -> None:
         assert all(record.ack() for record in again)
         consumer.commit()
         assert consumer.commit() == {}
+
+
+@pytest.mark.on_asyncio
+def test_a_member_whose_group_was_deleted_joins_again(client: KafkaClient, caplog: pytest.LogCaptureFixture) -> None:
+    topic, group = filled(client, 5), new_group(client)
+    with client.share_consumer(topic, group=group) as consumer:
+        assert len(taken(consumer, 5)) == 5
+        consumer.commit()
+        member: Any = consumer._engine.member
+        gone = wire.ShareGroupHeartbeatRequest(group_id=group, member_id=consumer.member_id, member_epoch=-1)
+        assert member.link.found().call(gone, "forget").error_code == 0
+        client.admin.delete_groups(group)
+        member._wake.set()
+        until(client.cluster.handler, lambda: "GROUP_ID_NOT_FOUND" in caplog.text, 10)
+
+        def is_back() -> object:
+            consumer.poll(timeout=0.1)  # raises nothing
+            return consumer.assignment() and client.admin.describe_groups(group)[group].members
+
+        until(client.cluster.handler, is_back, 30)
 
 
 def test_leader_and_coordinator_are_killed() -> None:

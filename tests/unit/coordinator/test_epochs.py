@@ -64,6 +64,7 @@ def test_a_late_answer_does_not_bring_back_who_has_left(event: Event) -> None:
 )
 def test_each_error_has_a_verdict(code: int, retriable: bool, expected: Verdict) -> None:
     assert verdict(code, retriable) is expected
+    assert verdict(code, retriable, is_member=True) is (Verdict.FENCED if code == 69 else expected)
 
 
 def test_heartbeats_that_are_refused_for_longer_than_the_session_are_told_once(handler: Handler) -> None:
