@@ -30,6 +30,7 @@ from pykafka.handlers.lookups import Reverse, await_lookup, is_numeric
 from pykafka.handlers.looplocks import Loop, LoopEvent, LoopLock, LoopQueue, LoopRLock, LoopSemaphore, Overdue, Waiters
 from pykafka.handlers.loopsocket import LoopSocket, LoopWaiter
 from pykafka.handlers.native import NativeHandler
+from pykafka.handlers.patching import refuse_eventlet
 from pykafka.handlers.patience import Patience
 from pykafka.handlers.sockets import SocketHandler
 
@@ -163,6 +164,7 @@ class AsyncioHandler(SocketHandler):
     cooperative = True
 
     def __init__(self) -> None:
+        refuse_eventlet("pykafka.aio (AsyncioHandler)")
         self._loop = Loop(running_loop())
         super().__init__(partial(LoopWaiter, self._loop))
         self._turns = LoopTurns(self._loop)

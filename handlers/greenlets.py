@@ -25,7 +25,7 @@ from pykafka.handlers.base import (
 )
 from pykafka.handlers.lookups import Lookup, Reverse, await_lookup
 from pykafka.handlers.native import NativeHandler
-from pykafka.handlers.patching import original
+from pykafka.handlers.patching import original, refuse_eventlet
 from pykafka.handlers.patience import Patience
 from pykafka.handlers.sockets import SocketHandler
 
@@ -387,12 +387,14 @@ class GEventHandler(SocketHandler):
     """The handler that runs workers in gevent's greenlets; it neither needs monkey patching nor does any.
 
     :raises ImportError: gevent is not installed
+    :raises RuntimeError: eventlet has patched the process
     """
 
     name = "gevent"
     cooperative = True
 
     def __init__(self) -> None:
+        refuse_eventlet("use_greenlets=True (GEventHandler)")
         try:
             import gevent.event
             import gevent.local

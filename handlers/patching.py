@@ -1,4 +1,4 @@
-"""Functions that tell what gevent.monkey has replaced in this process, and give the originals; they never import gevent."""
+"""Functions that return what gevent or eventlet has replaced in this process, and the originals; they import neither."""
 
 from __future__ import annotations
 
@@ -20,8 +20,38 @@ def is_patched(module: str) -> bool:
 
 
 def original(module: str, name: str) -> Any:
-    """Return a member of a module of the standard library as it was before any patching."""
+    """Return a member of a module of the standard library as it was before gevent's patching."""
     monkey = _monkey()
     if monkey is not None:
         return monkey.get_original(module, name)
     return getattr(import_module(module), name)
+
+
+def is_patched_by_eventlet() -> bool:
+    """Return whether threads are eventlet's green threads in this process."""
+    patcher: Any = sys.modules.get("eventlet.patcher")
+    return patcher is not None and bool(patcher.is_monkey_patched("thread"))
+
+
+def refuse_eventlet(what: str) -> None:
+    """Raise an error in a process whose threads eventlet has replaced.
+
+    :param what: what does not run on eventlet's hub
+    :raises RuntimeError: eventlet has patched this process
+    """
+    if is_patched_by_eventlet():
+        raise RuntimeError(
+            f"{what} cannot run in a process that eventlet has patched: make the client by KafkaClient(hosts), which uses "
+            "eventlet's green threads there"
+        )
+
+
+def of_system(module: str, name: str) -> Any:
+    """Return a member of `select` or `socket` as it was before gevent's and eventlet's patching.
+
+    Eventlet even removes `select.poll`.
+    """
+    patcher: Any = sys.modules.get("eventlet.patcher")
+    if patcher is not None and patcher.is_monkey_patched(module):
+        return getattr(patcher.original(module), name)
+    return original(module, name)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.handlers.base import Address, Buffer
 from pykafka.handlers.forks import check_process, process_number
-from pykafka.handlers.patching import original
+from pykafka.handlers.patching import of_system
 from pykafka.handlers.patience import Patience
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class PollWaiter:
     __slots__ = ("_poll",)
 
     def __init__(self, fd: int, writing: bool) -> None:
-        poll = original("select", "poll")()
+        poll = of_system("select", "poll")()
         poll.register(fd, select.POLLOUT if writing else select.POLLIN)
         self._poll = poll.poll
 
@@ -127,7 +127,7 @@ class SocketStream:
         number = self.socket.fileno()
         if number < 0 or self._closed or self._pid != process_number():  # another worker may close it at any moment
             return True
-        poll = original("select", "poll")()
+        poll = of_system("select", "poll")()
         poll.register(number, HUNG_UP)
         return bool(poll.poll(0))
 
@@ -308,7 +308,7 @@ def connect_stream(
     :param patience: how long to wait for the peer
     :param make_waiter: makes what waits for the socket
     """
-    sock = original("socket", "socket")(address.family, socket.SOCK_STREAM)
+    sock = of_system("socket", "socket")(address.family, socket.SOCK_STREAM)
     try:
         _prepare(sock)
         if source_address is not None and source_address != ("", 0):

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pykafka.exceptions import WorkerNotStartedError
 from pykafka.handlers.base import (
@@ -26,15 +26,31 @@ from pykafka.handlers.base import (
 from pykafka.handlers.events import GateEvent
 from pykafka.handlers.forks import process_number
 from pykafka.handlers.lookups import Lookups
-from pykafka.handlers.patching import is_patched
+from pykafka.handlers.patching import is_patched, is_patched_by_eventlet
 from pykafka.handlers.patience import Patience
 from pykafka.handlers.sockets import SocketHandler
 from pykafka.handlers.streams import PollWaiter, WaiterFactory
+
+if TYPE_CHECKING:
+    from pykafka.handlers import eventlets
+    from pykafka.handlers.greenlets import HubWatch
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _numbers = itertools.count(1)
+
+
+def _raise_in_main(error: BaseException) -> None:
+    """Raise a signal handler's exception in the main greenlet, or green thread."""
+    if is_patched_by_eventlet():
+        from pykafka.handlers import eventlets
+
+        eventlets.raise_in_main(error)
+        return
+    from pykafka.handlers import greenlets
+
+    greenlets.raise_in_main(error)
 
 
 class _Thread(threading.Thread):
@@ -74,9 +90,7 @@ class ThreadWorker(Worker):
         except BaseException as error:  # noqa: BLE001 - whatever a worker may raise
             self.error = error
             if self._handler.cooperative and isinstance(error, (KeyboardInterrupt, SystemExit)):
-                from pykafka.handlers.greenlets import raise_in_main
-
-                raise_in_main(error)
+                _raise_in_main(error)
             else:
                 self._handler.report(f"worker {self.name}", error)
         finally:
@@ -106,20 +120,28 @@ class ThreadingHandler(SocketHandler):
     """The handler that runs workers in threads.
 
     In a process where gevent.monkey has patched `threading`, those threads are greenlets: the handler then waits on the hub,
-    and offloads to its thread pool. The constructor checks which of the two applies.
+    and offloads to threads of its own. Where eventlet has patched the process, they are green threads, which wait on eventlet's
+    hub. The constructor checks which of these applies.
     """
 
     name = "threads"
 
     def __init__(self) -> None:
-        self.cooperative = is_patched("threading")
+        self._is_green = is_patched_by_eventlet()
+        self.cooperative = self._is_green or is_patched("threading")
         self._native: Handler | None = None
         make_waiter: WaiterFactory = PollWaiter
-        if self.cooperative:
+        if self._is_green:
+            from pykafka.handlers import eventlets
+
+            make_waiter = eventlets.GreenWaiter
+            self._make_lock: Callable[[], LockType] = threading.Lock
+            self._hub: HubWatch | eventlets.GreenWatch = eventlets.GreenWatch()
+        elif self.cooperative:
             from pykafka.handlers import greenlets
 
             make_waiter = greenlets.HubWaiter
-            self._make_lock: Callable[[], LockType] = greenlets.make_lock
+            self._make_lock = greenlets.make_lock
             self._hub = greenlets.HubWatch()
         else:
             self._make_lock = threading.Lock
@@ -184,7 +206,7 @@ class ThreadingHandler(SocketHandler):
     def _resolve_aside(
         self, host: str, port: int, patience: Patience, resolver: Callable[..., list[Any]] | None = None
     ) -> list[Address]:
-        if self.cooperative:
+        if self.cooperative and not self._is_green:
             from pykafka.handlers.greenlets import resolve_on_hub
 
             return resolve_on_hub(self.native, resolver or socket.getaddrinfo, host, port, patience)
@@ -192,8 +214,8 @@ class ThreadingHandler(SocketHandler):
 
     @property
     def native(self) -> Handler:
-        """This handler itself, or one over the unpatched originals where it runs on a hub."""
-        if not self.cooperative:
+        """This handler itself, or one over the unpatched originals where it runs on gevent's hub."""
+        if not self.cooperative or self._is_green:
             return self
         if self._native is None:
             from pykafka.handlers.greenlets import native_beside_hub
@@ -202,7 +224,11 @@ class ThreadingHandler(SocketHandler):
         return self._native
 
     def kazoo(self) -> Any:
-        """Make kazoo's handler for threads."""
+        """Make kazoo's handler for threads, or for green threads."""
+        if self._is_green:
+            from kazoo.handlers.eventlet import SequentialEventletHandler
+
+            return SequentialEventletHandler()
         from kazoo.handlers.threading import SequentialThreadingHandler
 
         return SequentialThreadingHandler()

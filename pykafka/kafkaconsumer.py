@@ -525,8 +525,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         """Commit what was returned if auto-commit is on, leave the group, and end; do nothing if the consumer is closed.
 
         A call that waits in another worker ends: an iteration without an error, others by ConsumerStoppedException. Calls after
-        that raise ConsumerStoppedException, iterations as well. If a timeout or a cancellation ends this call, call it again: it
-        finishes what is left.
+        that raise ConsumerStoppedException, iterations as well. If a timeout or a cancellation ends this call, call it again:
+        it finishes what is left.
 
         :param timeout: how long all commits may take, those of `commit_async()` first (s); None for the socket timeout of the
             client; leaving the group takes up to 5 s besides

@@ -288,7 +288,7 @@ def test_offload_passes_arguments_and_errors(handler: Handler) -> None:
 
 @contextmanager
 def _busy_pools(seconds: float) -> Iterator[None]:
-    """Let the application use up the threads of its hub, and of its event loop."""
+    """Use up the threads of the hub and of the event loop, as an application may."""
     sleep = original("time", "sleep")
     jobs: list[Any] = []
     futures: list[asyncio.Future[None]] = []
