@@ -35,9 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         where = f"{error.filename}: " if error.filename is not None else ""
         sys.exit(f"kafka-tools: {where}{error.strerror or error}")
     except ModuleNotFoundError as error:
-        if error.name not in ("click", "rich"):
+        package = (error.name or "").partition(".")[0]
+        if package not in ("click", "rich"):
             raise
-        sys.exit(f"kafka-tools: {error.name} is not installed; kafka-tools needs it: pip install click rich")
+        sys.exit(f"kafka-tools: {package} is not installed; kafka-tools needs it: pip install click rich")
 
 
 def _nowhere() -> int:

@@ -43,10 +43,16 @@ def describe(session: Session, fenced: bool, as_json: bool) -> None:
     out = show.console()
     out.print(f"Cluster: {found.cluster_id or '-'}", markup=False)
     rows = [
-        (str(one.id), f"{one.host}:{one.port}", one.rack, one.id == found.controller, one.fenced)
+        (
+            str(one.id),
+            f"{one.host}:{one.port}",
+            one.rack,
+            one.id == found.controller,
+            show.warned(one.fenced, one.fenced),
+        )
         for one in found.brokers
     ]
-    out.print(show.table(("Broker", "Address", "Rack", "Controller", "Fenced"), rows))
+    out.print(show.table(("Broker", "Address", "Rack?", "Controller?", "Fenced"), rows))
 
 
 @cluster.command("unregister")
@@ -120,14 +126,14 @@ def describe_quorum(session: Session, as_json: bool) -> None:
             str(one.id),
             role if one.id != found.leader else "leader",
             one.log_end_offset if one.log_end_offset >= 0 else None,
-            end - one.log_end_offset if one.log_end_offset >= 0 else None,
+            show.lagging(end - one.log_end_offset if one.log_end_offset >= 0 else None),
             time_text(one.last_caught_up_ms),
             one.directory_id,
         )
         for role, those in (("voter", found.voters), ("observer", found.observers))
         for one in those
     ]
-    out.print(show.table(("Node", "Role", "Log end#", "Lag#", "Last caught up", "Directory"), rows))
+    out.print(show.table(("Node", "Role", "Log end#", "Lag#", "Last caught up?", "Directory?"), rows))
 
 
 class EndpointType(click.ParamType[Endpoint]):
@@ -207,7 +213,7 @@ def describe_features(session: Session, as_json: bool) -> None:
         (name, _level(found.finalized.get(name)), *(found.supported.get(name) or (None, None)))
         for name in sorted({*found.finalized, *found.supported})
     ]
-    show.console().print(show.table(("Feature", "Level#", "Lowest#", "Highest#"), rows))
+    show.console().print(show.table(("Feature", "Level#", "Lowest#?", "Highest#?"), rows))
 
 
 def _level(levels: Levels | None) -> int | None:
@@ -289,9 +295,13 @@ def list_dirs(session: Session, brokers: tuple[int, ...], as_json: bool) -> None
         for id_, dirs in sorted(found.items())
         for one in dirs
     ]
-    columns = ("Broker", "Path", "Replicas#", "Bytes#", "Total#", "Free#", "Error")
-    print_rows(rows, as_json, columns, lambda one: (str(one["broker"]), *list(one.values())[1:]))
+    columns = ("Broker", "Path", "Replicas#?", "Bytes#", "Total#?", "Free#", "Error")
+    print_rows(rows, as_json, columns, lambda one: (str(one["broker"]), *list(one.values())[1:-1], _error(one)))
     fail(list(found.errors.values()))
+
+
+def _error(row: Mapping[str, Any]) -> Any:
+    return show.warned(row["error"], row["error"])
 
 
 @log_dirs.command("describe")
@@ -313,14 +323,14 @@ def describe_dirs(session: Session, texts: tuple[str, ...], brokers: tuple[int, 
         for item, size in one.replicas.items()
     ]
     rows.sort(key=lambda one: (one["topic"], one["partition"], one["broker"]))
-    columns = ("Topic", "Partition#", "Broker", "Path", "Bytes#", "Lag#", "Moving in")
+    columns = ("Topic", "Partition#", "Broker", "Path?", "Bytes#", "Lag#", "Moving in?")
     print_rows(
         rows,
         as_json,
         columns,
         lambda one: (
             *(one["topic"], one["partition"], str(one["broker"]), one["path"]),
-            *(one["size"], one["lag"], one["is_future"]),
+            *(one["size"], show.lagging(one["lag"]), one["is_future"]),
         ),
     )
     fail(list(found.errors.values()))

@@ -174,7 +174,7 @@ def describe(
     with session.client() as client:
         found = client.admin.describe_configs(resource, names=names or None, documentation=documentation)[resource]
     wanted = [one for _, one in sorted(found.items()) if everything or names or one.source in _OWN]
-    columns = ("Setting", "Value", "Source", *(("Meaning",) if documentation else ()))
+    columns = ("Setting", "Value", "Source?", *(("Meaning",) if documentation else ()))
 
     def cells(one: ConfigEntry) -> tuple[Any, ...]:
         row = (one.name, shown(one.value, one.sensitive), one.source)

@@ -8,7 +8,6 @@ from typing import Any, TextIO
 
 import click
 from rich.progress import track
-from rich.table import Table
 from rich.text import Text
 
 from pykafka import admin
@@ -26,6 +25,7 @@ from pykafka.cli.moments import Moment
 from pykafka.cli.nouns import Noun
 from pykafka.cli.options import GroupType, MomentType, Session, TopicType, json_option
 from pykafka.cli.resets import Changes, Reset
+from pykafka.cli.sheet import Sheet
 from pykafka.cli.statuses import explain
 from pykafka.cli.verbs import (
     ask,
@@ -42,6 +42,9 @@ from pykafka.cli.verbs import (
 from pykafka.client import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.exceptions import GroupSubscribedToTopic, KafkaException, NonEmptyGroup, UnknownMemberId
+
+#: States in which a group does not work; `GroupState` and names.
+_UNHEALTHY = (GroupState.DEAD, GroupState.UNKNOWN, GroupState.DEAD.value, GroupState.UNKNOWN.value)
 
 
 @click.command("print_managed_consumer_groups")
@@ -75,12 +78,17 @@ def print_managed_consumer_groups(session: Session, topic: str | None, as_json: 
     out = show.console()
     if topic is not None:
         out.print(f"Topic: {topic}", markup=False)
-    columns = ("Group", "State", "Assignor", "Coordinator", "Committed#", "Member", "Client", "Host", "Partitions")
+    columns = ("Group", "State", "Assignor?", "Coordinator?", "Committed#", "Member?", "Client?", "Host", "Partitions")
     out.print(show.table(columns, [row for group in found for row in _rows(group)]))
 
 
+def _state(state: GroupState | str) -> object:
+    """Return the cell of a state; that of a group that is gone is red."""
+    return show.warned(state, state in _UNHEALTHY)
+
+
 def _rows(group: GroupDescription) -> Iterator[tuple[object, ...]]:
-    of_group = (group.group, group.state, group.assignor or None, str(group.coordinator), group.committed)
+    of_group = (group.group, _state(group.state), group.assignor or None, str(group.coordinator), group.committed)
     if not group.members:
         yield (*of_group, None, None, None, None)
     for member in group.members:
@@ -112,12 +120,12 @@ def list_(session: Session, types: tuple[str, ...], states: tuple[str, ...], as_
             states=[GroupState(one) for one in states],
             raise_errors=False,
         )
-    columns = ("Group", "Type", "State", "Protocol", "Coordinator")
+    columns = ("Group", "Type?", "State", "Protocol?", "Coordinator?")
     print_rows(
         found,
         as_json,
         columns,
-        lambda one: (one.group, one.type, one.state, one.protocol_type or None, str(one.coordinator)),
+        lambda one: (one.group, one.type, _state(one.state), one.protocol_type or None, str(one.coordinator)),
     )
     fail(list(found.errors.values()))
 
@@ -145,7 +153,7 @@ def describe(session: Session, names: tuple[str, ...], as_json: bool) -> None:
                 for member in one.members
             ]
             if rows:
-                out.print(show.table(("Member", "Client", "Host", "Instance", "Partitions"), rows))
+                out.print(show.table(("Member", "Client?", "Host", "Instance?", "Partitions"), rows))
     fail(list(found.errors.values()))
 
 
@@ -193,11 +201,11 @@ def offsets(session: Session, group: str, topics: tuple[str, ...], as_csv: bool,
         return
 
     def cells(one: GroupOffset) -> tuple[Any, ...]:
-        return (one.topic, one.partition, one.committed, one.latest, one.lag, one.metadata or None)
+        return (one.topic, one.partition, one.committed, one.latest, show.lagging(one.lag), one.metadata or None)
 
-    print_rows(found, as_json, ("Topic", "Partition#", "Committed#", "Latest#", "Lag#", "Metadata"), cells)
+    print_rows(found, as_json, ("Topic", "Partition#", "Committed#?", "Latest#?", "Lag#", "Metadata?"), cells)
     if not as_json:
-        show.console().print(f"Total lag: {sum(one.lag or 0 for one in found):,} messages.")
+        show.console().print(show.total_lag(sum(one.lag or 0 for one in found)))
 
 
 @groups.command("delete-offsets")
@@ -394,7 +402,7 @@ def _offsets_of(file: TextIO, group: str) -> dict[TopicPartition, OffsetSpec]:
         raise click.UsageError(f"{file.name}: {error}") from None
 
 
-def _table_of(results: Changes) -> Table:
+def _table_of(results: Changes) -> Sheet:
     rows = [(item.topic, item.partition, change.before, change.after) for item, change in sorted(results.items())]
     return show.table(("Topic", "Partition#", "Before#", "After#"), rows)
 

@@ -108,13 +108,13 @@ def _print(lag: Lag, as_json: bool, one_line: bool = False) -> None:
     if as_json:
         show.print_json(lag, one_line)
     else:
-        show.console().print(_picture(lag))
+        show.console().print(_picture(lag), show.total_lag(lag.total), sep="\n")
 
 
 def _picture(lag: Lag) -> RenderableType:
-    columns = ("Partition#", "Earliest#", "Latest#", "Committed#", "Lag#")
-    rows = [(one.partition, one.earliest, one.latest, one.committed, one.lag) for one in lag.partitions]
-    return Group(show.table(columns, rows), Text(f"Total lag: {lag.total:,} messages."))
+    columns = ("Partition#", "Earliest#?", "Latest#", "Committed#", "Lag#")
+    rows = [(one.partition, one.earliest, one.latest, one.committed, show.lagging(one.lag)) for one in lag.partitions]
+    return show.table(columns, rows)
 
 
 def _watch(
@@ -135,7 +135,9 @@ def _watch(
     with Live(console=out, auto_refresh=False) as live:
         for lag in _again_and_again(session, client, topic, group, every_s, times):
             now = client.cluster.handler.time_ms()
-            live.update(Group(Text(f"{topic}, {group}: {time_text(now)}"), _picture(lag)), refresh=True)
+            head = Text(f"{topic}, {group}: {time_text(now)}")
+            # The total comes first: of a table that is higher than the terminal, the rest is cut.
+            live.update(Group(head, show.total_lag(lag.total), _picture(lag)), refresh=True)
     return lag
 
 

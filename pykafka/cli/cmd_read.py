@@ -8,6 +8,14 @@ from pykafka.cli import listing, show
 from pykafka.cli.moments import Moment
 from pykafka.cli.options import MomentType, Session, TopicType, json_option
 
+SUMMARY = ("Topic", "Partitions#", "Replicas#?", "Without leader#", "Under-replicated#")
+
+
+def summary_cells(one: listing.TopicSummary) -> tuple[object, ...]:
+    """Return the cells of a topic under `SUMMARY`; what is wrong with it is red."""
+    wrong = (show.warned(count, count) for count in (one.without_leader, one.under_replicated))
+    return (one.topic, one.partitions, one.replicas, *wrong)
+
 
 @click.command("print_topics")
 @click.option("--internal", is_flag=True, help="Also those whose names begin with '__'.")
@@ -20,9 +28,8 @@ def print_topics(session: Session, internal: bool, as_json: bool) -> None:
     if as_json:
         show.print_json(topics)
         return
-    columns = ("Topic", "Partitions#", "Replicas#", "Without leader#", "Under-replicated#")
-    rows = [(one.topic, one.partitions, one.replicas, one.without_leader, one.under_replicated) for one in topics]
-    show.console().print(show.table(columns, rows))
+    rows = [summary_cells(one) for one in topics]
+    show.console().print(show.table(SUMMARY, rows))
 
 
 @click.command("desc_topic")
@@ -45,9 +52,12 @@ def print_description(found: listing.TopicDescription) -> None:
     out.print(f"Topic: {found.topic}", markup=False)
     out.print(f"Partitions: {len(found.partitions)}")
     out.print(f"Replicas: {max((len(part.replicas) for part in found.partitions), default=0)}")
-    columns = ("Partition#", "Leader", "Address", "Replicas", "ISR", "Earliest#", "Latest#")
+    columns = ("Partition#", "Leader", "Address?", "Replicas", "ISR", "Earliest#", "Latest#")
     rows = [
-        (one.partition, show.cell(one.leader), one.leader_address, one.replicas, one.isr, one.earliest, one.latest)
+        (
+            *(one.partition, show.warned(show.cell(one.leader), one.leader is None), one.leader_address, one.replicas),
+            *(show.warned(one.isr, len(one.isr) < len(one.replicas)), one.earliest, one.latest),
+        )
         for one in found.partitions
     ]
     out.print(show.table(columns, rows))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pykafka.client import KafkaClient
 
 tokens = Noun("tokens", help="Delegation tokens. The client must log in, and not by a token. Since Kafka 1.1.")
-_COLUMNS = ("Token", "Owner", "Requester", "Renewers", "Issued", "Expires", "Ends")
+_COLUMNS = ("Token", "Owner", "Requester?", "Renewers?", "Issued?", "Expires", "Ends?")
 
 
 def _fields(token: DelegationToken) -> dict[str, Any]:

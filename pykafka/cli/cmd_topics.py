@@ -10,7 +10,7 @@ from pykafka.admin import ConfigResource, NewPartitions, NewTopic
 from pykafka.cli import listing, show
 from pykafka.cli.cmd_change import JsonObjectType, SettingsType, assignment_of, setting_text
 from pykafka.cli.cmd_configs import alter_options, change_configs, changes_of
-from pykafka.cli.cmd_read import print_description
+from pykafka.cli.cmd_read import SUMMARY, print_description, summary_cells
 from pykafka.cli.moments import Moment
 from pykafka.cli.nouns import Noun
 from pykafka.cli.options import MomentType, Session, TopicType, json_option, timeout_option
@@ -32,13 +32,7 @@ def list_(session: Session, internal: bool, unhealthy: bool, as_json: bool) -> N
         found = listing.list_topics(client, internal)
     if unhealthy:
         found = [one for one in found if one.without_leader or one.under_replicated]
-    columns = ("Topic", "Partitions#", "Replicas#", "Without leader#", "Under-replicated#")
-    print_rows(
-        found,
-        as_json,
-        columns,
-        lambda one: (one.topic, one.partitions, one.replicas, one.without_leader, one.under_replicated),
-    )
+    print_rows(found, as_json, SUMMARY, summary_cells)
 
 
 @topics.command("describe")

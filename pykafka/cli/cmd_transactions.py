@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pykafka.common import TopicPartition
 
 transactions = Noun("transactions", help="Transactions of producers. Since Kafka 3.0.")
-_PRODUCER = ("Producer", "Epoch#", "Last sequence#", "Last write", "Transaction from#")
+_PRODUCER = ("Producer", "Epoch#", "Last sequence#?", "Last write?", "Transaction from#")
 
 
 def _producer(one: ProducerState) -> tuple[object, ...]:
@@ -54,7 +54,7 @@ def list_(session: Session, states: tuple[str, ...], longer_than: timedelta | No
             longer_than_ms=None if longer_than is None else longer_than // timedelta(milliseconds=1),
             raise_errors=False,
         )
-    columns = ("Transactional id", "State", "Producer", "Coordinator")
+    columns = ("Transactional id", "State", "Producer", "Coordinator?")
     print_rows(
         found,
         as_json,
@@ -72,7 +72,7 @@ def describe(session: Session, names: tuple[str, ...], as_json: bool) -> None:
     """Print the state of transactions, and the partitions that they have written to."""
     with session.client() as client:
         found = client.admin.describe_transactions(dict.fromkeys(names), raise_errors=False)
-    columns = ("Transactional id", "State", "Producer", "Epoch#", "Timeout (ms)#", "Begun", "Partitions")
+    columns = ("Transactional id", "State", "Producer", "Epoch#?", "Timeout (ms)#?", "Begun", "Partitions")
     print_rows(
         list(found.values()),
         as_json,

@@ -9,12 +9,11 @@ from enum import Enum
 from typing import Any, TextIO
 
 import click
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from pykafka.cli.listing import as_data
+from pykafka.cli.sheet import Column, Sheet
 
 #: The width when the output is not a terminal: a line stays a line for grep and awk.
 _NO_EDGE = 10_000
@@ -23,7 +22,10 @@ _NO_EDGE = 10_000
 def console(stream: TextIO | None = None) -> Console:
     """Return a console on a stream, by default the standard output."""
     file = sys.stdout if stream is None else stream
-    return Console(file=file, highlight=False, width=None if file.isatty() else _NO_EDGE)
+    if file.isatty():
+        return Console(file=file, highlight=False)
+    # With a height, too: without one, rich takes 80 columns if TERM=dumb and FORCE_COLOR are set, as CI does.
+    return Console(file=file, highlight=False, width=_NO_EDGE, height=_NO_EDGE)
 
 
 def error_console() -> Console:
@@ -48,20 +50,29 @@ def cell(value: Any) -> str:
     return str(value)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> Table:
+def warned(value: Any, is_bad: object = True) -> Any:
+    """Return a cell that is red if its value is bad."""
+    return Text(cell(value), style="red") if is_bad else value
+
+
+def lagging(lag: int | None) -> Any:
+    """Return a cell for a lag: yellow, unless it is 0."""
+    return Text(cell(lag), style="yellow") if lag else lag
+
+
+def total_lag(lag: int) -> Text:
+    """Return the line below the lag of partitions."""
+    return Text.assemble("Total lag: ", Text(f"{lag:,}", style="yellow" if lag else ""), " messages.")
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], title: str | None = None) -> Sheet:
     """Return a table.
 
-    :param columns: headings; those that end in "#" are for numbers
-    :param rows: values in the order of the columns
+    :param columns: headings; "#" behind one marks numbers, "?" behind that a column that goes when the terminal is narrow
+    :param rows: values in the order of the columns, or cells of `warned` and `lagging`
     """
-    made = Table(
-        title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", show_edge=False, pad_edge=False
-    )
-    for name in columns:
-        made.add_column(name.rstrip("#"), justify="right" if name.endswith("#") else "left", no_wrap=True)
-    for row in rows:
-        made.add_row(*(Text(cell(value)) for value in row))
-    return made
+    cells = [[value if isinstance(value, Text) else Text(cell(value)) for value in row] for row in rows]
+    return Sheet([Column.of(name) for name in columns], cells, title)
 
 
 def print_json(data: Any, one_line: bool = False) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from confluent_kafka import Producer
+from rich.console import Console
 
 from pykafka import KafkaClient
 from pykafka.cli.app import tools
@@ -272,6 +273,34 @@ def test_a_reset_shows_its_plan_before_it_asks(
     file.write_text(f"{topic},7,1\n")
     assert "Reset the offsets" not in run(*reset, "--from-file", str(file), status=Status.NOT_FOUND).stderr
     run("groups", "delete", group, "--yes")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_tables_fit_a_terminal_and_cut_nothing(
+    run: Run, topic: str, client: KafkaClient, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a lag a "…" was left, and of a host "127.…"."""
+    group = unique("a-group-with-a-long-name-as-they-are-in-companies")
+    monkeypatch.setattr("pykafka.cli.show.console", lambda *_: Console(width=width, height=50, highlight=False))
+    consumer = client.topics[topic].get_balanced_consumer(group, managed=True, consumer_timeout_ms=20_000)
+    with consumer:
+        assert consumer.consume() is not None
+        consumer.commit_offsets()
+        commands = (
+            *(f"groups describe {group}", f"groups offsets {group}", "groups list", "print_managed_consumer_groups"),
+            *(f"topics describe {topic}", "topics list", "cluster describe", "quorum describe", "features describe"),
+            *("log-dirs list", f"log-dirs describe {topic}", f"print_consumer_lag {topic} {group}"),
+            *("configs describe broker 1 --all", f"transactions producers {topic}", "acls list"),
+        )
+        shown = {command: run(*command.split()).stdout for command in commands}
+    for command, text in shown.items():
+        assert "…" not in text, command
+        # A sentence may be longer: the terminal breaks it.
+        assert all(len(line) <= width for line in text.splitlines() if not line.startswith(f"{group}:")), command
+    for command in ("groups list", "print_managed_consumer_groups", f"groups describe {group}"):
+        assert group in shown[command], command
+    assert "127.0.0.1" in shown[f"groups describe {group}"]
+    assert {broker.address for broker in client.brokers.values()} <= set(shown["cluster describe"].split())
 
 
 def test_a_group_with_a_member(run: Run, topic: str, guarded: KafkaCluster, client: KafkaClient) -> None:
