@@ -178,8 +178,12 @@ class ProducerEngine(ProducerCore):
         with self.lock:
             failed = self.settlement.failures.take()
             if self.running and not self.stopping:
-                self.accumulator.closed = False
+                self._reopen()
         self.settlement.raise_failures(failed)
+
+    def _reopen(self) -> None:
+        """Take messages again; the caller holds the lock."""
+        self.accumulator.closed = False
 
     def flush(self, timeout_ms: int | None = None, total: bool = False) -> None:
         """Wait until what is queued is acknowledged or has failed; parameters and errors as of `Producer.flush`."""
