@@ -55,6 +55,7 @@
         TransactionAbortableError
         TransactionAbortedError
         TransactionUnfinishedError
+        TransactionOutcomeUnknownError
         TransactionFatalError
           ProducerFencedError
       AdminError

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pykafka.exceptions import KafkaException, TransactionAbortableError, TransactionUnfinishedError
+from pykafka.exceptions import KafkaException
 from pykafka.handlers.bridge import bridged
 from pykafka.transactions.recipe import MAX_RECORDS, Attempts, Function, Made, made_of
 
@@ -66,28 +66,8 @@ async def exactly_once(
                 raise
             if attempts.ended and not attempts.unknown:
                 break
-            if not await _settle(attempts, producer, error, len(records)):
+            if not await bridged(partial(attempts.settle, error, len(records))):
                 continue
         attempts.done()
         handled += len(records)
     return handled
-
-
-async def _settle(attempts: Attempts, producer: KafkaProducer[Any, Any], error: KafkaException, records: int) -> bool:
-    """Wait before the next attempt, and until it is known whether the transaction is committed; return whether it is."""
-    while True:
-        await bridged(partial(attempts.sleep, attempts.pause(error, records)))
-        if not attempts.unknown:
-            return False
-        try:
-            await producer.commit_transaction()
-        except TransactionUnfinishedError as again:
-            error = again
-        except TransactionAbortableError as refused:
-            error = refused
-            try:
-                await producer.abort_transaction()
-            except TransactionUnfinishedError as unfinished:  # the next begin finishes it
-                error = unfinished
-        else:
-            return True

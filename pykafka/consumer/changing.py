@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.common import TopicPartition
 from pykafka.consumer.beginnings import Starts, beginnings, committed_apart
 from pykafka.consumer.engine import ConsumerEngine
+from pykafka.consumer.inhand import InHand
 from pykafka.consumer.lineage import Lineage
 from pykafka.consumer.starting import Return, Starting, Wanted
 from pykafka.exceptions import (
@@ -59,6 +60,8 @@ class ChangingEngine(ConsumerEngine):
         self._shelved: dict[TopicPartition, tuple[OwnedPartition, bool]] = {}
         # Where reading of each partition began last: an aborted transaction goes back there where nothing is committed.
         self._began: dict[TopicPartition, int] = {}
+        #: What the application was given since its last commit, for transactions.
+        self.in_hand = InHand()
         self._lacking: dict[str, int] = {}
         self._wanted_at_fork: dict[TopicPartition, Wanted] = {}
         super().__init__(cluster, options, "", self, rules)
@@ -104,6 +107,8 @@ class ChangingEngine(ConsumerEngine):
         self._shelved = {}
         super().after_fork()
         self._wanted_at_fork = wanted
+        self.in_hand = InHand()  # what is in hand is the parent's
+        self.in_hand.settle(self.positions())
 
     def stop(self, midway: bool = False) -> None:
         """Stop, as any engine."""
@@ -198,6 +203,7 @@ class ChangingEngine(ConsumerEngine):
         self.arrived()
 
     def _let_go(self, owned: OwnedPartition) -> None:
+        self.in_hand.go(owned)
         super()._let_go(owned)
         self._began.pop(owned.key, None)
 
@@ -208,6 +214,7 @@ class ChangingEngine(ConsumerEngine):
     def note_start(self, key: TopicPartition, offset: int) -> None:
         """Note where a partition begins. `Starting` calls this in the same step that sets its position."""
         self._began[key] = offset
+        self.in_hand.begin(key, offset)
 
     def begun(self, owned: OwnedPartition) -> None:
         """Fetch a partition whose start was found. `Starting` calls this."""
@@ -221,6 +228,8 @@ class ChangingEngine(ConsumerEngine):
     def go(self, wanted: Mapping[TopicPartition, Position]) -> None:
         """Move partitions to where an OffsetType or a time says; return at once: a worker asks for the offsets."""
         parts = [(self.partitions[key], position) for key, position in wanted.items()]
+        for owned, _ in parts:
+            self.in_hand.move(owned)
         self._detach(owned for owned, _ in parts)
         self.starting.begin(parts)
 
@@ -235,6 +244,7 @@ class ChangingEngine(ConsumerEngine):
         """Move a partition to an offset; return at once."""
         waited = self.starting.forget([key])
         self._began[key] = offset
+        self.in_hand.move(self.partitions[key], offset)
         self.move(key, offset, offset - 1)
         if waited and self.running:
             self.recovery.attach(self.partitions[key])
@@ -246,10 +256,21 @@ class ChangingEngine(ConsumerEngine):
         """
         read = [owned for owned in self.partitions.values() if owned.position >= 0]
         shelved = [owned for owned, _ in self._shelved.values() if owned.position >= 0]
+        self.in_hand.put_back()
         self._detach(read)
         self.starting.begin((owned, self._way_back(owned)) for owned in read)
         for owned in shelved:  # `unshelve` looks it up
             self.buffers.move(owned, -1, -1)
+
+    def lost(self) -> set[TopicPartition]:
+        """Return the partitions that are not read any more, of which the application has records without a commit."""
+        shelved = {owned.key for owned, _ in list(self._shelved.values()) if self.in_hand.has(owned)}
+        return self.in_hand.lost | shelved
+
+    def note_committed(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Count committed messages as done, though they may be in hand."""
+        super().note_committed(offsets)
+        self.in_hand.settle(offsets)
 
     def _way_back(self, owned: OwnedPartition) -> Return | None:
         began = self._began.get(owned.key)

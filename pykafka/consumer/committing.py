@@ -6,12 +6,12 @@ import logging
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.consumer.callqueue import CallQueue
 from pykafka.consumer.offsets import GroupOffsets
-from pykafka.exceptions import ConsumerStoppedException, KafkaException
+from pykafka.exceptions import ConsumerStoppedException, KafkaException, RebalanceInProgress
 from pykafka.record import Record
 from pykafka.utils import INT64_MAX
 from pykafka.utils.contexts import in_context
@@ -26,8 +26,6 @@ log = logging.getLogger(__name__)
 
 #: What `commit()` takes: a record, or offsets of the next records; None for behind all that was returned.
 What = Record[Any, Any] | Mapping[TopicPartition, int | OffsetAndMetadata] | None
-#: Of `_in_transaction`.
-InTransaction = tuple[GroupOffsets, dict[TopicPartition, OffsetAndMetadata], dict[TopicPartition, int]]
 #: Called with the error, or None, and the offsets of a commit.
 OnCommit = Callable[[KafkaException | None, dict[TopicPartition, OffsetAndMetadata]], object]
 
@@ -36,14 +34,24 @@ class Member(Protocol):
     """A membership of a group, as transactions see it; `pykafka.groups.shares.Shares` documents it."""
 
     @property
-    def member(self) -> Identity: ...
-
-
-class Identity(Protocol):
-    """The names of a member."""
-
+    def holds(self) -> bool: ...
     @property
-    def generation_id(self) -> int: ...
+    def is_fenced(self) -> bool: ...
+
+
+class InTransaction(NamedTuple):
+    """Offsets of a consumer, for the transaction that has the results of its records.
+
+    :param group: the offsets of its group
+    :param identity: generation, member id and instance id of the member that has read them
+    :param offsets: those to commit
+    :param epochs: the leader epoch before each
+    """
+
+    group: GroupOffsets
+    identity: tuple[int, str, str | None]
+    offsets: dict[TopicPartition, OffsetAndMetadata]
+    epochs: dict[TopicPartition, int]
 
 
 class Sharing(Protocol):
@@ -96,27 +104,65 @@ class Committing:
 
     # -- for transactions --------------------------------------------------------------------------------------------
 
+    def _check_transactional(self, what: str) -> None:
+        """Check that transactions can commit the offsets of this consumer.
+
+        :param what: the call that needs it
+        :raises ValueError: it commits by itself, has no group, or one that ZooKeeper keeps
+        """
+        if self._engine.commits is None:
+            raise ValueError(f"{what} needs a consumer of a group: make it with group=")
+        if self._engine.options.auto_commit_enable:
+            raise ValueError(f"{what} needs a consumer that does not commit by itself: make it with auto_commit=False")
+        shares = self._sharing.shares
+        if shares is not None and not shares.is_fenced:
+            raise ValueError(
+                f'{what} needs a consumer whose group the brokers keep, not protocol="zookeeper": brokers cannot refuse the '
+                'offsets of a member that is out of such a group; make it with protocol="auto"'
+            )
+
     def _in_transaction(self, what: Mapping[TopicPartition, Any] | None, deadline: float = math.inf) -> InTransaction:
-        """Return the offsets of the group, those to commit in a transaction, and the leader epoch before each.
+        """Return what a transaction is to commit of this consumer.
 
         :param deadline: of the wait for commits before, of the handler's clock (s)
+        :raises RebalanceInProgress: others may read some of it
         """
         commits = self._commits("send_offsets()")
-        if self._engine.options.auto_commit_enable:
-            raise ValueError(
-                "send_offsets() needs a consumer that does not commit by itself: make it with auto_commit=False"
-            )
-        offsets = self._offsets(what, "")
-        if offsets:
-            commits.settle(deadline)  # else an older one of `commit_async()` could come after the transaction's
+        commits.settle(deadline)  # else an older one of `commit_async()` could come after the transaction's
         group = commits.group
-        return group, offsets, {key: group.epoch_before(key, one.offset) for key, one in offsets.items()}
-
-    @property
-    def _generation(self) -> int | None:
-        """The generation of the group in which the consumer reads; -1 while it is out of it, None for one without a group."""
+        member = group.membership
+        # first: if a rebalance comes between, the coordinator refuses this member
+        identity = member.generation_id, member.member_id, member.group_instance_id
         shares = self._sharing.shares
-        return None if shares is None else shares.member.generation_id
+        offsets = self._offsets(what, "")
+        self._check_held()
+        if offsets and shares is not None:
+            gone = sorted(offsets.keys() - self._engine.partitions.keys())
+            if identity[0] < 0 or not shares.holds:
+                raise self._went("the consumer is out of its group, or was out of it, since it read its records")
+            if gone:
+                raise self._went(f"the group has not given this consumer {', '.join(map(str, gone))}")
+        epochs = {key: group.epoch_before(key, one.offset) for key, one in offsets.items()}
+        return InTransaction(group, identity, offsets, epochs)
+
+    def _check_held(self) -> None:
+        """Check that the consumer reads all partitions still of which the application has records without a commit.
+
+        :raises RebalanceInProgress: it lost some, perhaps to others
+        """
+        if lost := self._engine.lost():
+            raise self._went(f"records of {', '.join(map(str, sorted(lost)))} were read, and then the partition went")
+
+    def _went(self, why: str) -> RebalanceInProgress:
+        group = self._engine.options.consumer_group
+        return RebalanceInProgress(
+            f"group {group}: {why}: another generation of the group may read the records of this transaction again",
+            api="TxnOffsetCommit",
+        )
+
+    def _settle(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Note offsets that a transaction has taken."""
+        self._engine.in_hand.settle({key: one.offset for key, one in offsets.items()})
 
     def _put_back(self) -> None:
         """Go back to what the group has committed; without a commit, to where the partition began. Return at once."""

@@ -101,6 +101,11 @@ class Handover(ABC):
         #: Whether the member has left the group.
         self.ended = False
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether others may have had the share, because the member was out of the group, or missed a generation."""
+        return self._membership.generation_id < 0
+
     @abstractmethod
     def prepare(self, topics: Collection[str]) -> None:
         """Relieve the hooks of what must go before the member joins.
@@ -206,7 +211,7 @@ class CooperativeHandover(Handover):
     @property
     def is_broken(self) -> bool:
         """Whether others may have had the share, because the member was out of the group, or missed a generation."""
-        return self._membership.generation_id < 0 or self._membership.breaks != self._breaks
+        return super().is_broken or self._membership.breaks != self._breaks
 
     def prepare(self, topics: Collection[str]) -> None:
         """Relieve the hooks of what is lost, and of topics that the member no longer reads."""

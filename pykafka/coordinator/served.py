@@ -107,6 +107,16 @@ class ServedShares(ABC):
         return self._handover.share
 
     @property
+    def is_fenced(self) -> bool:
+        """Whether brokers keep the group, and refuse what members commit that are out of it."""
+        return True
+
+    @property
+    def holds(self) -> bool:
+        """Whether the share that the hooks have is still this member's, as far as it knows; any worker may read it."""
+        return not self._handover.is_broken
+
+    @property
     def look_s(self) -> float:
         """How long a worker may wait before it reads `due` again (s)."""
         return LOOK_S

@@ -10,6 +10,7 @@ __all__ = [
     "TransactionAbortedError",
     "TransactionError",
     "TransactionFatalError",
+    "TransactionOutcomeUnknownError",
     "TransactionStateError",
     "TransactionUnfinishedError",
 ]
@@ -37,9 +38,20 @@ class TransactionUnfinishedError(TransactionError):
     retriable = True
 
 
+class TransactionOutcomeUnknownError(TransactionError):
+    """Raised when a commit was sent, and neither an answer nor another attempt can tell whether it was made.
+
+    Do not write the messages again before you know: docs/transactions.md says how to learn it. Its consumers are put back to
+    their committed offsets, and the producer can begin the next transaction. `__cause__` is the last answer.
+    """
+
+
 class TransactionFatalError(TransactionError):
     """Raised when the producer can make no more transactions: close it, and make another. `__cause__` is the reason."""
 
 
 class ProducerFencedError(TransactionFatalError):
-    """Raised when another producer has taken over the transactional id: this one has to stop."""
+    """Raised when another producer has taken over the transactional id: this one has to stop.
+
+    From `commit_transaction()`: nothing is committed, unless the text says that the answer of an earlier attempt was lost.
+    """

@@ -458,7 +458,7 @@ class GroupConsumer(ABC):
 
     def _present(self, what: str) -> SimpleConsumer:
         if self._consumer is None:
-            if not self._running and not self._restart:
+            if not self._running and not self._starts.due:
                 raise self._stopped()
             raise KafkaException(
                 f"there is nothing to {what}: the consumer holds no partitions at present; "

@@ -79,6 +79,16 @@ class ChosenShares:
         return self.chosen is not None and self.chosen.settled
 
     @property
+    def holds(self) -> bool:
+        """Whether the share that the hooks have is still this member's, as far as it knows."""
+        return self.chosen is not None and self.chosen.holds
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether brokers keep the group, as far as that is known."""
+        return self.chosen is None or self.chosen.is_fenced
+
+    @property
     def is_in_hook(self) -> bool:
         """Whether the caller is one of the hooks."""
         return self.chosen is not None and self.chosen.is_in_hook

@@ -35,6 +35,16 @@ class Shares(Protocol):
         ...
 
     @property
+    def holds(self) -> bool:
+        """Whether the share that the hooks have is still this member's, as far as it knows; any worker may read it."""
+        ...
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether brokers keep the group, and refuse what members commit that are out of it."""
+        ...
+
+    @property
     def is_in_hook(self) -> bool:
         """Whether the caller is one of the hooks: the listener of the application."""
         ...

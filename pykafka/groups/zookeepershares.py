@@ -172,6 +172,11 @@ class ZooKeeperShares(ServedShares):
         """Whether this member has its share, and no other one has still some of it."""
         return self._joined and self._late is None and not self._wanted and self._standing.generation_id >= 0
 
+    @property
+    def is_fenced(self) -> bool:
+        """Never: brokers do not know the group, and take the offsets of a member whose session has ended."""
+        return False
+
     def subscribe(self, topics: Topics) -> None:
         """Read these topics, and no others: from the next `serve` on. Parameters and errors as of `Selection`."""
         super().subscribe(topics)

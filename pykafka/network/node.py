@@ -418,6 +418,7 @@ class Node:
         version: int | None = None,
         ceiling: int | None = None,
         reads: bool = False,
+        once: bool = False,
     ) -> R:
         """Send a request and wait for its answer; parameters and errors as in `send`.
 
@@ -427,9 +428,10 @@ class Node:
             connection stands
         :param reads: read the answer in this worker where no other one reads: for a channel that is used by calls alone, and
             often
+        :param once: never send it twice: the caller has to know of each attempt that got no answer
         :raises ResponseTimeoutError: no answer in time
         """
-        was_up = self._channels.is_up(channel)
+        was_up = self._channels.is_up(channel) and not once
         try:
             return self._call_once(request, channel, timeout_ms, version, ceiling, reads)
         except ResponseTimeoutError:

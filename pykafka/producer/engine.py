@@ -192,8 +192,12 @@ class ProducerEngine(ProducerCore):
         with self.lock:
             failed = self.settlement.failures.take()
             if self.running and not self.stopping:
-                self.accumulator.closed = False
+                self._reopen()
         self.settlement.raise_failures(failed)
+
+    def _reopen(self) -> None:
+        """Take messages again; the caller holds the lock."""
+        self.accumulator.closed = False
 
     def flush(self, timeout_ms: int | None = None, total: bool = False) -> None:
         """Wait until what is queued is acknowledged or has failed; parameters and errors as of `Producer.flush`."""
@@ -327,7 +331,7 @@ class ProducerEngine(ProducerCore):
 
     def check_open(self) -> None:
         """Raise an error if the producer was stopped; one that this process has from its parent starts again."""
-        if (not self.running or self.stopping) and not self.restart:
+        if (not self.running or self.stopping) and not self.starts.due:
             raise self.stopped()
 
     def stopped(self) -> ProducerStoppedException:

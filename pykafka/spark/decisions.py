@@ -206,6 +206,10 @@ class Decisions:
                 coordinator.add_offsets(self._prefix, deadline)
             coordinator.commit_offsets(where, NOBODY, offsets, {}, deadline)
             producer_id, epoch = coordinator.end(True, deadline)
+            if (
+                producer_id < 0 and coordinator.unanswered
+            ):  # a late request would count for the next record's transaction
+                return ProducerEpoch(*coordinator.init(self._options.timeout_ms, deadline, True))
         except ENDED_BY_OTHERS as error:
             raise fenced(self._prefix) from error
         return at if producer_id < 0 else replace(at, producer_id=producer_id, epoch=epoch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pykafka.transactions.ports import check_consumer
 from pykafka.transactions.states import State
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 #: The states in which a transaction is open that has not been committed yet.
 OPEN = (State.IN_TRANSACTION, State.ABORTABLE)
+#: The state, and whether EndTxn was sent, of a commit that was interrupted.
+SENT = (State.COMMITTING, True)
 #: How long an abort may take where an interrupt, a timeout or a cancellation has ended the block (s): its caller is in a hurry,
 #: and the next transaction, or `close()`, goes on with the abort.
 INTERRUPTED_S = 5.0
@@ -30,19 +33,17 @@ class Transaction:
         self._transactions = transactions
         self._consumer = consumer
         if consumer is not None:
-            transactions.watch(consumer)
+            check_consumer(consumer, "transaction()")
 
     def __enter__(self) -> Transaction:
         """Begin it; errors as of `begin_transaction()`, after which the consumer is put back as by an abort."""
         ledger = self._transactions.ledger
-        if ledger.state in OPEN:  # another one, which has a block or calls of its own
-            raise ledger.refusal("transaction()")
         try:
-            self._transactions.begin()
+            self._transactions.begin(owner=self, consumer=self._consumer)
         except BaseException as error:
-            if ledger.state in OPEN:  # interrupted after it had begun: nobody would end it
+            if ledger.owner is self:  # interrupted after it had begun: nobody would end it
                 self._abort(error)
-            elif self._consumer is not None:  # what it has read is in no transaction
+            elif self._consumer is not None and ledger.state not in OPEN:  # what it has read is in no transaction
                 self._consumer._put_back()
             raise
         return self
@@ -54,10 +55,8 @@ class Transaction:
         if exc is not None:
             self._abort(exc)
             return
-        if self._transactions.ledger.state is State.READY:  # the block has ended it by itself
-            return
         try:
-            self._transactions.commit()
+            self._transactions.commit(owner=self)
         except BaseException as error:
             self._abort(error)
             raise
@@ -66,12 +65,11 @@ class Transaction:
         """Abort because of an error, if that is possible yet; what goes wrong is a note of the error."""
         transactions = self._transactions
         ledger = transactions.ledger
-        if ledger.state is State.READY:
-            return
-        if ledger.state is State.COMMITTING and ledger.end_sent:
-            error.add_note("it is not known whether the transaction is committed: call commit_transaction() again")
+        if ledger.owner is self and (ledger.state is State.UNKNOWN or (ledger.state, ledger.end_sent) == SENT):
+            if ledger.state is State.COMMITTING:
+                error.add_note("it is not known whether the transaction is committed: call commit_transaction() again")
             return
         try:
-            transactions.abort(None if isinstance(error, Exception) else INTERRUPTED_S)
+            transactions.abort(None if isinstance(error, Exception) else INTERRUPTED_S, owner=self)
         except Exception as failure:  # noqa: BLE001 - the error of the block comes first, and the next begin tries again
             error.add_note(f"the transaction could not be aborted: {type(failure).__name__}: {failure}")

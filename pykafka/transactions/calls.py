@@ -48,8 +48,11 @@ class Transacting:
         :param timeout: how long to wait (s); None: `max_block_ms`
         :raises TransactionAbortableError: a message or the offsets failed, so nothing is committed; call `abort_transaction()`
         :raises TransactionUnfinishedError: it is not known in time; call it again
-        :raises ProducerFencedError: another producer has the transactional id; nothing is committed
-        :raises TransactionFatalError: the producer can make no more transactions
+        :raises TransactionOutcomeUnknownError: it is not known whether it is committed, and another call would not tell: learn
+            it as docs/transactions.md says; the next transaction can begin
+        :raises ProducerFencedError: another producer has the transactional id. Nothing is committed, unless an earlier attempt
+            got no answer: then the text says that it may be
+        :raises TransactionFatalError: the producer can make no more transactions; likewise
         :raises TransactionStateError: no transaction is open
         """
         self._given("commit_transaction()").commit(timeout)
@@ -74,6 +77,7 @@ class Transacting:
 
         :param consumer: a `KafkaConsumer` that an abort puts back to its committed offsets, as `send_offsets()` does
         :raises TransactionStateError: the producer has no transactional id
+        :raises ValueError: as of `send_offsets`
         """
         return Transaction(self._given("transaction()"), consumer)
 
@@ -92,7 +96,7 @@ class Transacting:
         :param offsets: {TopicPartition: offset of the next record}; None: behind all that the consumer has returned
         :param timeout: how long to wait, also for the consumer's own commits before it (s); None: `max_block_ms`
         :raises TransactionAbortableError: the group refuses; call `abort_transaction()`
-        :raises ValueError: the consumer commits by itself
+        :raises ValueError: the consumer commits by itself, has no group, or one that ZooKeeper keeps
         :raises TransactionStateError: no transaction is open
         :raises TransactionFatalError: the producer can make no more transactions
         """

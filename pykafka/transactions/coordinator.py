@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka._version import __version__
@@ -20,8 +21,9 @@ from pykafka.metadata.elections import wait_for_coordinator
 from pykafka.metadata.groupoffsets import by_topic
 from pykafka.metadata.internaltopics import OFFSETS, is_unavailable
 from pykafka.metadata.internaltopics import TRANSACTIONS as TRANSACTION_STATE
+from pykafka.network.login import is_answer
 from pykafka.protocol import wire
-from pykafka.transactions.faults import Fault, fault_of
+from pykafka.transactions.faults import Fault, fault_of, fault_of_end, is_settled
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -35,6 +37,8 @@ log = logging.getLogger(__name__)
 R = TypeVar("R", bound=Any)
 
 CHANNEL = "transactions"
+#: The request whose answer says how the transaction has ended.
+END_TXN = "EndTxn"
 #: The key type of FindCoordinator.
 TRANSACTIONS = 1
 #: The finalized feature that says which version of transactions the cluster has, and the version that needs no AddPartitions.
@@ -81,14 +85,23 @@ class Coordinator:
             producer_id=self._ledger.producer_id if again else -1,
             producer_epoch=self._ledger.epoch if again else -1,
         )
-        if again and self._at(deadline).api_version(wire.InitProducerIdRequest, INIT) < INIT_BUMPS:
+        if again and not self.renews(deadline):
             raise UnsupportedVersion(
-                "after an abort that left gaps in its sequence numbers the producer needs another epoch, which brokers give "
-                "from Kafka 2.5 on; close it, and make another",
+                "after an abort that left gaps in its sequence numbers, or a commit whose outcome is not known, the producer "
+                "needs another epoch, which brokers give from Kafka 2.5 on; close it, and make another",
                 api="InitProducerId",
             )
         response = self._ask(request, deadline, INIT, lambda found: self._error(found.error_code, "InitProducerId"))
         return response.producer_id, response.producer_epoch, self._is_implicit(deadline)
+
+    def renews(self, deadline: float) -> bool:
+        """Return whether the coordinator raises the epoch of a producer that names its own (Kafka 2.5); errors as of `_ask`."""
+        return self._at(deadline).api_version(wire.InitProducerIdRequest, INIT) >= INIT_BUMPS
+
+    @property
+    def unanswered(self) -> bool:
+        """Whether a request about the present epoch got no clear answer, so that it may come late."""
+        return bool(self._ledger.unanswered)
 
     def _is_implicit(self, deadline: float) -> bool:
         if self._at(deadline).api_version(wire.EndTxnRequest) < END[True]:
@@ -130,18 +143,20 @@ class Coordinator:
             }
             return _first_error(found, keys, "AddPartitionsToTxn")
 
-        self._ask(request, deadline, ADD_PARTITIONS, error)
+        self._ask(request, deadline, ADD_PARTITIONS, error, marks="AddPartitionsToTxn")
 
     def add_offsets(self, group: str, deadline: float) -> None:
         """Add the offsets of a group to the transaction; errors as of `_ask`."""
         request = wire.AddOffsetsToTxnRequest(**self._names(), group_id=group)
-        self._ask(request, deadline, ADD_OFFSETS, lambda found: self._error(found.error_code, "AddOffsetsToTxn"))
+        api = "AddOffsetsToTxn"
+        self._ask(request, deadline, ADD_OFFSETS, lambda found: self._error(found.error_code, api), marks=api)
 
     def end(self, committed: bool, deadline: float) -> tuple[int, int]:
         """End the transaction; return producer id and epoch of the next one, or -1 where they stay. Errors as of `_ask`."""
         request = wire.EndTxnRequest(**self._names(), committed=committed)
+        ceiling = END[self._ledger.implicit]
         response = self._ask(
-            request, deadline, END[self._ledger.implicit], lambda found: self._error(found.error_code, "EndTxn")
+            request, deadline, ceiling, lambda found: self._error(found.error_code, END_TXN), marks=END_TXN
         )
         return response.producer_id, response.producer_epoch
 
@@ -197,7 +212,7 @@ class Coordinator:
                 "the broker is older than Kafka 2.5: it cannot tell whether this consumer is still in the group",
                 api="TxnOffsetCommit",
             )
-        self._ask(request, deadline, ceiling, error, where.find, where.forget)
+        self._ask(request, deadline, ceiling, error, where.find, where.forget, marks="TxnOffsetCommit")
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
@@ -229,6 +244,7 @@ class Coordinator:
         error_of: Callable[[R], KafkaException | None],
         find: Callable[[], Broker] | None = None,
         forget: Callable[[], None] | None = None,
+        marks: str | None = None,
     ) -> R:
         """Send a request until it is answered by success, or by an error that no other attempt mends.
 
@@ -236,25 +252,29 @@ class Coordinator:
         :param error_of: returns the error that a response has
         :param find: returns the broker; by default the coordinator of the transactional id
         :param forget: called where that has moved
+        :param marks: the API of a request that counts for the present epoch, for the ledger's `unanswered`
         :raises KafkaException: the last error
         """
         handler, failures = self._cluster.handler, 0
+        fault_for = fault_of_end if marks == END_TXN else fault_of
         while True:
             error: KafkaException | None
-            broker: Broker | None = None
             try:
                 broker = self._at(deadline) if find is None else find()
                 left_ms = max(1, round((deadline - handler.now()) * 1000))
                 timeout_ms = min(left_ms, self._cluster.socket_timeout_ms)
-                response = broker.call(request, CHANNEL, timeout_ms=timeout_ms, ceiling=ceiling, reads=True)
-                error = error_of(response)
-                if error is None:
-                    return response
-                error = error.with_context(broker=broker.address)
+                with self._marked(marks):
+                    response = broker.call(
+                        request, CHANNEL, timeout_ms=timeout_ms, ceiling=ceiling, reads=True, once=True
+                    )
+                    error = error_of(response)
+                    if error is not None:
+                        raise error.with_context(broker=broker.address)
+                return response
             except KafkaException as failure:
                 error = failure
-            fault = fault_of(error)
-            if fault in (Fault.ABORT, Fault.FATAL):
+            fault = fault_for(error)
+            if fault not in (Fault.RETRY, Fault.REFRESH):
                 raise error
             if fault is Fault.REFRESH:
                 (forget or self._forget)()
@@ -268,6 +288,22 @@ class Coordinator:
             level = logging.DEBUG if isinstance(error, ConcurrentTransactions) else logging.INFO
             log.log(level, "transactional id %s: %s; trying again", self._ledger.transactional_id, error)
             handler.sleep(pause)
+
+    @contextmanager
+    def _marked(self, api: str | None) -> Iterator[None]:
+        """Note a request as unanswered, until an answer says clearly what it has done; an interrupt leaves it so."""
+        unanswered = self._ledger.unanswered
+        if api is None or api in unanswered:
+            yield
+            return
+        unanswered.add(api)
+        try:
+            yield
+        except KafkaException as error:
+            if is_settled(error) or (api != END_TXN and is_answer(error)):  # an answered request does not come late
+                unanswered.discard(api)
+            raise
+        unanswered.discard(api)
 
 
 class Groups:

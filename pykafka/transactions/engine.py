@@ -35,15 +35,15 @@ class TransactionalEngine(AnyTopicEngine):
     def _start(self) -> None:
         """Start the producer; it takes messages after `open`."""
         super()._start()
-        self._keep_closed()
+        with self.lock:
+            self._reopen()
 
     def open(self) -> None:
-        """Take messages: a transaction has begun."""
-        self.accumulator.closed = False
+        """Take messages: a transaction has begun. The caller holds the lock."""
+        self._reopen()
 
-    def _keep_closed(self) -> None:
-        if not self.transactions.ledger.takes:
-            self.accumulator.close()
+    def _reopen(self) -> None:
+        self.accumulator.closed = not self.transactions.ledger.takes
 
     def check_running(self) -> None:
         """As of `ProducerEngine`, and raise where no transaction is open."""
@@ -64,10 +64,7 @@ class TransactionalEngine(AnyTopicEngine):
             if failed.count and self.running and not self.stopping:
                 raise ledger.refusal("flush()")
             return
-        try:
-            super().raise_failures()
-        finally:
-            self._keep_closed()
+        super().raise_failures()
 
     @property
     def may_help(self) -> bool:

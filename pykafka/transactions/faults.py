@@ -6,22 +6,33 @@ from enum import Enum
 
 from pykafka.exceptions import (
     ConcurrentTransactions,
+    ConnectionRefused,
+    ConnectTimeoutError,
+    FencedInstanceId,
+    FencedMemberEpoch,
     GroupCoordinatorNotAvailable,
     GroupLoadInProgress,
+    IllegalGeneration,
     InvalidProducerEpoch,
     InvalidProducerIdMapping,
+    InvalidRequest,
     InvalidTransactionTimeout,
     InvalidTxnState,
     KafkaException,
+    NameResolutionError,
     NoBrokersAvailableError,
     NotCoordinatorForGroup,
     ProducerFenced,
     ProtocolClientError,
+    ProxyError,
+    StaleMemberEpoch,
     ThrottledError,
+    TlsError,
     TransactionAbortable,
     TransactionalIdAuthorizationFailed,
     TransactionalIdNotFound,
     TransactionCoordinatorFenced,
+    UnknownMemberId,
     UnsupportedVersion,
 )
 from pykafka.network.login import LOGIN_ERRORS
@@ -36,6 +47,8 @@ class Fault(Enum):
     REFRESH = "refresh and retry"
     #: The transaction can only be aborted.
     ABORT = "abortable"
+    #: Whether the coordinator has ended the transaction is not known, and the same request again would not tell.
+    UNKNOWN = "outcome unknown"
     #: The producer can make no more transactions.
     FATAL = "fatal"
 
@@ -63,6 +76,8 @@ FAULTS: dict[type[KafkaException], Fault] = {
 
 #: The errors of Produce that no abort mends. An old epoch is not one of them: the coordinator tells why, when asked.
 FATAL_FOR_BATCHES = (TransactionalIdAuthorizationFailed, ProducerFenced)
+#: The answers of a group to a member that is out of it, or of another generation.
+OUT_OF_GROUP = (FencedInstanceId, FencedMemberEpoch, IllegalGeneration, StaleMemberEpoch, UnknownMemberId)
 
 
 def fault_of(error: KafkaException) -> Fault:
@@ -75,6 +90,50 @@ def fault_of(error: KafkaException) -> Fault:
     return Fault.RETRY if error.retriable else Fault.ABORT
 
 
+#: Answers which say that their EndTxn changed nothing, and never will. Any other error may come after the coordinator has
+#: written its decision: UNKNOWN_SERVER_ERROR; COORDINATOR_NOT_AVAILABLE and NOT_COORDINATOR if replicas failed meanwhile.
+UNCHANGED = (
+    ConcurrentTransactions,
+    GroupLoadInProgress,
+    TransactionAbortable,
+    ProducerFenced,
+    InvalidProducerEpoch,
+    InvalidProducerIdMapping,
+    InvalidTxnState,
+    InvalidRequest,
+    TransactionalIdAuthorizationFailed,
+    TransactionalIdNotFound,
+    UnsupportedVersion,
+)
+#: Errors of requests that were not sent.
+NOT_SENT = (
+    ConnectionRefused,
+    ConnectTimeoutError,
+    NameResolutionError,
+    NoBrokersAvailableError,
+    ProxyError,
+    ThrottledError,
+    TlsError,
+    *LOGIN_ERRORS,
+)
+
+
+def is_settled(error: KafkaException) -> bool:
+    """Return whether an error proves that its request has changed nothing, and will change nothing later."""
+    return isinstance(error, (*UNCHANGED, *NOT_SENT))
+
+
+def fault_of_end(error: KafkaException) -> Fault:
+    """Return the consequence of an error of EndTxn: as `fault_of`, but what proves nothing is UNKNOWN."""
+    fault = fault_of(error)
+    return fault if fault in (Fault.RETRY, Fault.REFRESH) or is_settled(error) else Fault.UNKNOWN
+
+
 def is_fence(error: KafkaException) -> bool:
     """Return whether an error says that another producer has the transactional id."""
     return isinstance(error, (ProducerFenced, InvalidProducerEpoch))
+
+
+def is_out(error: KafkaException) -> bool:
+    """Return whether the group has refused the offsets of a member that is out of it, or of another generation."""
+    return isinstance(error, OUT_OF_GROUP)

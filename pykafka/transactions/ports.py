@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -36,22 +35,49 @@ class Engine(Protocol):
     def waiting_partitions(self) -> set[TopicPartition]: ...
 
 
+class Taken(Protocol):
+    """The offsets of a consumer for a transaction; `pykafka.consumer.committing.InTransaction` documents each member."""
+
+    @property
+    def group(self) -> Any: ...
+    @property
+    def identity(self) -> tuple[int, str, str | None]: ...
+    @property
+    def offsets(self) -> dict[TopicPartition, OffsetAndMetadata]: ...
+    @property
+    def epochs(self) -> dict[TopicPartition, int]: ...
+
+
 class Consumer(Protocol):
     """A `KafkaConsumer` of a group, whose offsets are committed in a transaction."""
 
-    def _in_transaction(
-        self, what: Mapping[TopicPartition, Any] | None, deadline: float = math.inf
-    ) -> tuple[Any, dict[TopicPartition, OffsetAndMetadata], dict[TopicPartition, int]]:
-        """Return the offsets of its group (`GroupOffsets`), those to commit, and the epoch before each.
+    def _check_transactional(self, what: str) -> None:
+        """Check that transactions can commit its offsets.
 
-        :param deadline: of the wait for commits of the consumer that were asked for before, of the handler's clock (s)
-        :raises KafkaException: there is no group, or the consumer commits by itself
+        :param what: the call that needs it
+        :raises ValueError: they cannot
         """
         ...
 
-    @property
-    def _generation(self) -> int | None:
-        """The generation of the group in which it reads; -1 while it is out of it, None without a membership."""
+    def _in_transaction(self, what: Mapping[TopicPartition, Any] | None, deadline: float = ...) -> Taken:
+        """Return what a transaction is to commit of it.
+
+        :param what: offsets; None for behind all that it has returned
+        :param deadline: of the wait for commits of the consumer that were asked for before, of the handler's clock (s)
+        :raises OffsetsNotCommitted: that took longer
+        :raises RebalanceInProgress: others may read some of it
+        """
+        ...
+
+    def _check_held(self) -> None:
+        """Check that it reads all partitions still of which it has returned records that are not committed.
+
+        :raises RebalanceInProgress: it does not
+        """
+        ...
+
+    def _settle(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Note that a transaction has taken offsets."""
         ...
 
     def _put_back(self) -> None:
@@ -59,10 +85,13 @@ class Consumer(Protocol):
         ...
 
 
-def check_consumer(param: Any) -> None:
-    """Raise for what no transaction can put back.
+def check_consumer(param: Any, what: str) -> None:
+    """Check that transactions can commit the offsets of a consumer, and put it back.
 
+    :param what: the call that needs it
     :raises TypeError: it is no `KafkaConsumer`
+    :raises ValueError: it commits by itself, has no group, or one that ZooKeeper keeps
     """
     if not hasattr(param, "_in_transaction"):
-        raise TypeError(f"transactions need a consumer of client.consumer(...), not {type(param).__name__}")
+        raise TypeError(f"{what}: transactions need a consumer of client.consumer(...), not {type(param).__name__}")
+    param._check_transactional(what)

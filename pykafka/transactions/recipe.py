@@ -17,6 +17,7 @@ from pykafka.exceptions import (
     TransactionAbortable,
     TransactionAbortableError,
     TransactionUnfinishedError,
+    UnknownError,
     UnknownMemberId,
     UnknownProducerId,
 )
@@ -60,7 +61,7 @@ class Attempts:
     """
 
     def __init__(self, consumer: Any, producer: Any) -> None:
-        check_consumer(consumer)
+        check_consumer(consumer, "exactly_once()")
         if not hasattr(producer, "_transactions"):
             raise TypeError(f"producer must be one of client.producer(...), not {type(producer).__name__}")
         self._transactions: Transactions = producer._given("exactly_once()")
@@ -70,7 +71,6 @@ class Attempts:
                 f'exactly_once() needs a consumer with isolation_level="read_committed", not {level!r}: it would else handle '
                 "what other transactions have aborted"
             )
-        consumer._in_transaction({})
         self._consumer = consumer
         handler = consumer._handler
         self.sleep = handler.sleep
@@ -79,8 +79,8 @@ class Attempts:
 
     @property
     def unknown(self) -> bool:
-        """Whether a commit may have been made or not: it has to be called again."""
-        return self._transactions.ledger.state is State.COMMITTING
+        """Whether a commit may have been made or not."""
+        return self._transactions.ledger.state in (State.COMMITTING, State.UNKNOWN)
 
     @property
     def ended(self) -> bool:
@@ -91,22 +91,58 @@ class Attempts:
         """Note a transaction that is committed."""
         self._failures = 0
 
-    def pause(self, error: KafkaException, records: int) -> float:
+    def pause(self, error: KafkaException, records: int, passes: bool = False) -> float:
         """Return how long to wait before the next attempt (s).
 
         :param records: how many the transaction had
+        :param passes: whether another attempt may mend the error, whatever it is
         :raises KafkaException: this error, as no other attempt would mend it, or the one that has ended the producer
         """
         ledger = self._transactions.ledger
         if ledger.state is State.FATAL:
             raise ledger.refusal("exactly_once()") from error
         cause = error.__cause__ if isinstance(error, TransactionAbortableError) else error
-        if not isinstance(cause, PASSING) and not (isinstance(cause, KafkaException) and cause.retriable):
+        passes |= isinstance(cause, PASSING) or (isinstance(cause, KafkaException) and cause.retriable)
+        if (not passes and not self.unknown) or self._consumer._cluster.closed:
             raise error
         self._failures += 1
-        what = "the commit is asked for again" if self.unknown else "they are handled again"
+        what = "it is looked up whether it was committed" if self.unknown else "they are handled again"
         log.warning("a transaction of %d records has failed, and %s: %s", records, what, error)
         return self._pauses.seconds(self._failures)
+
+    def settle(self, error: KafkaException, records: int) -> bool:
+        """Wait before the next attempt, and until it is known whether the transaction is committed; return whether it is.
+
+        :param error: of the transaction
+        :param records: how many the transaction had
+        :raises KafkaException: as of `pause`
+        """
+        self.sleep(self.pause(error, records))
+        while self.unknown:
+            try:
+                if self._transactions.ledger.state is State.UNKNOWN:
+                    return self._look_up(records)
+                self._transactions.commit()
+                return True
+            except TransactionAbortableError as refused:
+                error = refused
+                try:
+                    self._transactions.abort()
+                except TransactionUnfinishedError as unfinished:  # the next begin finishes it
+                    error = unfinished
+            except KafkaException as again:
+                error = again
+            self.sleep(self.pause(error, records))
+        return False
+
+    def _look_up(self, records: int) -> bool:
+        """Take a new epoch, which ends the transaction, and return whether the group has its offsets."""
+        while True:
+            try:
+                self._transactions.init()
+                return self._transactions.is_committed()
+            except KafkaException as error:
+                self.sleep(self.pause(error, records, isinstance(error, UnknownError)))
 
 
 def made_of(found: Any) -> list[ProducerRecord[Any, Any]]:
@@ -180,28 +216,8 @@ def exactly_once(
                 raise
             if attempts.ended and not attempts.unknown:
                 break
-            if not _settle(attempts, producer, error, len(records)):
+            if not attempts.settle(error, len(records)):
                 continue
         attempts.done()
         handled += len(records)
     return handled
-
-
-def _settle(attempts: Attempts, producer: Any, error: KafkaException, records: int) -> bool:
-    """Wait before the next attempt, and until it is known whether the transaction is committed; return whether it is."""
-    while True:
-        attempts.sleep(attempts.pause(error, records))
-        if not attempts.unknown:
-            return False
-        try:
-            producer.commit_transaction()
-        except TransactionUnfinishedError as again:
-            error = again
-        except TransactionAbortableError as refused:
-            error = refused
-            try:
-                producer.abort_transaction()
-            except TransactionUnfinishedError as unfinished:  # the next begin finishes it
-                error = unfinished
-        else:
-            return True

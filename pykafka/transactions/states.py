@@ -10,6 +10,7 @@ from pykafka.exceptions import (
     ProducerFencedError,
     TransactionAbortableError,
     TransactionFatalError,
+    TransactionOutcomeUnknownError,
     TransactionStateError,
 )
 
@@ -24,6 +25,10 @@ class State(Enum):
     ABORTABLE = "the transaction has failed; call abort_transaction()"
     COMMITTING = "the transaction is being committed; call commit_transaction() again if that was interrupted"
     ABORTING = "the transaction is being aborted; call abort_transaction() again if that was interrupted"
+    UNKNOWN = (
+        "it is not known whether the last transaction is committed; learn it as docs/transactions.md says, and call "
+        "begin_transaction() for the next one"
+    )
     FATAL = "the producer can make no more transactions; close() it, and make another"
 
 
@@ -38,6 +43,7 @@ class Event(Enum):
     FAIL = "an error that an abort mends"
     ENDED = "the coordinator has ended the transaction"
     REINIT = "the next transaction needs another epoch"
+    UNCLEAR = "an answer that does not say whether the transaction is committed"
     DIE = "a fatal error"
 
 
@@ -46,7 +52,7 @@ _DIE = {Event.DIE: State.FATAL}
 TABLE: dict[State, dict[Event, State]] = {
     State.UNINITIALIZED: {Event.INIT: State.INITIALIZING, **_DIE},
     State.INITIALIZING: {Event.INIT: State.INITIALIZING, Event.IDENTIFIED: State.READY, **_DIE},
-    State.READY: {Event.BEGIN: State.IN_TRANSACTION, **_DIE},
+    State.READY: {Event.BEGIN: State.IN_TRANSACTION, Event.REINIT: State.INITIALIZING, **_DIE},
     State.IN_TRANSACTION: {
         Event.COMMIT: State.COMMITTING,
         Event.ABORT: State.ABORTING,
@@ -60,8 +66,10 @@ TABLE: dict[State, dict[Event, State]] = {
         Event.ABORT: State.ABORTING,
         Event.FAIL: State.ABORTABLE,
         Event.ENDED: State.READY,
+        Event.UNCLEAR: State.UNKNOWN,
         **_DIE,
     },
+    State.UNKNOWN: {Event.INIT: State.INITIALIZING, **_DIE},
     State.ABORTING: {
         Event.ABORT: State.ABORTING,
         Event.FAIL: State.ABORTING,
@@ -96,6 +104,10 @@ class Ledger:
         self.started = False
         #: Whether EndTxn (commit) may have reached it.
         self.end_sent = False
+        #: The requests about this epoch that got no clear answer, by API: they may still come to their coordinator.
+        self.unanswered: set[str] = set()
+        #: The block or call that has begun the transaction.
+        self.owner: object = None
         #: Whether the sequence numbers have gaps, which another epoch mends.
         self.broken = False
         #: Why the transaction has to be aborted, or the producer is dead.
@@ -114,6 +126,7 @@ class Ledger:
             raise self.refusal(event.value)
         if event is Event.BEGIN:
             self._clear()
+            self.unanswered.clear()
         self.state = following
 
     def refusal(self, what: str) -> KafkaException:
@@ -126,6 +139,8 @@ class Ledger:
             )
         elif self.state is State.ABORTABLE:
             error = TransactionAbortableError(f"{about}; its first error was: {self.reason}")
+        elif self.state is State.UNKNOWN:
+            error = TransactionOutcomeUnknownError(f"{about}; its last answer was: {self.reason}")
         else:
             return TransactionStateError(about)
         error.__cause__ = None if self.reason is None else self.reason.again()
@@ -135,12 +150,13 @@ class Ledger:
         self.partitions = set()
         self.groups = set()
         self.started = self.end_sent = self.broken = False
-        self.reason = None
+        self.reason = self.owner = None
 
     def identified(self, producer_id: int, epoch: int) -> None:
         """Take over a producer id and its epoch, as InitProducerId gives them."""
         self.apply(Event.IDENTIFIED)
         self._clear()
+        self.unanswered.clear()
         self.producer_id, self.epoch = producer_id, epoch
 
     def ended(self, producer_id: int = -1, epoch: int = -1) -> None:
@@ -153,6 +169,12 @@ class Ledger:
         self._clear()
         if producer_id >= 0:
             self.producer_id, self.epoch = producer_id, epoch
+            self.unanswered.clear()
+
+    def lose_sight(self, reason: KafkaException) -> None:
+        """Note that it is not known whether the transaction is committed."""
+        self.apply(Event.UNCLEAR)
+        self.reason = reason.again()
 
     def fail(self, reason: KafkaException) -> None:
         """Note an error that makes the transaction abortable; the first one counts, and only where it can be aborted yet."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary, WeakSet
+from typing import TYPE_CHECKING, Any, Never
+from weakref import WeakSet
 
-from pykafka.common import OffsetAndMetadata, TopicPartition
+from pykafka.common import TopicPartition
 from pykafka.exceptions import (
     InvalidTxnState,
     KafkaException,
@@ -23,8 +22,8 @@ from pykafka.exceptions import (
     TransactionUnfinishedError,
 )
 from pykafka.handlers.turnstile import Turnstile
-from pykafka.transactions.coordinator import Coordinator, Groups
-from pykafka.transactions.faults import FATAL_FOR_BATCHES, Fault, fault_of, is_fence
+from pykafka.transactions.coordinator import END_TXN, Coordinator, Groups
+from pykafka.transactions.faults import FATAL_FOR_BATCHES, Fault, fault_of, fault_of_end, is_fence, is_out
 from pykafka.transactions.lanes import TransactionalLane, number_in_transaction
 from pykafka.transactions.ports import check_consumer
 from pykafka.transactions.states import Event, Ledger, State
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from pykafka.handlers.base import LockType
     from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.batches import MessageBatch
-    from pykafka.transactions.ports import Consumer, Engine
+    from pykafka.transactions.ports import Consumer, Engine, Taken
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +43,10 @@ PRODUCE_EXPLICIT, PRODUCE_IMPLICIT = 11, 13
 LOOK_S = 0.05
 #: How long a sender waits for AddPartitionsToTxn before its batches wait in the queue again (s).
 ADD_S = 5.0
+#: The requests that open a transaction at its coordinator.
+OPENS = {"AddPartitionsToTxn", "AddOffsetsToTxn"}
+#: How often an abort is sent whose answers do not say what was done, and the pause (s).
+STRANGE, STRANGE_S = 3, 0.1
 #: How long a call waits without a limit (s): so long that locks and events take it.
 LONGEST_S = 1_000_000.0
 
@@ -69,8 +72,8 @@ class Transactions:
         self.ledger = Ledger(transactional_id)
         self._coordinator = Coordinator(engine.cluster, self.ledger)
         self._consumers: WeakSet[Consumer] = WeakSet()
-        # The generation in which each of them read when the transaction began.
-        self._generations: WeakKeyDictionary[Consumer, int] = WeakKeyDictionary()
+        # The offsets that the transaction has; what they say of the last one counts until the next begins.
+        self._sent: list[Taken] = []
         # Whether the consumers have read for a transaction that is neither committed nor aborted yet.
         self._reads = False
         self.begin_process()
@@ -100,7 +103,7 @@ class Transactions:
         try:
             yield deadline
         finally:
-            if self.ledger.state is State.FATAL:
+            if self.ledger.state in (State.FATAL, State.UNKNOWN):
                 self._put_back()
 
     def init(self, timeout: float | None = None) -> None:
@@ -109,13 +112,20 @@ class Transactions:
             if self.ledger.state is State.ABORTING:
                 self._abort(deadline)
             if self.ledger.state is not State.READY:
-                # an epoch that was asked for after an abort, and did not come, is asked for as that of this producer
-                self._init(deadline, again=self.ledger.producer_id >= 0)
+                self._init(deadline)
+            elif self.ledger.unanswered:
+                self._renew(deadline)
 
-    def _init(self, deadline: float, again: bool = False) -> None:
-        if not again:
-            with self._engine.lock:
-                self.ledger.apply(Event.INIT)
+    def _init(self, deadline: float, event: Event = Event.INIT) -> None:
+        """Ask for an epoch: a producer that has one asks as this producer, and is refused if another has taken over.
+
+        :param event: the reason
+        """
+        if self.ledger.state is State.UNKNOWN:
+            self._end_open(deadline)
+        with self._engine.lock:
+            self.ledger.apply(event)
+        again = self.ledger.producer_id >= 0
         with self._fatal_ones("the transactional id is not initialized"):
             producer_id, epoch, implicit = self._coordinator.init(self._timeout_ms, deadline, again)
             with self._engine.lock:
@@ -126,37 +136,90 @@ class Transactions:
             *(self.transactional_id, producer_id, epoch, 2 if implicit else 1),
         )
 
-    def begin(self, timeout: float | None = None) -> None:
-        """Begin a transaction; as of `KafkaProducer.begin_transaction`."""
-        self._engine.check_open()
+    def _renew(self, deadline: float) -> None:
+        """Take a new epoch, as a request about the present one may come late and count for the next transaction."""
+        apis = ", ".join(sorted(self.ledger.unanswered))
+        if self._coordinator.renews(deadline):
+            if self.ledger.unanswered & OPENS:
+                self._end_open(deadline)
+            log.info("transactional id %s: no answer to %s: taking a new epoch", self.transactional_id, apis)
+            self._init(deadline, Event.REINIT)
+            return
+        log.warning(
+            "transactional id %s: no answer to %s, and brokers before Kafka 2.5 give no new epoch: if that request comes "
+            "late, it counts for the next transaction",
+            *(self.transactional_id, apis),
+        )
+
+    def _end_open(self, deadline: float) -> None:
+        """Abort what the coordinator may have open; in version 1 it would give a new epoch, and then refuse who asked for it.
+
+        :raises TransactionUnfinishedError: it is not known in time
+        """
+        failures = 0
+        while not self.ledger.implicit:
+            try:
+                self._coordinator.end(False, deadline)
+                return
+            except KafkaException as error:
+                if isinstance(error, InvalidTxnState):  # it has ended
+                    return
+                fault = fault_of_end(error)
+                if fault in (Fault.RETRY, Fault.REFRESH):
+                    raise TransactionUnfinishedError(
+                        f"the transaction {self.transactional_id!r} is not ended in time; begin the next one again: {error}"
+                    ) from error
+                with self._fatal_ones("the transaction has not ended"):
+                    if fault is Fault.FATAL:
+                        raise
+                failures += 1
+                if failures >= STRANGE:
+                    return
+            self._handler.sleep(STRANGE_S)
+
+    def begin(self, timeout: float | None = None, owner: object = None, consumer: Consumer | None = None) -> None:
+        """Begin a transaction; as of `KafkaProducer.begin_transaction`.
+
+        :param timeout: as of it
+        :param owner: the block that ends it; None: calls do
+        :param consumer: put back by an abort
+        """
         with (turn := self._handler.Lock()), self._call(turn, "begin_transaction()", timeout) as deadline:
             if self.ledger.state is State.ABORTING:
                 self._abort(deadline)
-            if self.ledger.state in (State.UNINITIALIZED, State.INITIALIZING):
-                self._init(deadline, again=self.ledger.producer_id >= 0)
+            if self.ledger.state in (State.UNINITIALIZED, State.INITIALIZING, State.UNKNOWN):
+                self._init(deadline)
+            elif self.ledger.state is State.READY and self.ledger.unanswered:
+                self._renew(deadline)
             with self._engine.lock:
                 self.ledger.apply(Event.BEGIN)
-            self._reads = True
-            self._generations.clear()
-            for consumer in list(self._consumers):
-                generation = consumer._generation
-                if generation is not None and generation >= 0:
-                    self._generations[consumer] = generation
-            self._engine.open()
+                self.ledger.owner = owner
+                self._sent.clear()
+                self._reads = True
+                self._engine.open()
+            if consumer is not None:
+                self._consumers.add(consumer)
 
-    def commit(self, timeout: float | None = None) -> None:
-        """Commit the transaction; as of `KafkaProducer.commit_transaction`."""
+    def commit(self, timeout: float | None = None, owner: object = None) -> None:
+        """Commit the transaction; as of `KafkaProducer.commit_transaction`.
+
+        :param owner: the block that has begun it: one that has ended is left alone; None for any transaction
+        """
         with (turn := self._handler.Lock()), self._call(turn, "commit_transaction()", timeout) as deadline:
-            with self._engine.lock:
-                self.ledger.apply(Event.COMMIT)
-            self._engine.accumulator.close()
-            if not self.ledger.end_sent:
-                self._flush(deadline)
-            with self._engine.lock:
-                if self.ledger.state is not State.COMMITTING:  # a batch has failed
-                    raise self.ledger.refusal("commit_transaction()")
-                self.ledger.end_sent = self.ledger.started
-            self._end(True, deadline)
+            if owner is None or owner is self.ledger.owner:
+                self._commit(deadline)
+
+    def _commit(self, deadline: float) -> None:
+        with self._engine.lock:
+            self.ledger.apply(Event.COMMIT)
+        self._engine.accumulator.close()
+        if not self.ledger.end_sent:
+            self._flush(deadline)
+        with self._engine.lock:
+            if self.ledger.state is not State.COMMITTING:  # a batch has failed
+                raise self.ledger.refusal("commit_transaction()")
+            self.ledger.end_sent = self.ledger.started
+        self._end(True, deadline)
 
     def _flush(self, deadline: float) -> None:
         left_ms = max(1, round((deadline - self._handler.now()) * 1000))
@@ -168,10 +231,14 @@ class Transactions:
                 "call commit_transaction() again, or abort_transaction()"
             )
 
-    def abort(self, timeout: float | None = None) -> None:
-        """Abort the transaction; as of `KafkaProducer.abort_transaction`."""
+    def abort(self, timeout: float | None = None, owner: object = None) -> None:
+        """Abort the transaction; as of `KafkaProducer.abort_transaction`.
+
+        :param owner: as of `commit`
+        """
         with (turn := self._handler.Lock()), self._call(turn, "abort_transaction()", timeout) as deadline:
-            self._abort(deadline)
+            if owner is None or owner is self.ledger.owner:
+                self._abort(deadline)
 
     def _abort(self, deadline: float) -> None:
         engine = self._engine
@@ -201,29 +268,50 @@ class Transactions:
             try:
                 following = self._coordinator.end(committed, deadline)
             except KafkaException as error:
-                unknown = not committed and isinstance(error, InvalidTxnState)
-                if not unknown or ledger.partitions or ledger.groups:
-                    with self._fatal_ones("the transaction has not ended"):
-                        self._refuse(error, committed)
-                ledger.broken = True  # nothing of it has reached the coordinator
+                with self._fatal_ones("the transaction has not ended"):
+                    if committed:
+                        self._raise_uncommitted(error)
+                    self._check_unaborted(error)
+                ledger.broken = True
         if ledger.broken and not committed and following[0] < 0:
-            with self._engine.lock:
-                ledger.apply(Event.REINIT)
-            self._init(deadline, again=True)
+            self._init(deadline, Event.REINIT)
             return
         with self._engine.lock:
             ledger.ended(*following)
         self._reads = False
 
-    def _refuse(self, error: KafkaException, committed: bool) -> None:
-        if fault_of(error) in (Fault.RETRY, Fault.REFRESH):
-            raise self._unfinished("commit" if committed else "abort", error)
-        if fault_of(error) is Fault.ABORT and committed:  # the coordinator has not committed, and never will
+    def _raise_uncommitted(self, error: KafkaException) -> Never:
+        """Raise what a failed commit means, and go to the state that it leaves."""
+        ledger, fault = self.ledger, fault_of_end(error)
+        if fault in (Fault.RETRY, Fault.REFRESH):
+            raise self._unfinished("commit", error)
+        if END_TXN in ledger.unanswered and not is_fence(error):
             with self._engine.lock:
-                self.ledger.end_sent = False
-                self.ledger.fail(error)
-            raise self.ledger.refusal("commit_transaction()")
+                ledger.lose_sight(error)
+            raise ledger.refusal("commit_transaction()")
+        if fault is Fault.ABORT:  # the coordinator has not committed, and never will
+            with self._engine.lock:
+                ledger.end_sent = False
+                ledger.fail(error)
+            raise ledger.refusal("commit_transaction()")
         raise error
+
+    def _check_unaborted(self, error: KafkaException) -> None:
+        """Return if a new epoch is as good as the abort, which it then makes.
+
+        :raises KafkaException: it is not
+        """
+        ledger, fault = self.ledger, fault_of_end(error)
+        if isinstance(error, InvalidTxnState) and not ledger.partitions and not ledger.groups:
+            return  # nothing of it has reached the coordinator
+        if fault in (Fault.RETRY, Fault.REFRESH):
+            raise self._unfinished("abort", error)
+        if fault is Fault.FATAL:
+            raise error
+        if (
+            not ledger.implicit
+        ):  # the same request again is better: before Kafka 4, a new epoch ends what is open, and its producer
+            raise self._unfinished("abort", error)
 
     def _unfinished(self, what: str, cause: KafkaException | None) -> TransactionUnfinishedError:
         error = TransactionUnfinishedError(
@@ -246,17 +334,20 @@ class Transactions:
             raise self._dead(error, what) from error
 
     def _dead(self, error: KafkaException, what: str) -> TransactionFatalError:
+        doubt = ""
+        if END_TXN in self.ledger.unanswered and self.ledger.end_sent:
+            doubt = "; an earlier attempt to commit got no clear answer, so the transaction may be committed, or not"
         if is_fence(error):
             made: TransactionFatalError = ProducerFencedError(
                 f"another producer has taken over the transactional id {self.transactional_id!r}, or the transaction was open "
                 f"for longer than transaction_timeout_ms={self._timeout_ms}; close() this producer, and make another if this "
-                f"program is still to write: {error}"
+                f"program is still to write: {error}{doubt}"
             )
         else:
             late = f" (it may have been open for longer than transaction_timeout_ms={self._timeout_ms})"
             about = f"{what}{late if isinstance(error, InvalidTxnState) else ''}"
             made = TransactionFatalError(
-                f"transactional id {self.transactional_id!r}: {about}: {error}; close() the producer, and make another"
+                f"transactional id {self.transactional_id!r}: {about}: {error}; close() the producer, and make another{doubt}"
             )
         with self._engine.lock:
             self.ledger.die(made)
@@ -264,10 +355,35 @@ class Transactions:
 
     def close(self, timeout: float | None = None) -> None:
         """Abort what is open, and finish an abort, or a commit that was interrupted after it was sent."""
-        if self.ledger.state is State.COMMITTING and self.ledger.end_sent:
-            self.commit(timeout)
-        elif self.ledger.state in (State.IN_TRANSACTION, State.ABORTABLE, State.COMMITTING, State.ABORTING):
-            self.abort(timeout)
+        with (turn := self._handler.Lock()), self._call(turn, "close()", timeout) as deadline:
+            if self.ledger.state is State.COMMITTING and self.ledger.end_sent:
+                self._commit(deadline)
+            elif self.ledger.state in (State.IN_TRANSACTION, State.ABORTABLE, State.COMMITTING, State.ABORTING):
+                self._abort(deadline)
+            elif self.ledger.state is State.UNKNOWN:
+                self._settle(deadline)
+
+    def _settle(self, deadline: float) -> None:
+        """End a transaction whose outcome is not known: read_committed readers may wait for it."""
+        try:
+            self._init(deadline)
+        except KafkaException as error:  # the commit has raised what the application has to know
+            text = "transactional id %s: the coordinator ends the last transaction after transaction_timeout_ms=%d: %s"
+            log.warning(text, self.transactional_id, self._timeout_ms, error)
+
+    def is_committed(self) -> bool:
+        """Return whether the last transaction, whose outcome was not known, is committed, by the offsets that it sent.
+
+        Call it when the producer has a new epoch: then the transaction has ended.
+
+        :raises KafkaException: the coordinator of a group did not answer in time
+        """
+        return all(
+            found[key].offset >= one.offset
+            for taken in self._sent
+            for found in (taken.group.fetch(list(taken.offsets)),)
+            for key, one in taken.offsets.items()
+        )
 
     def after_fork(self) -> None:
         """Leave the transaction to the parent process, whose it is."""
@@ -281,64 +397,39 @@ class Transactions:
 
     # -- offsets ---------------------------------------------------------------------------------------------------
 
-    def watch(self, consumer: Consumer) -> None:
-        """Put a consumer back to its committed offsets after each abort from now on.
-
-        :raises TypeError: it cannot be put back
-        :raises ValueError: it commits by itself
-        """
-        check_consumer(consumer)
-        consumer._in_transaction({})
+    def watch(self, consumer: Consumer, what: str) -> None:
+        """Put a consumer back to its committed offsets after each abort from now on; errors as of `check_consumer`."""
+        check_consumer(consumer, what)
         self._consumers.add(consumer)
 
     def send_offsets(
         self, consumer: Consumer, offsets: Mapping[TopicPartition, Any] | None, timeout: float | None = None
     ) -> None:
         """Commit a consumer's offsets with the transaction; as of `KafkaProducer.send_offsets`."""
-        self.watch(consumer)
-        patience = math.inf if timeout is None else valid_timeout(timeout)
-        group, taken, epochs = consumer._in_transaction(offsets, self._handler.now() + patience)
-        member = group.membership
         with (turn := self._handler.Lock()), self._call(turn, "send_offsets()", timeout) as deadline:
+            self.watch(consumer, "send_offsets()")
             if not self.ledger.takes:
                 raise self.ledger.refusal("send_offsets()")
-            self._check_generation(consumer)
-            if not taken:
-                return
-            identity = (member.generation_id, member.member_id, member.group_instance_id)
-            self._guarded(lambda: self._send_offsets(group, identity, taken, epochs, deadline))
+            try:
+                taken = consumer._in_transaction(offsets, deadline)
+            except RebalanceInProgress as error:
+                raise self._failed_by(error) from error
+            if taken.offsets:
+                self._guarded(lambda: self._send_offsets(consumer, taken, deadline))
 
-    def _check_generation(self, consumer: Consumer) -> None:
-        """Raise where records of the transaction may be others' by now: their offsets would be left out, or not be ours."""
-        generation = consumer._generation
-        if generation is None or generation == self._generations.get(consumer, max(generation, 0)):
-            return
-        error = RebalanceInProgress(
-            "the consumer has left its group, or came into another generation of it, within the transaction: what it had read "
-            "before may be read by other members",
-            api="TxnOffsetCommit",
-        )
-        with self._engine.lock:
-            self.ledger.fail(error)
-        raise self._abortable(error) from error
-
-    def _send_offsets(
-        self,
-        group: Any,
-        member: tuple[int, str, str | None],
-        offsets: Mapping[TopicPartition, OffsetAndMetadata],
-        epochs: Mapping[TopicPartition, int],
-        deadline: float,
-    ) -> None:
-        name = group.name
+    def _send_offsets(self, consumer: Consumer, taken: Taken, deadline: float) -> None:
+        group, name = taken.group, taken.group.name
         if name not in self.ledger.groups:
             self.ledger.started = True
             if not self.ledger.implicit:
                 self._coordinator.add_offsets(name, deadline)
                 self.ledger.groups.add(name)
         where = Groups(name, lambda: group.coordinator, group.discover)
-        self._coordinator.commit_offsets(where, member, offsets, epochs, deadline)
+        self._coordinator.commit_offsets(where, taken.identity, taken.offsets, taken.epochs, deadline)
         self.ledger.groups.add(name)
+        consumer._check_held()  # another worker may read it, and have given a partition up before the group had its offset
+        consumer._settle(taken.offsets)
+        self._sent.append(taken)
 
     def _guarded(self, step: Callable[[], None]) -> None:
         """Make a step of the open transaction; an error that no other attempt mends makes it abortable, or is fatal."""
@@ -349,13 +440,18 @@ class Transactions:
         except KafkaException as error:
             if fault_of(error) is Fault.FATAL:
                 raise self._dead(error, "its transaction is lost") from error
-            with self._engine.lock:
-                self.ledger.fail(error)
-            raise self._abortable(error) from error
+            raise self._failed_by(error) from error
+
+    def _failed_by(self, error: KafkaException) -> TransactionAbortableError:
+        """Note an error that makes the transaction abortable; return the error that says so."""
+        with self._engine.lock:
+            self.ledger.fail(error)
+        return self._abortable(error)
 
     def _abortable(self, error: KafkaException) -> TransactionAbortableError:
+        why = "the group is in another generation than its member that has read the records: " if is_out(error) else ""
         return TransactionAbortableError(
-            f"the transaction {self.transactional_id!r} can only be aborted, by abort_transaction(): {error}"
+            f"the transaction {self.transactional_id!r} can only be aborted, by abort_transaction(): {why}{error}"
         ).with_context(topic=error.topic, partition=error.partition)
 
     def _put_back(self) -> None:
@@ -402,9 +498,7 @@ class Transactions:
                 if fault is Fault.FATAL:
                     raise self._dead(error, "partitions cannot be added to the transaction") from error
                 if fault is Fault.ABORT:
-                    with self._engine.lock:
-                        self.ledger.fail(error)
-                    raise self._abortable(error) from error
+                    raise self._failed_by(error) from error
                 raise
             with self._engine.lock:
                 self.ledger.partitions |= missing

@@ -145,9 +145,9 @@ def test_each_call_of_a_closed_producer(client: KafkaClient) -> None:
         transacting.transaction,
         block.__enter__,
     ]
-    for call in calls:
+    for step in calls:
         with pytest.raises(ProducerStoppedException):
-            call()
+            step()
     consumer.close()
 
 
@@ -216,7 +216,7 @@ def test_iterations_of_coroutines(cluster: EmbeddedCluster) -> None:
                     assert await asyncio.wait_for(task, 10) == ["without an error", "by an error", "by an error"]
                 for call in (plain.lag, plain.pause, plain.committed, plain.explain_start):
                     with pytest.raises(ConsumerStoppedException):
-                        await call()  # type: ignore[operator]
+                        await call()
 
     asyncio.run(main())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,7 +14,9 @@ from pykafka import KafkaClient
 from pykafka.admin.transactions import TransactionsAdmin
 from pykafka.admin.transactiontypes import TransactionState
 from pykafka.common import TopicPartition
-from pykafka.exceptions import KafkaException
+from pykafka.exceptions import KafkaException, ResponseTimeoutError
+from pykafka.network.node import Node
+from pykafka.protocol import wire
 from pykafka.spark import session
 from pykafka.spark.decisions import Decisions
 from pykafka.spark.epochs import BATCH, Part, Plan, Record, Task
@@ -165,6 +168,27 @@ def test_a_crash_after_the_decision(sink: Sink, committed: int, monkeypatch: pyt
     sink.write(1)
     sink.sees(expected(0, 1))
     sink.sees(expected(0, 1), "read_uncommitted")
+
+
+def test_the_end_of_a_decision_that_comes_late(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In version 1 of transactions it ended the next record's, whose offset then stayed undecided: no plan could read it."""
+    monkeypatch.setattr(Coordinator, "_is_implicit", lambda *_: False)
+    call, late = Node.call, list[Any]()
+
+    def meddling(node: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(request, wire.EndTxnRequest) and request.transactional_id == sink.prefix and not late:
+            late.append(request)
+            raise ResponseTimeoutError("no answer")
+        if isinstance(request, wire.TxnOffsetCommitRequest) and late:
+            call(node, late[0], ceiling=4)
+        return call(node, request, *args, **kwargs)
+
+    monkeypatch.setattr(Node, "call", meddling)
+    sink.write(0)
+    assert late
+    monkeypatch.setattr(Node, "call", call)
+    sink.write(1)
+    sink.sees(expected(0, 1))
 
 
 def test_a_crash_after_the_commit(sink: Sink) -> None:

@@ -87,7 +87,7 @@ class Member(RebalanceListener):
 
     def on_assigned(self, partitions: list[TopicPartition]) -> None:
         """Note the share: all of it, or what is new in it."""
-        generation = self.consumer._generation or 0
+        generation = self._generation
         self._churn.generations.add(generation)
         self._churn.owners.assigned(self, generation, partitions)
 
@@ -128,8 +128,13 @@ class Member(RebalanceListener):
             if owner is not self:
                 whose = "nobody" if owner is None else owner.name
                 given = f"{key} was given to {whose} in generation {generation}"
-                wrong = f"{self.name} of generation {self.consumer._generation} has committed {ends[key]}, but {given}"
+                wrong = f"{self.name} of generation {self._generation} has committed {ends[key]}, but {given}"
                 self._churn.owners.wrong.append(wrong)
+
+    @property
+    def _generation(self) -> int:
+        shares = self.consumer._sharing.shares
+        return 0 if shares is None else shares.member.generation_id
 
     @property
     def name(self) -> str:

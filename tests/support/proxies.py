@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from pykafka.handlers import Address, GEventHandler, Handler, Stream, ThreadingHandler
 
@@ -34,7 +35,7 @@ class CuttingProxy:
         self.close_next = 0
         self.accepted = 0
 
-    def __enter__(self) -> CuttingProxy:
+    def __enter__(self) -> Self:
         self._spawn(self._accept, self._listener)
         return self
 
@@ -113,6 +114,52 @@ class CuttingProxy:
             while data := source.recv(1 << 16):
                 self._loud.wait()
                 sink.sendall(data)
+        _end(pair)
+        with self._lock:
+            if pair in self._pairs:
+                self._pairs.remove(pair)
+                return
+        for sock in pair:  # whoever comes last closes
+            sock.close()
+
+
+class FrameProxy(CuttingProxy):
+    """A proxy that sees whole requests and answers, and may change, hold or lose them.
+
+    :param port: the server's, on 127.0.0.1
+    """
+
+    def __init__(self, port: int) -> None:
+        super().__init__(port)
+        self._asked: dict[Any, tuple[int, int]] = {}
+        #: Called with (API key, request without its length): what to forward; None hangs up, and the request is not forwarded.
+        self.request: Callable[[int, bytes], bytes | None] = lambda _, frame: frame
+        #: Called with (API key, version, answer without its length): what to forward; None hangs up.
+        self.answer: Callable[[int, int, bytes], bytes | None] = lambda _, __, frame: frame
+
+    def send_late(self, frame: bytes) -> bytes:
+        """Send a request, without its length, over a connection of its own; return the answer without its length."""
+        with socket.create_connection((HOST, self._upstream), 10) as late, late.makefile("rb") as stream:
+            late.sendall(len(frame).to_bytes(4, "big") + frame)
+            return stream.read(int.from_bytes(stream.read(4), "big"))
+
+    def _pump(self, source: socket.socket, sink: socket.socket, pair: tuple[socket.socket, socket.socket]) -> None:
+        asks = source is pair[0]
+        with suppress(OSError), source.makefile("rb") as stream:
+            while len(size := stream.read(4)) == 4:
+                frame: bytes | None = stream.read(int.from_bytes(size, "big"))
+                assert frame is not None
+                number = frame[4:8] if asks else frame[:4]
+                if asks:
+                    key, version = int.from_bytes(frame[:2], "big"), int.from_bytes(frame[2:4], "big")
+                    self._asked[pair, number] = key, version
+                    frame = self.request(key, frame)
+                else:
+                    frame = self.answer(*self._asked.pop((pair, number)), frame)
+                if frame is None:
+                    break
+                self._loud.wait()
+                sink.sendall(len(frame).to_bytes(4, "big") + frame)
         _end(pair)
         with self._lock:
             if pair in self._pairs:

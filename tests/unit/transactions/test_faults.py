@@ -6,7 +6,10 @@ import pytest
 
 from pykafka.exceptions import (
     ConcurrentTransactions,
+    ConnectionRefused,
+    FrameTooLargeError,
     GroupAuthorizationFailed,
+    GroupCoordinatorNotAvailable,
     IllegalGeneration,
     InvalidProducerEpoch,
     InvalidTxnState,
@@ -14,15 +17,18 @@ from pykafka.exceptions import (
     NotCoordinatorForGroup,
     OutOfOrderSequenceNumber,
     ProducerFenced,
+    RecordListTooLarge,
     ResponseTimeoutError,
     SocketDisconnectedError,
     TopicAuthorizationFailed,
     TransactionAbortable,
     TransactionalIdAuthorizationFailed,
+    UnknownError,
+    UnknownErrorCode,
     UnknownTopicOrPartition,
 )
 from pykafka.producer.idempotence import Verdict
-from pykafka.transactions.faults import Fault, fault_of, is_fence
+from pykafka.transactions.faults import Fault, fault_of, fault_of_end, is_fence, is_settled
 from pykafka.transactions.lanes import TransactionalLane
 
 
@@ -47,6 +53,45 @@ from pykafka.transactions.lanes import TransactionalLane
 def test_the_kind_of_an_error(error: KafkaException, fault: Fault) -> None:
     assert fault_of(error) is fault
     assert is_fence(error) is isinstance(error, (ProducerFenced, InvalidProducerEpoch))
+
+
+@pytest.mark.parametrize(
+    ("error", "fault"),
+    [
+        (ConcurrentTransactions(), Fault.RETRY),
+        (NotCoordinatorForGroup(), Fault.REFRESH),
+        (ResponseTimeoutError(), Fault.REFRESH),
+        (TransactionAbortable(), Fault.ABORT),
+        (ProducerFenced(), Fault.FATAL),
+        (InvalidProducerEpoch(), Fault.FATAL),
+        (InvalidTxnState(), Fault.FATAL),
+        (TransactionalIdAuthorizationFailed(), Fault.FATAL),
+        (UnknownError(), Fault.UNKNOWN),
+        (UnknownErrorCode(1234), Fault.UNKNOWN),
+        (RecordListTooLarge(), Fault.UNKNOWN),
+        (FrameTooLargeError(), Fault.UNKNOWN),
+    ],
+)
+def test_an_answer_of_end_txn_that_proves_nothing_is_no_abort(error: KafkaException, fault: Fault) -> None:
+    assert fault_of_end(error) is fault
+
+
+@pytest.mark.parametrize(
+    ("error", "proves"),
+    [
+        (ConnectionRefused(), True),
+        (ConcurrentTransactions(), True),
+        (InvalidTxnState(), True),
+        (ProducerFenced(), True),
+        (SocketDisconnectedError(), False),
+        (ResponseTimeoutError(), False),
+        (NotCoordinatorForGroup(), False),
+        (GroupCoordinatorNotAvailable(), False),
+        (UnknownError(), False),
+    ],
+)
+def test_what_proves_that_a_request_has_changed_nothing(error: KafkaException, proves: bool) -> None:
+    assert is_settled(error) is proves
 
 
 def test_numbers_go_on_in_one_epoch_and_begin_anew_in_the_next() -> None:

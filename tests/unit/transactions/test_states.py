@@ -11,11 +11,13 @@ from pykafka.exceptions import (
     RecordListTooLarge,
     TransactionAbortableError,
     TransactionFatalError,
+    TransactionOutcomeUnknownError,
     TransactionStateError,
 )
 from pykafka.transactions.states import TABLE, Event, Ledger, State
 
-#: Each way from one state to another, as the Java producer documents them; two of ours stand for a call made again.
+#: Each way from one state to another, as the Java producer documents them. Ours besides: a call made again, a new epoch before
+#: the next transaction, and an outcome that is not known.
 ALLOWED = {
     (State.UNINITIALIZED, Event.INIT): State.INITIALIZING,
     (State.INITIALIZING, Event.INIT): State.INITIALIZING,
@@ -34,6 +36,9 @@ ALLOWED = {
     (State.ABORTING, Event.FAIL): State.ABORTING,
     (State.ABORTING, Event.ENDED): State.READY,
     (State.ABORTING, Event.REINIT): State.INITIALIZING,
+    (State.READY, Event.REINIT): State.INITIALIZING,
+    (State.COMMITTING, Event.UNCLEAR): State.UNKNOWN,
+    (State.UNKNOWN, Event.INIT): State.INITIALIZING,
     **{(state, Event.DIE): State.FATAL for state in State},
 }
 
@@ -48,7 +53,11 @@ def test_each_event_in_each_state(state: State, event: Event) -> None:
         ledger.apply(event)
         assert ledger.state is following
         return
-    wanted = {State.FATAL: TransactionFatalError, State.ABORTABLE: TransactionAbortableError}
+    wanted = {
+        State.FATAL: TransactionFatalError,
+        State.ABORTABLE: TransactionAbortableError,
+        State.UNKNOWN: TransactionOutcomeUnknownError,
+    }
     with pytest.raises(wanted.get(state, TransactionStateError), match="id") as caught:
         ledger.apply(event)
     assert event.value in str(caught.value)
@@ -98,6 +107,22 @@ def test_an_end_clears_what_was_in_the_transaction() -> None:
     assert not ledger.partitions
     assert (ledger.started, ledger.broken, ledger.reason) == (False, False, None)
     assert ledger.state is State.READY
+
+
+def test_a_request_without_an_answer_counts_until_the_next_epoch() -> None:
+    ledger = _open()
+    ledger.unanswered.add("EndTxn")
+    ledger.apply(Event.COMMIT)
+    ledger.ended()
+    assert ledger.unanswered == {"EndTxn"}
+    ledger.apply(Event.REINIT)
+    ledger.identified(5, 1)
+    assert not ledger.unanswered
+    ledger.apply(Event.BEGIN)
+    ledger.unanswered.add("EndTxn")
+    ledger.apply(Event.COMMIT)
+    ledger.ended(5, 2)
+    assert not ledger.unanswered
 
 
 def test_an_end_without_a_new_epoch_keeps_it() -> None:
