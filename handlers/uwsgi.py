@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def attend() -> None:
-    """Have uWSGI report its fork, and log a warning for each option that the client needs and uWSGI lacks.
+    """Make uWSGI report its fork, and log a warning for each option that the client needs and uWSGI lacks.
 
     The first client of a process calls this. In uWSGI's master the fork is still to come; in a worker it is over.
     """

@@ -127,7 +127,7 @@ CASES += [
 ]
 CASES += [
     f"{INTEGRATION}/consumer/test_{name}.py"
-    for name in ("added_partitions", "any_topic", "isolation", "memory", "silent_coordinator")
+    for name in ("added_partitions", "any_topic", "isolation", "memory", "shrunk_topics", "silent_coordinator")
 ]
 CASES += [f"{INTEGRATION}/admin/test_{name}.py" for name in ("cluster", "deadlines", "streams")]
 CASES += [f"{INTEGRATION}/test_failures.py", f"--deselect={FIVE_MILLION}"]

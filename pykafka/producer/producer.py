@@ -323,9 +323,13 @@ class Producer:
 
         def led() -> PartitionQueue | None:
             queue = engine.routing.queues.get(key)
-            return None if queue is None or queue.owner is None else queue
+            return queue if queue is not None and self._is_led(queue) else None
 
         return led() or engine.await_queue(led)
+
+    def _is_led(self, queue: PartitionQueue) -> bool:
+        """Return whether the partition has a sender, if not a leader at this moment."""
+        return queue.owner is not None
 
     def _check_size(
         self, value: bytes | None, key: bytes | None, pairs: Sequence[tuple[str, bytes | None]] | None

@@ -14,6 +14,7 @@ from pykafka.utils.settings import passed_on
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.partition import Partition, TopicView
+    from pykafka.producer.accumulator import PartitionQueue
 
 
 class RdKafkaProducer(Producer):
@@ -67,6 +68,9 @@ class RdKafkaProducer(Producer):
         self._plain = False  # every message goes through `_enqueue`
         if auto_start:
             self.start()
+
+    def _is_led(self, queue: PartitionQueue) -> bool:
+        return True  # librdkafka finds the leaders
 
     def _make_engine(self) -> RdKafkaEngine:
         return RdKafkaEngine(self._cluster, self._topic, self._options, self)

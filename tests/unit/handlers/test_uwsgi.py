@@ -1,4 +1,4 @@
-"""What the first client of a process does in uWSGI: it has the fork reported, and names the options that are missing."""
+"""The first client of a process in uWSGI makes it report the fork, and names the options that are missing."""
 
 from __future__ import annotations
 
