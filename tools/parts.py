@@ -78,6 +78,10 @@ MANY_TOPICS += [f"{INTEGRATION}/parallel/test_groups.py"]
 #: Members of the next-generation protocol (KIP-848).
 NEXT_GENERATION = [f"{INTEGRATION}/groups/test_nextgen{part}.py" for part in ("", "_mixed", "_outages")]
 NEXT_GENERATION_CONSUMERS = f"{INTEGRATION}/groups/test_nextgen_consumers.py"
+#: Transactions that lose partitions, answers or their turn.
+TRANSACTIONS = [
+    f"{INTEGRATION}/producer/test_transactions_{part}.py" for part in ("rebalanced", "shared", "unanswered")
+]
 #: Transactions, share groups, and groups that share out at the broker.
 TODAY = [
     f"{INTEGRATION}/producer/test_{name}.py"
@@ -89,7 +93,7 @@ TODAY = [
         "transactions_denied",
     )
 ]
-TODAY += [f"{INTEGRATION}/shares", *NEXT_GENERATION, NEXT_GENERATION_CONSUMERS]
+TODAY += [*TRANSACTIONS, f"{INTEGRATION}/shares", *NEXT_GENERATION, NEXT_GENERATION_CONSUMERS]
 GROUPS += MANY_TOPICS
 GROUPS += [
     f"{INTEGRATION}/groups/test_managed_{name}.py"
@@ -296,7 +300,7 @@ TEST = {
     "kafka": Part(
         "4.3.1", [INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS, *PROOFS, *TODAY]), "-m", "not matrix"], 6.5
     ),
-    "today": Part("4.3.1", [*TODAY, "-m", "not matrix"], 5),
+    "today": Part("4.3.1", [*TODAY, "-m", "not matrix"], 5.7),
     # Whatever no other part has.
     "quick": Part(
         "4.3.1",
@@ -333,6 +337,9 @@ MATRIX = {
     "worker-pools": Part("4.3.1", [WORKER_POOLS], 4, ".venvs/pools"),
     "churn-zookeeper": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "zookeeper"], 5),
     "churn-managed": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "managed"], 5),
+    "transactions": Part("4.3.1", ["-m", "matrix", *TRANSACTIONS], 4),
+    # Coordinators that know version 1 of transactions alone.
+    "transactions-2.8.2": Part("2.8.2", TRANSACTIONS, 5),
     "groups-managed": Part("4.3.1", ["-m", "matrix", *MANAGED], 3),
     "groups-next-generation": Part("4.3.1", ["-m", "matrix", *NEXT_GENERATION], 8),
     "groups-next-generation-consumers": Part("4.3.1", ["-m", "matrix and not slow", NEXT_GENERATION_CONSUMERS], 7),

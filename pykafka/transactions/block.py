@@ -41,7 +41,9 @@ class Transaction:
         try:
             self._transactions.begin(owner=self, consumer=self._consumer)
         except BaseException as error:
-            if ledger.owner is self:  # interrupted after it had begun: nobody would end it
+            if (
+                ledger.owner is self and ledger.state is not State.READY
+            ):  # interrupted after it had begun: nobody would end it
                 self._abort(error)
             elif self._consumer is not None and ledger.state not in OPEN:  # what it has read is in no transaction
                 self._consumer._put_back()

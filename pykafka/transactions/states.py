@@ -113,9 +113,11 @@ class Ledger:
         #: Why the transaction has to be aborted, or the producer is dead.
         self.reason: KafkaException | None = None
 
-    def apply(self, event: Event) -> None:
+    def apply(self, event: Event, owner: object = None) -> None:
         """Go to the next state.
 
+        :param owner: of the transaction that begins; it is stored before the state changes, so that an interrupt between leaves
+            no transaction without it
         :raises TransactionStateError: the event does not fit the state
         :raises TransactionAbortableError, TransactionFatalError: because of an earlier error
         """
@@ -127,6 +129,7 @@ class Ledger:
         if event is Event.BEGIN:
             self._clear()
             self.unanswered.clear()
+            self.owner = owner
         self.state = following
 
     def refusal(self, what: str) -> KafkaException:

@@ -191,14 +191,14 @@ class Transactions:
                 self._init(deadline)
             elif self.ledger.state is State.READY and self.ledger.unanswered:
                 self._renew(deadline)
-            with self._engine.lock:
-                self.ledger.apply(Event.BEGIN)
-                self.ledger.owner = owner
-                self._sent.clear()
-                self._reads = True
-                self._engine.open()
+            # first what an abort needs, which an interrupt may make necessary at any step from here on
             if consumer is not None:
                 self._consumers.add(consumer)
+            self._reads = self._reads or self.ledger.state is State.READY
+            with self._engine.lock:
+                self.ledger.apply(Event.BEGIN, owner)
+                self._engine.open()
+            self._sent.clear()
 
     def commit(self, timeout: float | None = None, owner: object = None) -> None:
         """Commit the transaction; as of `KafkaProducer.commit_transaction`.
@@ -308,9 +308,8 @@ class Transactions:
             raise self._unfinished("abort", error)
         if fault is Fault.FATAL:
             raise error
-        if (
-            not ledger.implicit
-        ):  # the same request again is better: before Kafka 4, a new epoch ends what is open, and its producer
+        # In version 1 the same request again is better: a new epoch would fence its own producer, with a transaction open.
+        if not ledger.implicit:
             raise self._unfinished("abort", error)
 
     def _unfinished(self, what: str, cause: KafkaException | None) -> TransactionUnfinishedError:

@@ -85,6 +85,7 @@ def once(client: KafkaClient, made: str) -> None:
     assert Counter(committed(client, made)) == Counter(b"%d" % number for number in range(COUNT))
 
 
+@pytest.mark.later("greenlets-range", "greenlets-cooperative", "threads-kip848")
 @pytest.mark.parametrize("options", WAYS)
 def test_the_first_transaction_notices_a_rebalance(client: KafkaClient, options: dict[str, Any]) -> None:
     given, made, group = topics(client)
@@ -107,6 +108,7 @@ def test_the_first_transaction_notices_a_rebalance(client: KafkaClient, options:
     once(client, made)
 
 
+@pytest.mark.matrix
 def test_also_where_the_records_were_read_before_it_began(client: KafkaClient) -> None:
     given, made, group = topics(client)
     with client.producer(transactional_id=group) as producer, client.consumer(given, group=group, **QUICK) as consumer:
@@ -122,6 +124,7 @@ def test_also_where_the_records_were_read_before_it_began(client: KafkaClient) -
     once(client, made)
 
 
+@pytest.mark.later("greenlets")
 def test_also_where_all_partitions_have_come_back(client: KafkaClient) -> None:
     """Lost and regained between the call that reads and `send_offsets`; by offsets that the application names, too."""
     given, made, group = topics(client)
@@ -141,6 +144,7 @@ def test_also_where_all_partitions_have_come_back(client: KafkaClient) -> None:
     once(client, made)
 
 
+@pytest.mark.matrix
 def test_offsets_of_a_partition_of_another_member_are_refused(client: KafkaClient) -> None:
     given, made, group = topics(client)
     with client.producer(transactional_id=group) as producer, client.consumer(given, group=group, **QUICK) as consumer:
@@ -156,6 +160,7 @@ def test_offsets_of_a_partition_of_another_member_are_refused(client: KafkaClien
     once(client, made)
 
 
+@pytest.mark.matrix
 def test_a_rebalance_that_takes_nothing_uncommitted_aborts_nothing(client: KafkaClient) -> None:
     """The last transaction has committed all that goes, and the rest is read on."""
     given, made, group = topics(client)
@@ -168,6 +173,7 @@ def test_a_rebalance_that_takes_nothing_uncommitted_aborts_nothing(client: Kafka
     once(client, made)
 
 
+@pytest.mark.matrix
 def test_several_consumers_one_of_which_loses_partitions(client: KafkaClient) -> None:
     given, made, group = topics(client)
     more = create_topic(client).name
@@ -193,6 +199,7 @@ def test_several_consumers_one_of_which_loses_partitions(client: KafkaClient) ->
     once(client, made)
 
 
+@pytest.mark.later("greenlets")
 def test_a_share_that_is_being_given_away_is_not_left_out(client: KafkaClient) -> None:
     """A call that reads has ended in the middle of a rebalance: the partitions are put by, and had no offsets."""
     given, made, group = topics(client)
@@ -209,6 +216,7 @@ def test_a_share_that_is_being_given_away_is_not_left_out(client: KafkaClient) -
     once(client, made)
 
 
+@pytest.mark.later("greenlets")
 def test_partitions_that_the_application_gives_up(client: KafkaClient) -> None:
     """Without a membership, too: `assign()` to others before the offsets are sent."""
     given, made, group = topics(client)
@@ -224,6 +232,7 @@ def test_partitions_that_the_application_gives_up(client: KafkaClient) -> None:
     once(client, made)
 
 
+@pytest.mark.later("greenlets")
 def test_a_listener_may_commit_what_goes(client: KafkaClient) -> None:
     """`on_revoked` sends the offsets and commits, while the partitions are still this member's."""
     given, made, group = topics(client)
@@ -253,6 +262,7 @@ def test_a_listener_may_commit_what_goes(client: KafkaClient) -> None:
     once(client, made)
 
 
+@pytest.mark.later("range", "threads-cooperative", "kip848")
 @pytest.mark.parametrize("options", WAYS)
 def test_exactly_once_shares_its_partitions(client: KafkaClient, options: dict[str, Any]) -> None:
     """A second copier joins in the middle; each output is there once."""

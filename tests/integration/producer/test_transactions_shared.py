@@ -67,6 +67,7 @@ class Beside:
             raise self.error
 
 
+@pytest.mark.later("abort", "greenlets-commit")
 @pytest.mark.parametrize("ends", ["commit", "abort"])
 def test_close_while_another_worker_ends_the_transaction(client: KafkaClient, ends: str) -> None:
     """It raised TransactionStateError, as it had read the state before its turn."""
@@ -86,6 +87,7 @@ def test_close_while_another_worker_ends_the_transaction(client: KafkaClient, en
     assert committed(client, topic) == ([b"1"] if ends == "commit" else [])
 
 
+@pytest.mark.later("greenlets")
 def test_close_while_another_worker_begins(client: KafkaClient) -> None:
     """A transaction that has begun meanwhile is not left open."""
     topic = create_topic(client).name
@@ -103,6 +105,7 @@ def test_close_while_another_worker_begins(client: KafkaClient) -> None:
     assert committed(client, topic) == []
 
 
+@pytest.mark.later("threads", "asyncio")
 def test_a_block_that_may_not_begin_leaves_the_other_alone(client: KafkaClient) -> None:
     """It had looked before the other one began, was refused then, and aborted the other's transaction."""
     topic = create_topic(client).name
@@ -126,6 +129,7 @@ def test_a_block_that_may_not_begin_leaves_the_other_alone(client: KafkaClient) 
     assert committed(client, topic) == [b"1"]
 
 
+@pytest.mark.later("greenlets", "asyncio")
 def test_a_block_ends_the_transaction_that_it_has_begun(client: KafkaClient) -> None:
     """And not one that another worker began when the block had ended its own."""
     topic = create_topic(client).name
@@ -145,6 +149,7 @@ def test_a_block_ends_the_transaction_that_it_has_begun(client: KafkaClient) -> 
     assert committed(client, topic) == [b"1", b"3"]
 
 
+@pytest.mark.later("greenlets", "threads")
 def test_offsets_are_taken_when_the_turn_has_come(client: KafkaClient) -> None:
     """A call that waits while another worker aborts sends nothing: what it would have sent is read again."""
     given, group = create_topic(client).name, unique()
@@ -167,6 +172,7 @@ def test_offsets_are_taken_when_the_turn_has_come(client: KafkaClient) -> None:
         assert len(consumer.poll(10, timeout=20)) == 10
 
 
+@pytest.mark.matrix
 def test_a_flush_beside_a_commit_opens_nothing(client: KafkaClient) -> None:
     """`flush()` takes messages again, and that is right within a transaction alone."""
     topic = create_topic(client).name
@@ -185,6 +191,7 @@ def test_a_flush_beside_a_commit_opens_nothing(client: KafkaClient) -> None:
     assert committed(client, topic) == [b"1"]
 
 
+@pytest.mark.later("greenlets")
 @pytest.mark.no_loop("ZooKeeper needs threads or greenlets")
 def test_a_group_that_zookeeper_keeps_is_refused_by_name(client: KafkaClient) -> None:
     """`exactly_once` began again every two seconds, without an end and without an error."""
@@ -204,6 +211,7 @@ def test_a_group_that_zookeeper_keeps_is_refused_by_name(client: KafkaClient) ->
         producer.abort_transaction()
 
 
+@pytest.mark.later("greenlets", "asyncio")
 def test_a_consumer_without_a_group_is_refused_by_name(client: KafkaClient) -> None:
     topic = create_topic(client).name
     with (

@@ -136,6 +136,7 @@ def write(producer: KafkaProducer, topic: str, value: bytes) -> None:
         producer.produce(topic, value)
 
 
+@pytest.mark.later("threads-1234", "gevent--1")
 @pytest.mark.parametrize("code", [UNKNOWN, 1234])
 def test_an_answer_that_proves_nothing_is_an_error_of_its_own(
     client: KafkaClient, proxy: FrameProxy, code: int
@@ -157,6 +158,7 @@ def test_an_answer_that_proves_nothing_is_an_error_of_its_own(
     assert committed(client, topic) == [b"1", b"2"]
 
 
+@pytest.mark.later("gevent")
 def test_a_refusal_after_a_lost_answer_proves_nothing_either(client: KafkaClient, proxy: FrameProxy) -> None:
     topic = create_topic(client).name
     with client.producer(transactional_id=unique()) as producer:
@@ -166,6 +168,7 @@ def test_a_refusal_after_a_lost_answer_proves_nothing_either(client: KafkaClient
     assert committed(client, topic) == [b"1", b"2"]
 
 
+@pytest.mark.later("gevent")
 def test_a_fence_after_a_lost_answer_says_so(client: KafkaClient, proxy: FrameProxy) -> None:
     topic = create_topic(client).name
     with client.producer(transactional_id=unique()) as producer:
@@ -177,6 +180,7 @@ def test_a_fence_after_a_lost_answer_says_so(client: KafkaClient, proxy: FramePr
         assert "may be committed" not in str(caught.value)
 
 
+@pytest.mark.later("threads-begin", "gevent-close")
 @pytest.mark.parametrize("ends", ["begin", "close"])
 def test_a_commit_that_was_not_made_is_not_made_later(client: KafkaClient, proxy: FrameProxy, ends: str) -> None:
     """The next transaction, or `close()`, ends what is open, and the request that comes late after all is refused."""
@@ -196,6 +200,7 @@ def test_a_commit_that_was_not_made_is_not_made_later(client: KafkaClient, proxy
     assert committed(client, topic) == []
 
 
+@pytest.mark.later("threads-abort", "gevent-commit")
 @pytest.mark.usefixtures("version_1")
 @pytest.mark.parametrize("commits", [True, False], ids=["commit", "abort"])
 def test_a_late_end_does_not_end_the_next_transaction(client: KafkaClient, proxy: FrameProxy, commits: bool) -> None:
@@ -223,6 +228,7 @@ def test_a_late_end_does_not_end_the_next_transaction(client: KafkaClient, proxy
     assert committed(client, topic) == ([b"1", b"4"] if commits else [b"2", b"3", b"4"])
 
 
+@pytest.mark.later("gevent")
 @pytest.mark.usefixtures("version_1")
 def test_a_late_end_of_a_call_that_was_interrupted(client: KafkaClient, proxy: FrameProxy) -> None:
     topic = create_topic(client).name
@@ -252,6 +258,7 @@ def test_a_late_end_of_a_call_that_was_interrupted(client: KafkaClient, proxy: F
     assert committed(client, topic) == [b"1", b"2"]
 
 
+@pytest.mark.later("gevent", "partitions", "offsets")
 @pytest.mark.usefixtures("version_1")
 @pytest.mark.parametrize("key", [ADD_PARTITIONS, ADD_OFFSETS, COMMIT_OFFSETS], ids=["partitions", "offsets", "commit"])
 def test_other_requests_that_come_late(client: KafkaClient, proxy: FrameProxy, key: int) -> None:
@@ -281,6 +288,7 @@ def test_other_requests_that_come_late(client: KafkaClient, proxy: FrameProxy, k
     assert committed(client, made) == [*NUMBERS, b"last"]
 
 
+@pytest.mark.matrix
 @pytest.mark.usefixtures("version_1")
 @pytest.mark.parametrize("key", [ADD_PARTITIONS, ADD_OFFSETS], ids=["partitions", "offsets"])
 def test_a_request_that_opens_a_transaction_late(client: KafkaClient, proxy: FrameProxy, key: int) -> None:
@@ -298,6 +306,7 @@ def test_a_request_that_opens_a_transaction_late(client: KafkaClient, proxy: Fra
     assert committed(client, made) == [*NUMBERS, b"last"]
 
 
+@pytest.mark.matrix
 @pytest.mark.usefixtures("version_1")
 def test_brokers_that_give_no_new_epoch(
     client: KafkaClient, proxy: FrameProxy, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -314,6 +323,7 @@ def test_brokers_that_give_no_new_epoch(
     assert caplog.text.count("before Kafka 2.5") == 1
 
 
+@pytest.mark.later("gevent", "120")
 @pytest.mark.parametrize("code", [UNKNOWN, ABORTABLE])
 def test_an_abort_that_is_answered_strangely_is_made_all_the_same(
     client: KafkaClient, proxy: FrameProxy, code: int
@@ -329,6 +339,7 @@ def test_an_abort_that_is_answered_strangely_is_made_all_the_same(
     assert committed(client, topic) == [b"2"]
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("lost", [False, True], ids=["strange", "lost"])
 def test_offsets_that_are_answered_strangely(client: KafkaClient, proxy: FrameProxy, lost: bool) -> None:
     """No EndTxn was sent, so it is known: the transaction can be aborted, and nothing of it is committed."""
@@ -357,6 +368,7 @@ def test_offsets_that_are_answered_strangely(client: KafkaClient, proxy: FramePr
     assert committed(client, made) == []
 
 
+@pytest.mark.later("gevent")
 def test_init_transactions_within_a_transaction_changes_nothing(client: KafkaClient) -> None:
     """It asked for another epoch before it raised: that aborted the transaction, and ended the producer."""
     topic = create_topic(client).name
@@ -369,6 +381,7 @@ def test_init_transactions_within_a_transaction_changes_nothing(client: KafkaCli
     assert committed(client, topic) == [b"1", b"2"]
 
 
+@pytest.mark.later("threads-not made", "gevent-made")
 @pytest.mark.parametrize("is_made", [True, False], ids=["made", "not made"])
 def test_exactly_once_settles_it_alone(client: KafkaClient, proxy: FrameProxy, is_made: bool) -> None:
     given, made, group = create_topic(client).name, create_topic(client).name, unique()
@@ -377,7 +390,7 @@ def test_exactly_once_settles_it_alone(client: KafkaClient, proxy: FrameProxy, i
     with (
         answering(proxy, 0, UNKNOWN) if is_made else holding(proxy, after=1),
         client.producer(transactional_id=group) as producer,
-        client.consumer(given, group=group, isolation_level="read_committed", consumer_timeout_ms=2000) as consumer,
+        client.consumer(given, group=group, isolation_level="read_committed", consumer_timeout_ms=1000) as consumer,
     ):
         done = exactly_once(consumer, producer, lambda one: ProducerRecord(one.value, topic=made), max_records=5)
     assert done == 20
@@ -393,7 +406,7 @@ def test_exactly_once_on_an_event_loop(kafka: KafkaCluster) -> None:
             async with (
                 client.producer(transactional_id=group) as producer,
                 client.consumer(
-                    given, group=group, isolation_level="read_committed", consumer_timeout_ms=2000
+                    given, group=group, isolation_level="read_committed", consumer_timeout_ms=1000
                 ) as consumer,
             ):
                 inner: Any = producer

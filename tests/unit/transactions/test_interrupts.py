@@ -6,7 +6,8 @@ from contextlib import suppress
 from typing import Any
 
 from pykafka.handlers import ThreadingHandler
-from pykafka.transactions.states import Ledger
+from pykafka.transactions.block import Transaction
+from pykafka.transactions.states import Event, Ledger, State
 from pykafka.transactions.transactions import Transactions
 from tests.support.interrupts import Interrupted, interrupting
 
@@ -30,4 +31,62 @@ def test_an_interrupt_at_any_step_of_a_call_lets_the_next_one_in() -> None:
         assert not transactions._calls.locked(), f"interrupted at step {steps}"
         with (turn := handler.Lock()), transactions._call(turn, "begin_transaction()", 0.0):
             pass
+    assert steps > 10
+
+
+class Engine:
+    """The engine of a producer without messages."""
+
+    def __init__(self, handler: ThreadingHandler) -> None:
+        self.handler = handler
+        self.lock, self.progress = handler.Lock(), handler.Event()
+        self.cluster = self.accumulator = self.settlement = self.failures = self
+        self.socket_timeout_ms = 1000
+
+    def open(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def take(self) -> None: ...
+
+    def queued(self) -> list[Any]:
+        return []
+
+    def drop_queued(self, _: Exception) -> int:
+        return 0
+
+
+class Consumer:
+    """A consumer that counts how often it was put back."""
+
+    put_back = 0
+
+    def _in_transaction(self, _: object) -> None: ...
+
+    def _check_transactional(self, _: str) -> None: ...
+
+    def _put_back(self) -> None:
+        self.put_back += 1
+
+
+def test_an_interrupt_at_any_step_of_a_block_that_begins_leaves_nothing_open() -> None:
+    """The transaction is aborted, if it has begun, and its consumer is put back in any case."""
+    handler = ThreadingHandler()
+    engine: Any = Engine(handler)
+    steps = 0
+    for call in interrupting("transactions.py", "states.py"):
+        steps += 1
+        transactions = Transactions(engine, "t", 1000, 1000)
+        transactions.ledger.apply(Event.INIT)
+        transactions.ledger.identified(1, 0)
+        consumer: Any = Consumer()
+        block = Transaction(transactions, consumer)
+        begun = False
+        with suppress(Interrupted):
+            call(block.__enter__)
+            begun = True
+        if begun:
+            break
+        assert transactions.ledger.state is State.READY, f"interrupted at step {steps}"
+        assert consumer.put_back, f"interrupted at step {steps}"
     assert steps > 10
