@@ -78,6 +78,8 @@ class KafkaClient:
     :param client_rack: the rack, or zone, of this client's consumers, which then fetch from a replica there (KIP-392); each
         consumer may have its own
     :param tls: another name of `ssl_config`
+    :param allow_cleartext_credentials: log no warning when the login sends a password or token without TLS (PLAIN and
+        OAUTHBEARER), or fetches tokens by http://
     :param proxy: a proxy for all connections: socks5h://host:port, socks5:// or http://, with user:password@ before the
         host if it asks for them; None connects directly
     :param client_dns_lookup: use_all_dns_ips tries each address of a name; resolve_canonical_bootstrap_servers_only
@@ -134,6 +136,7 @@ class KafkaClient:
         sasl: Mechanism | None = None,
         client_rack: str | None = None,
         tls: SslConfigLike | bool | None = None,
+        allow_cleartext_credentials: bool = False,
         proxy: Proxy | str | None = None,
         client_dns_lookup: str = "use_all_dns_ips",
         socket_connection_setup_timeout_ms: int = 10000,

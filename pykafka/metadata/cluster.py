@@ -34,6 +34,7 @@ from pykafka.network.addresses import parse_source
 from pykafka.network.negotiation import KnownVersions
 from pykafka.network.settings import ConnectionSettings
 from pykafka.protocol import documented, wire
+from pykafka.security.cleartext import warn_of_cleartext
 from pykafka.utils import get_string
 from pykafka.utils.backoff import Backoff
 from pykafka.utils.error_handlers import valid_ms
@@ -122,6 +123,9 @@ class BaseCluster:
         self.ended = False
         #: Why the last request for metadata failed; None once one is answered. It is why an unknown leader stays unknown.
         self.metadata_error: KafkaException | None = None
+        if not self._settings.allow_cleartext_credentials:
+            where = ", ".join(self._seeds.first_addresses) or f"ZooKeeper {zookeeper_hosts}"
+            warn_of_cleartext(self._settings.sasl, self._settings.ssl_config, where)
         close_at_exit(self)
         handler.at_fork(self._after_fork)
         try:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pykafka.network.proxies import Proxy, valid_proxy
 from pykafka.security import Mechanism, SslConfigLike, valid_sasl, valid_ssl_config
+from pykafka.utils.error_handlers import valid_bool
 from pykafka.utils.settings import Settings, above_0, at_least_0, setting
 
 #: Where names are looked up (KIP-602, KIP-235).
@@ -35,6 +36,13 @@ class ConnectionSettings(Settings):
         valid_sasl,
         "the credentials to log in with by SASL; None does not log in",
         costs="A login for each connection.",
+    )
+    allow_cleartext_credentials: bool = setting(
+        False,
+        valid_bool,
+        "log no warning when the login sends a password or token without TLS (PLAIN and OAUTHBEARER), or fetches tokens by "
+        "http://",
+        costs="Anyone on the way can read and use them.",
     )
     proxy: Proxy | str | None = setting(
         None,

@@ -10,9 +10,11 @@ from urllib.parse import quote, urlsplit
 
 from pykafka.exceptions import RegistryError, RegistryUnavailableError, SchemaError, SchemaNotFoundError
 from pykafka.registry.schemas import AVRO, Reference, Registered, Schema
+from pykafka.security.cleartext import warn_of_cleartext_registry
 from pykafka.security.mechanism import redacted
 from pykafka.utils.backoff import Backoff
 from pykafka.utils.concealed import concealing
+from pykafka.utils.error_handlers import valid_bool
 
 if TYPE_CHECKING:
     from urllib.request import Request
@@ -68,6 +70,7 @@ class Registry:
     :param ssl_config: the certificates for https; None for those of the system
     :param request_timeout_ms: how long one request may take (ms)
     :param timeout_ms: how long to try altogether (ms)
+    :param allow_cleartext_credentials: log no warning when a password or token is sent by http://
     :raises ValueError: a URL is none, or there are two logins
     """
 
@@ -83,6 +86,7 @@ class Registry:
         ssl_config: SslConfig | None = None,
         request_timeout_ms: int = 10_000,
         timeout_ms: int = 60_000,
+        allow_cleartext_credentials: bool = False,
     ) -> None:
         self._urls = check_urls(urls)
         if (user is None) != (password is None):
@@ -91,6 +95,8 @@ class Registry:
             raise ValueError("a schema registry takes user and password, or a token: not both")
         if isinstance(token, str) and not _fits_header(token):
             raise ValueError(_BAD_TOKEN)
+        if not valid_bool(allow_cleartext_credentials, "allow_cleartext_credentials"):
+            warn_of_cleartext_registry(list(self._urls), "password" if user is not None else "token" if token else "")
         self._handler = handler
         self._login = None if user is None else base64.b64encode(f"{user}:{password}".encode()).decode()
         self._password = password

@@ -116,6 +116,11 @@ class OAuthBearer:
         self._extensions = dict(extensions or {})
         self._forget()
 
+    @property
+    def cleartext_endpoint(self) -> str:
+        """The endpoint that the tokens come from, if it is asked without TLS; else empty."""
+        return str(getattr(self._source, "cleartext_endpoint", ""))
+
     def _forget(self) -> None:
         # All of it changes by single steps: logins are of threads, hubs and native threads at once.
         self._held: _Held | None = None

@@ -7,7 +7,6 @@ import json
 import logging
 import ssl
 from collections.abc import Mapping
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus, urlencode, urlsplit
 
@@ -27,8 +26,6 @@ log = logging.getLogger(__name__)
 ANSWER_MAX = 1024 * 1024
 TOO_MANY_REQUESTS = 429
 SERVER_ERRORS = 500
-# The endpoints without TLS that were logged; grows by single operations.
-_told: set[str] = set()
 
 
 class OidcClientCredentials:
@@ -42,7 +39,7 @@ class OidcClientCredentials:
     :param parameters: further parameters of the request, such as {"audience": "kafka"}
     :param urlencode: encode id and secret as RFC 6749 says, where the provider decodes them; Kafka's own clients do not
     :param timeout_s: how long one request may take (s)
-    A URL that begins with http:// is for providers on this machine: anywhere else the log warns of it, once.
+    A URL that begins with http:// sends the secret in the clear: the client that uses it logs a warning.
 
     :raises ValueError: the URL is none, or one of the others is empty
     """
@@ -68,12 +65,8 @@ class OidcClientCredentials:
         self._url = token_endpoint_url
         #: For texts: without the query.
         self._where = f"{parts.scheme}://{parts.netloc}{parts.path}"
-        if parts.scheme == "http" and not _is_here(parts.hostname) and self._where not in _told:
-            _told.add(self._where)
-            log.warning(
-                "the token endpoint %s has no TLS: everybody on the way reads the client's secret and its tokens; use https://",
-                self._where,
-            )
+        #: The endpoint, if it is asked without TLS; else empty.
+        self.cleartext_endpoint = self._where if parts.scheme == "http" else ""
         self.client_id = credential(client_id, "client_id")
         self._secret = credential(client_secret, "client_secret")
         self._scope = scope
@@ -176,13 +169,3 @@ class OidcClientCredentials:
 
     def _clean(self, text: str) -> str:
         return redacted(text, self._secret, quote_plus(self._secret), self._basic())
-
-
-def _is_here(host: str) -> bool:
-    """Return whether a host is this machine, by its name."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

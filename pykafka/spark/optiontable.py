@@ -134,6 +134,7 @@ OPTIONS = (
     Option("kafka.sasl.oauthbearer.client.credentials.client.id", verbatim, Mode.ANY),
     Option("kafka.sasl.oauthbearer.client.credentials.client.secret", verbatim, Mode.ANY),
     Option("kafka.sasl.oauthbearer.header.urlencode", one_of("true", "false"), Mode.ANY),
+    Option("kafka.allow.cleartext.credentials", boolean, Mode.ANY),
     Option("kafka.client.dns.lookup", one_of(ALL_ADDRESSES, CANONICAL), Mode.ANY),
     Option("kafka.connections.max.idle.ms", number(-1, 2**31 - 1), Mode.ANY),
     Option("kafka.reconnect.backoff.ms", number(0, 2**31 - 1), Mode.ANY),

@@ -6,6 +6,7 @@
 | registry_user, registry_password | login there by user and password |
 | registry_token | login there by a bearer token |
 | registry_cafile, registry_certfile, registry_keyfile, registry_key_password | certificates for https, files (PEM) |
+| registry_allow_cleartext_credentials | "true": no warning in the log when a password or token is sent by http:// |
 | registry_timeout_ms | how long to try before the task fails (ms); 60,000 |
 | topic | whose subject is `<topic>-value`, or `<topic>-key` where the column is the key |
 | subject | the subject, where it is another |
@@ -37,7 +38,7 @@ KINDS = {"avro": AVRO, "protobuf": PROTOBUF, "json-schema": JSON}
 CONFLUENT, HEADER, NONE = "confluent", "header", "none"
 _REGISTRY = (
     *("registry_user", "registry_password", "registry_token", "registry_cafile", "registry_certfile"),
-    *("registry_keyfile", "registry_key_password", "registry_timeout_ms"),
+    *("registry_keyfile", "registry_key_password", "registry_timeout_ms", "registry_allow_cleartext_credentials"),
 )
 #: Options of all formats.
 COMMON = ("registry", *_REGISTRY, "topic", "subject", "version", "schema_file", "framing", "column")
@@ -85,6 +86,7 @@ class RegistryOptions:
                 token=given.get("registry_token"),
                 ssl_config=SslConfig(*files) if any(files) else None,
                 timeout_ms=milliseconds(given.get("registry_timeout_ms")),
+                allow_cleartext_credentials=bool(_flag(given, "registry_allow_cleartext_credentials")),
             )
         except ValueError as error:
             raise OptionError(f"the options of the schema registry cannot be used: {error}") from error
@@ -154,6 +156,7 @@ class Side:
             if "registry_keyfile" in options and "registry_certfile" not in options:
                 raise OptionError("'registry_keyfile' needs 'registry_certfile', the certificate of that key")
             milliseconds(options.get("registry_timeout_ms"))
+            _flag(options, "registry_allow_cleartext_credentials")
         column = _one_of(options, "column", ("value", "key"), "value")
         framing = _one_of(options, "framing", (CONFLUENT, HEADER, NONE), CONFLUENT if url else NONE)
         subject = options.get("subject") or (topic_subject(options["topic"], column) if options.get("topic") else "")

@@ -35,7 +35,7 @@ PLAIN, SCRAM = Plain("alice", USERS["alice"]), Scram("alice", USERS["alice"])
 
 @pytest.fixture(autouse=True)
 def versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scripted brokers that name the highest version of ApiVersions, and no version of the login's APIs."""
+    """Make scripted brokers name the highest version of ApiVersions, and no version of the login's APIs."""
     monkeypatch.setitem(scripted.VERSIONS, wire.ApiVersionsRequest, wire.ApiVersionsRequest.max_version)
     monkeypatch.setattr(negotiation, "_hints", set())
 

@@ -15,7 +15,7 @@ import pytest
 from pykafka import KafkaClient, OAuthBearer, OAuthToken, OidcClientCredentials
 from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenUnavailableError
 from pykafka.handlers import Handler
-from pykafka.security import oauth, oidc
+from pykafka.security import oauth
 from pykafka.security.mechanism import redacted
 from tests.support.sasl import Refused, SaslBroker
 from tests.support.token_endpoint import TokenEndpoint
@@ -457,21 +457,3 @@ def test_a_client_says_at_once_that_there_is_no_token(handler: Handler) -> None:
 
 def test_other_people_s_words_steer_no_terminal() -> None:
     assert redacted("no\x1b[2J\r\n way\u202e\x00 eyJ" + "a" * 20) == "no[2J way [token]"
-
-
-def test_an_endpoint_without_tls_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
-    oidc._told.clear()
-    for url in (
-        *("http://localhost:1/token", "http://127.8.8.8/token", "http://[::1]:1/token", "http://idp.localhost/token"),
-        *("https://idp.example.org/token", "https://10.0.0.1/token"),
-    ):
-        OidcClientCredentials(url, "me", "the-secret")
-    assert not caplog.records
-    for url in ("http://idp.example.org/token?x=the-secret", "http://10.0.0.1/token", "http://localhost.example.org/"):
-        caplog.clear()
-        for _ in range(2):
-            OidcClientCredentials(url, "me", "the-secret")
-        (record,) = caplog.records
-        assert record.levelname == "WARNING"
-        assert f"the token endpoint {url.partition('?')[0]} has no TLS" in record.getMessage()
-        assert "the-secret" not in record.getMessage()

@@ -346,6 +346,7 @@ def test_settings_of_connections_reach_the_client() -> None:
         "kafka.connections.max.idle.ms": "-1",
         "kafka.reconnect.backoff.ms": "7",
         "kafka.client.dns.lookup": "resolve_canonical_bootstrap_servers_only",
+        "kafka.allow.cleartext.credentials": "true",
         "kafka.metadata.max.age.ms": "5000",
         "kafka.metadata.recovery.strategy": "none",
         "proxy": "socks5h://joe:s%40fe@gate:1080",
@@ -353,6 +354,7 @@ def test_settings_of_connections_reach_the_client() -> None:
     client = read_options(raw, Mode.BATCH_READ).client
     assert client.connections.connections_max_idle_ms == 0
     assert client.connections.reconnect_backoff_ms == 7
+    assert client.connections.allow_cleartext_credentials is True
     assert client.connections.client_dns_lookup == "resolve_canonical_bootstrap_servers_only"
     assert client.connections.proxy == Proxy("socks5h", "gate", 1080, "joe", "s@fe")
     assert (client.metadata.metadata_max_age_ms, client.metadata.metadata_recovery_strategy) == (5000, "none")
