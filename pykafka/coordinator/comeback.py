@@ -102,14 +102,16 @@ class Comeback:
         self.forget()
 
     def ask(self, coordinator: Broker, request: wire.JoinGroupRequest, deadline: float | None) -> None:
-        """Note the topics of a request to join; for a static member without a member id, ask what the coordinator has stored.
+        """Note the topics of a static member that joins; if it has no member id, ask what the coordinator has stored.
 
         :param deadline: as for `BaseCoordinator.join_and_sync`
         :raises KafkaException: the coordinator refuses, or does not answer
         """
-        self._topics = _subscribed(bytes(request.protocols[0].metadata))
         instance_id = self._member.config["group_instance_id"]
-        if instance_id is None or request.member_id:
+        if instance_id is None:
+            return
+        self._topics = _subscribed(bytes(request.protocols[0].metadata))
+        if request.member_id:
             return
         doubt = Doubt.MISSING
         if coordinator.has(wire.DescribeGroupsRequest):

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pykafka.exceptions import GroupCoordinatorNotAvailable, KafkaException, ProtocolClientError, error_for
+from pykafka.exceptions import (
+    GroupCoordinatorNotAvailable,
+    KafkaException,
+    ProtocolClientError,
+    TopicAuthorizationFailed,
+    error_for,
+)
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -30,7 +37,7 @@ TOPIC, BROKER = 2, 4
 #: failures ends the wait.
 PATIENCE_S, AGAIN_S, OVER_S = 5.0, 300.0, 10.0
 #: How long an answer is good (s), and how long brokers may take for it (ms).
-GOOD_S, ASK_MS = 10.0, 2000
+GOOD_S, ASK_MS = 10.0, 1000
 #: The most partitions that a text names.
 NAMED = 5
 
@@ -52,11 +59,13 @@ class InternalTopics:
 
     State: `_waits` and `_reasons` change by single steps; two workers may both ask.
 
-    :param cluster: that has them
+    :param cluster: that has them; held weakly
     """
 
     def __init__(self, cluster: Asked) -> None:
-        self._cluster = cluster
+        self._owner = weakref.ref(cluster)
+        self._now = cluster.handler.now
+        self._limiter = cluster.limiter
         #: What waits: since when, and when it last failed (s).
         self._waits: dict[tuple[str, str], tuple[float, float]] = {}
         #: The reason for each topic, and when it was asked for (s).
@@ -68,13 +77,13 @@ class InternalTopics:
         :param topic: the name of the internal topic
         :param what: the group or transactional id that waits
         """
-        now = self._cluster.handler.now()
+        now = self._now()
         since, last = self._waits.get((topic, what), (now, now))
         if now - last > OVER_S:
             since = now
         self._waits[topic, what] = since, now
         if now - since >= PATIENCE_S and (reason := self.reason(topic)):
-            self._cluster.limiter.warn(log, f"{what} {topic}", "%s waits: %s", what, reason, again_s=AGAIN_S)
+            self._limiter.warn(log, f"{what} {topic}", "%s waits: %s", what, reason, again_s=AGAIN_S)
             self._waits = {key: wait for key, wait in self._waits.items() if now - wait[1] <= OVER_S}
 
     def explained(self, error: KafkaException, topic: str) -> KafkaException:
@@ -89,71 +98,18 @@ class InternalTopics:
 
     def reason(self, topic: str) -> str:
         """Return what an internal topic lacks, and what to do; empty if it seems to lack nothing, or brokers do not say."""
-        now = self._cluster.handler.now()
+        now = self._now()
         at, reason = self._reasons.get(topic, (0.0, ""))
         if topic not in self._reasons or now - at > GOOD_S:
             self._reasons[topic] = now, reason  # so that other workers do not ask, too
+            cluster = self._owner()
             try:
-                reason = self._ask(topic)
+                reason = "" if cluster is None else _reason(cluster, topic)
             except KafkaException as error:
                 log.info("what the internal topic %s lacks is not known: %s", topic, error)
                 reason = ""
-            self._reasons[topic] = self._cluster.handler.now(), reason
+            self._reasons[topic] = self._now(), reason
         return reason
-
-    def _ask(self, topic: str) -> str:
-        request = wire.MetadataRequest(topics=[wire.MetadataRequest.Topic(name=topic)], allow_auto_topic_creation=False)
-        response: wire.MetadataResponse = self._cluster.call(request, within_ms=ASK_MS)
-        found = next((one for one in response.topics if one.name == topic), None)
-        if found is None or not found.partitions:
-            return self._why_missing(topic, len(response.brokers))
-        headless = [part for part in found.partitions if part.leader_id < 0]
-        if headless:
-            replicas = sorted({id_ for part in headless for id_ in part.replica_nodes})
-            return (
-                f"partitions {_listed(part.partition_index for part in headless)} of the internal topic {topic} have no "
-                f"leader: start the brokers {_listed(replicas)}, which have their replicas"
-            )
-        least = self._setting(TOPIC, topic, MIN_IN_SYNC)
-        short = [part for part in found.partitions if least is not None and len(part.isr_nodes) < least]
-        if short:
-            return (
-                f"partitions {_listed(part.partition_index for part in short)} of the internal topic {topic} have fewer "
-                f"replicas in sync than its {MIN_IN_SYNC} ({least}), so brokers cannot write to them: start the brokers with "
-                "their replicas, or lower that setting of the topic"
-            )
-        return ""
-
-    def _why_missing(self, topic: str, brokers: int) -> str:
-        setting = FACTORS[topic]
-        factor = self._setting(BROKER, None, setting)
-        has = f"the cluster has {brokers} broker{'s' if brokers != 1 else ''}"
-        if factor is not None and factor > brokers:
-            return (
-                f"the internal topic {topic} does not exist, and brokers cannot create it: {setting} is {factor}, and {has}; "
-                "start more brokers, or lower that setting of the brokers"
-            )
-        if factor is None or topic != SHARES:  # brokers create that one only when a share group has partitions
-            return (
-                f"the internal topic {topic} does not exist (yet): {has}, which must be as many as their {setting} at least; "
-                "the brokers' log says why they do not create it"
-            )
-        return ""
-
-    def _setting(self, kind: int, name: str | None, setting: str) -> int | None:
-        """Return a number that is a setting of a topic, or of a broker; None if the broker does not say.
-
-        :param name: of the topic; None for a broker
-        """
-        broker = next(iter(self._cluster.brokers.values()), None)
-        if broker is None or not broker.has(wire.DescribeConfigsRequest):
-            return None
-        resource = wire.DescribeConfigsRequest.Resource(
-            resource_type=kind, resource_name=name or str(broker.id), configuration_keys=[setting]
-        )
-        response = broker.call(wire.DescribeConfigsRequest(resources=[resource]), timeout_ms=ASK_MS)
-        values = [one.value for result in response.results for one in result.configs if one.name == setting]
-        return int(values[0]) if values and values[0] is not None else None
 
 
 def is_unavailable(error: KafkaException) -> bool:
@@ -164,3 +120,62 @@ def is_unavailable(error: KafkaException) -> bool:
 def _listed(numbers: Iterable[int]) -> str:
     found = sorted(numbers)
     return ", ".join(map(str, found[:NAMED])) + (" and others" if len(found) > NAMED else "")
+
+
+def _reason(cluster: Asked, topic: str) -> str:
+    request = wire.MetadataRequest(topics=[wire.MetadataRequest.Topic(name=topic)], allow_auto_topic_creation=False)
+    response: wire.MetadataResponse = cluster.call(request, within_ms=ASK_MS)
+    found = next((one for one in response.topics if one.name == topic), None)
+    if found is not None and found.error_code == TopicAuthorizationFailed.ERROR_CODE:
+        return ""  # many a principal may not see internal topics
+    if found is None or not found.partitions:
+        return _why_missing(cluster, topic, len(response.brokers))
+    headless = [part for part in found.partitions if part.leader_id < 0]
+    if headless:
+        replicas = sorted({id_ for part in headless for id_ in part.replica_nodes})
+        return (
+            f"partitions {_listed(part.partition_index for part in headless)} of the internal topic {topic} have no "
+            f"leader: start the brokers {_listed(replicas)}, which have their replicas"
+        )
+    least = _setting(cluster, TOPIC, topic, MIN_IN_SYNC)
+    short = [part for part in found.partitions if least is not None and len(part.isr_nodes) < least]
+    if short:
+        return (
+            f"partitions {_listed(part.partition_index for part in short)} of the internal topic {topic} have fewer "
+            f"replicas in sync than its {MIN_IN_SYNC} ({least}), so brokers cannot write to them: start the brokers with "
+            "their replicas, or lower that setting of the topic"
+        )
+    return ""
+
+
+def _why_missing(cluster: Asked, topic: str, brokers: int) -> str:
+    setting = FACTORS[topic]
+    factor = _setting(cluster, BROKER, None, setting)
+    has = f"the cluster has {brokers} broker{'s' if brokers != 1 else ''}"
+    if factor is not None and factor > brokers:
+        return (
+            f"the internal topic {topic} does not exist, and brokers cannot create it: {setting} is {factor}, and {has}; "
+            "start more brokers, or lower that setting of the brokers"
+        )
+    if factor is None or topic != SHARES:  # brokers create that one only when a share group has partitions
+        return (
+            f"the internal topic {topic} does not exist (yet): {has}, which must be as many as their {setting} at least; "
+            "the brokers' log says why they do not create it"
+        )
+    return ""
+
+
+def _setting(cluster: Asked, kind: int, name: str | None, setting: str) -> int | None:
+    """Return a number that is a setting of a topic, or of a broker; None if the broker does not say.
+
+    :param name: of the topic; None for a broker
+    """
+    broker = next(iter(cluster.brokers.values()), None)
+    if broker is None or not broker.has(wire.DescribeConfigsRequest):
+        return None
+    resource = wire.DescribeConfigsRequest.Resource(
+        resource_type=kind, resource_name=name or str(broker.id), configuration_keys=[setting]
+    )
+    response = broker.call(wire.DescribeConfigsRequest(resources=[resource]), timeout_ms=ASK_MS)
+    values = [one.value for result in response.results for one in result.configs if one.name == setting]
+    return int(values[0]) if values and values[0] is not None else None

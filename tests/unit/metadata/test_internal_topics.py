@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from pykafka.exceptions import ClusterAuthorizationFailed, GroupCoordinatorNotAvailable, NotCoordinatorForGroup
+from pykafka.exceptions import (
+    ClusterAuthorizationFailed,
+    GroupCoordinatorNotAvailable,
+    NotCoordinatorForGroup,
+    TopicAuthorizationFailed,
+)
 from pykafka.metadata.internaltopics import AGAIN_S, FACTORS, OFFSETS, SHARES, TRANSACTIONS, InternalTopics
 from pykafka.protocol import wire
 from pykafka.utils.loglimit import LogLimiter
@@ -26,7 +31,7 @@ class Cluster:
         self.time = 0.0
         self.handler: Any = SimpleNamespace(now=lambda: self.time)
         self.limiter = LogLimiter(self.handler)
-        self.asked = 0
+        self.asked = self.code = 0
         self._partitions = partitions
         self._settings = settings
         self._count = brokers
@@ -35,7 +40,8 @@ class Cluster:
     def call(self, request: Any, *, timeout_ms: int | None = None, within_ms: int | None = None) -> Any:
         self.asked += 1
         assert not request.allow_auto_topic_creation
-        topics = [SimpleNamespace(name=request.topics[0].name, partitions=self._partitions)]
+        name = request.topics[0].name
+        topics = [SimpleNamespace(name=name, partitions=self._partitions, error_code=self.code)]
         return SimpleNamespace(brokers=[None] * self._count, topics=topics)
 
     def _configs(self, request: wire.DescribeConfigsRequest, *, timeout_ms: int) -> Any:
@@ -106,3 +112,9 @@ def test_only_errors_of_coordinators_that_are_not_there_are_explained() -> None:
     assert isinstance(told, GroupCoordinatorNotAvailable)
     assert (told.broker, told.api) == ("a:1", "FindCoordinator")
     assert "start more brokers" in str(told)
+
+
+def test_a_topic_that_the_principal_may_not_see_is_not_called_missing() -> None:
+    cluster = Cluster([], {FACTORS[OFFSETS]: "3"})
+    cluster.code = TopicAuthorizationFailed.ERROR_CODE
+    assert InternalTopics(cluster).reason(OFFSETS) == ""
