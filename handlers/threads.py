@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from pykafka.exceptions import WorkerNotStartedError
+from pykafka.exceptions import PatchedTooLateError, WorkerNotStartedError
 from pykafka.handlers.base import (
     Address,
     EventType,
@@ -153,8 +153,21 @@ class ThreadingHandler(SocketHandler):
         """The class `socket.socket`."""
         return socket.socket
 
+    def _check_patching(self) -> None:
+        """Raise an error if threads became greenlets after this handler was made: they would wait for each other for ever."""
+        if not self.cooperative and (is_patched("threading") or is_patched_by_eventlet()):
+            raise PatchedTooLateError(
+                "this process was patched (gevent.monkey or eventlet) after its Kafka client was made: make the client behind "
+                "the patching, or patch earlier (gunicorn --preload: in gunicorn.conf.py; uWSGI: gevent-early-monkey-patch = "
+                "true)"
+            )
+
     def Event(self) -> EventType:
-        """Make a flag that is not set."""
+        """Make a flag that is not set.
+
+        :raises PatchedTooLateError: the process was patched after this handler was made
+        """
+        self._check_patching()
         return threading.Event() if self.cooperative else GateEvent()
 
     def Lock(self) -> LockType:
@@ -179,7 +192,11 @@ class ThreadingHandler(SocketHandler):
         return threading.local()
 
     def spawn(self, target: Callable[..., object], *args: Any, name: str | None = None, **kwargs: Any) -> Worker:
-        """Start `target(*args, **kwargs)` in a daemon thread. As `Handler.spawn`."""
+        """Start `target(*args, **kwargs)` in a daemon thread. As `Handler.spawn`.
+
+        :raises PatchedTooLateError: the process was patched after this handler was made
+        """
+        self._check_patching()
         return ThreadWorker(self, lambda: target(*args, **kwargs), name or f"pykafka.worker-{next(_numbers)}")
 
     def sleep(self, seconds: float = 0.0) -> None:

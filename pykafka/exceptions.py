@@ -60,6 +60,7 @@
           ProducerFencedError
       AdminError
       WorkerNotStartedError                  (also RuntimeError)
+      PatchedTooLateError                    (also RuntimeError)
       UnnoticedForkError                     (also RuntimeError)
       WouldBlockError                        (also RuntimeError)
       CorruptResponseError
@@ -419,6 +420,10 @@ class WorkerNotStartedError(KafkaException, RuntimeError):
     """Raised when the system starts no thread. Raise its limits (`ulimit -u`, a container's pids), or end other threads."""
 
     retriable = True
+
+
+class PatchedTooLateError(KafkaException, RuntimeError):
+    """gevent.monkey or eventlet has patched this process after its client was made, which has real threads and locks."""
 
 
 class UnnoticedForkError(KafkaException, RuntimeError):
