@@ -152,17 +152,21 @@ class Transactions:
         )
 
     def _end_open(self, deadline: float) -> None:
-        """Abort what the coordinator may have open; in version 1 it would give a new epoch, and then refuse who asked for it.
+        """Abort what the coordinator may have open: most releases would give a new epoch, and then refuse who asked for it.
 
         :raises TransactionUnfinishedError: it is not known in time
         """
-        failures = 0
-        while not self.ledger.implicit:
+        ledger = self.ledger
+        for _ in range(STRANGE):
             try:
-                self._coordinator.end(False, deadline)
+                producer_id, epoch = self._coordinator.end(False, deadline)
+                if producer_id >= 0:
+                    ledger.producer_id, ledger.epoch = producer_id, epoch
                 return
             except KafkaException as error:
-                if isinstance(error, InvalidTxnState):  # it has ended
+                if isinstance(error, InvalidTxnState) or is_fence(
+                    error
+                ):  # it has ended; who is fenced hears it once more
                     return
                 fault = fault_of_end(error)
                 if fault in (Fault.RETRY, Fault.REFRESH):
@@ -172,9 +176,6 @@ class Transactions:
                 with self._fatal_ones("the transaction has not ended"):
                     if fault is Fault.FATAL:
                         raise
-                failures += 1
-                if failures >= STRANGE:
-                    return
             self._handler.sleep(STRANGE_S)
 
     def begin(self, timeout: float | None = None, owner: object = None, consumer: Consumer | None = None) -> None:
@@ -271,7 +272,7 @@ class Transactions:
                 with self._fatal_ones("the transaction has not ended"):
                     if committed:
                         self._raise_uncommitted(error)
-                    self._check_unaborted(error)
+                    self._check_unaborted(error, deadline)
                 ledger.broken = True
         if ledger.broken and not committed and following[0] < 0:
             self._init(deadline, Event.REINIT)
@@ -296,10 +297,10 @@ class Transactions:
             raise ledger.refusal("commit_transaction()")
         raise error
 
-    def _check_unaborted(self, error: KafkaException) -> None:
-        """Return if a new epoch is as good as the abort, which it then makes.
+    def _check_unaborted(self, error: KafkaException, deadline: float) -> None:
+        """Return if the transaction has ended all the same, as far as that can be known; the producer needs a new epoch then.
 
-        :raises KafkaException: it is not
+        :raises KafkaException: it has not
         """
         ledger, fault = self.ledger, fault_of_end(error)
         if isinstance(error, InvalidTxnState) and not ledger.partitions and not ledger.groups:
@@ -308,9 +309,9 @@ class Transactions:
             raise self._unfinished("abort", error)
         if fault is Fault.FATAL:
             raise error
-        # In version 1 the same request again is better: a new epoch would fence its own producer, with a transaction open.
-        if not ledger.implicit:
+        if not self._coordinator.renews(deadline):
             raise self._unfinished("abort", error)
+        self._end_open(deadline)
 
     def _unfinished(self, what: str, cause: KafkaException | None) -> TransactionUnfinishedError:
         error = TransactionUnfinishedError(

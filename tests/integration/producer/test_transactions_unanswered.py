@@ -333,8 +333,7 @@ def test_an_abort_that_is_answered_strangely_is_made_all_the_same(
         with answering(proxy, code), pytest.raises(KeyError) as caught, producer.transaction():
             producer.produce(topic, b"1").get(20)
             raise KeyError
-        if producer._transactions.ledger.implicit:  # type: ignore[union-attr]
-            assert not getattr(caught.value, "__notes__", [])
+        assert not getattr(caught.value, "__notes__", [])
         write(producer, topic, b"2")
     assert committed(client, topic) == [b"2"]
 
