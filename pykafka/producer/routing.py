@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pykafka.exceptions import KafkaException, LeaderNotFoundError
 from pykafka.producer.accumulator import Owner, PartitionQueue, Route
+from pykafka.utils.ordered import Ordered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -187,7 +188,7 @@ class Routing:
             core.accumulator.routes.pop(
                 route.name, None
             )  # deleted: the next message looks it up, and may have it created
-        partitions = [partition for _, partition in sorted(route.topic.partitions.items())]
+        partitions = Ordered(partition for _, partition in sorted(route.topic.partitions.items()))
         fallback = next(iter(self.owned_brokers.values()), None)
         queues, led = [], []
         for partition in partitions:
