@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Self
 from pykafka.common import SubscriptionPattern, TopicPartition
 from pykafka.consumer.arrowbatches import ARROW_BYTES, ARROW_MESSAGES, ArrowTables
 from pykafka.consumer.calls import unpacked, valid_topics
-from pykafka.consumer.changing import ChangingEngine
+from pykafka.consumer.changing import KNOWN_WITHIN_S, ChangingEngine
 from pykafka.consumer.committing import Committing, LaterCommits
 from pykafka.consumer.handing import Handing
 from pykafka.consumer.kafkaoptions import KafkaConsumerOptions, from_configuration
@@ -277,13 +277,13 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         :param timeout: as of `subscribe`
         :raises TopicNotFoundError: there is no such topic
         :raises TopicAuthorizationFailed: an ACL denies the topic
-        :raises UnknownTopicOrPartition: there is no such partition
+        :raises UnknownTopicOrPartition: there is no such partition, also after some seconds: brokers may learn of it late
         :raises KafkaException: the brokers refuse, or cannot be reached
         """
         self._check_open()
         deadline = self._deadline(timeout)
         keys = valid_keys(partitions)
-        found = self._engine.find(keys, None if timeout is None else deadline)
+        found = self._engine.find(keys, None if timeout is None else deadline, KNOWN_WITHIN_S)
         left = None if timeout is None else max(deadline - self._handler.now(), 0.0)
         self.unsubscribe(keeping=keys, timeout=left)
         self._engine.take_up(found)

@@ -29,6 +29,7 @@ cdef class OwnedPartition:
     cdef public bint suspended
     cdef public bint given_up
     cdef public bint active
+    cdef bint listed
     cdef public long long loan
     cdef public object wake
     cdef public object fetcher
@@ -61,6 +62,7 @@ cdef class Buffers:
     cdef readonly bint records
     cdef list _active
     cdef Py_ssize_t _turn
+    cdef Py_ssize_t _stale
 
     cpdef next(self)
 
@@ -88,6 +90,9 @@ cdef class Buffers:
     cdef _take(self, list found, Py_ssize_t limit)
 
     cdef _drop(self, OwnedPartition owned)
+
+    @cython.locals(owned=OwnedPartition, kept=list, turn=Py_ssize_t, index=Py_ssize_t)
+    cdef _tidy(self)
     cdef _activate(self, OwnedPartition owned)
     cdef forget(self, Py_ssize_t nbytes)
     cpdef bint wait_for_room(self, object wake) except -1

@@ -74,7 +74,8 @@ class OwnedPartition:
         self.paused = False
         self.suspended = False
         self.given_up = False
-        self.active = False
+        self.active = False  # whether it has a turn, and whether the round lists it
+        self.listed = False
         self.loan = 0  # the number of the loan while the cursors are lent, else 0
         self.wake: EventType | None = None
         self.fetcher: Any = None
@@ -147,7 +148,8 @@ class Buffers:
     State: `nbytes` is what is buffered, unpacked; `_waiting` are the fetchers that wait for it to become less; `calls`
     counts the calls that take messages, so that what the last one took is known: with several workers, the last of any.
     `held` is stored by any worker, of any thread: nothing is handed out while it is set. `nbytes` leaves out what is buffered
-    of suspended partitions, which nobody takes: else they could use up the room of the others.
+    of suspended partitions, which nobody takes: else they could use up the room of the others. `_active` has the partitions
+    in the order of their turns; `_stale` of them have no turn any more, and go together, so that none is searched for.
 
     :param handler: whose lock the pure source takes, and whose hub is let turn
     :param max_bytes: fetching pauses while this much is buffered of all partitions together, and goes on when a quarter
@@ -171,6 +173,7 @@ class Buffers:
         self.closed = True
         self._active: list[OwnedPartition] = []
         self._turn = 0
+        self._stale = 0
 
     def next(self) -> Any:
         """Return the next message, one partition after another; None when nothing is buffered or all is closed.
@@ -231,7 +234,7 @@ class Buffers:
 
     def has_any(self) -> bool:
         """Return whether a call may find something to take; this takes nothing, and never waits."""
-        return not self.closed and not self.held and len(self._active) > 0
+        return not self.closed and not self.held and self._stale < len(self._active)
 
     def suspend(self, owned: OwnedPartition) -> None:
         """Hand out nothing of a partition, and fetch no more of it; what is buffered stays."""
@@ -267,12 +270,15 @@ class Buffers:
         return self.cooperative and self.work >= BREATHE_EVERY
 
     def _take(self, found: list[Any], limit: int) -> None:
-        while len(found) < limit and not self.closed and not self.held and self._active:
+        while len(found) < limit and not self.closed and not self.held and self._stale < len(self._active):
             if self.cooperative and self.work >= BREATHE_EVERY and found:
                 return
             if self._turn >= len(self._active):
                 self._turn = 0
             owned: OwnedPartition = self._active[self._turn]
+            if not owned.active:
+                self._turn += 1
+                continue
             try:
                 message = owned._take()
             except InvalidMessageError:
@@ -281,6 +287,7 @@ class Buffers:
                 self._turn += 1  # the other partitions have theirs all the same
                 raise
             if message is None:
+                self._turn += 1
                 self._drop(owned)
                 continue
             found.append(message)
@@ -290,23 +297,40 @@ class Buffers:
 
     def _next(self) -> Any:
         self.calls += 1
-        while not self.closed and not self.held and self._active:
+        while not self.closed and not self.held and self._stale < len(self._active):
             if self._turn >= len(self._active):
                 self._turn = 0
             owned: OwnedPartition = self._active[self._turn]
             self._turn += 1  # before: where a record cannot be read, the other partitions have their turn all the same
+            if not owned.active:
+                continue
             message = owned._take()
             if message is not None:
                 return message
-            if self._turn > 0:
-                self._turn -= 1
             self._drop(owned)
         return None
 
     def _drop(self, owned: OwnedPartition) -> None:
         if owned.active:
             owned.active = False
-            self._active.remove(owned)
+            self._stale += 1
+            if 2 * self._stale >= len(self._active):
+                self._tidy()
+
+    def _tidy(self) -> None:
+        # Remove the partitions without a turn from the list.
+        kept: list[OwnedPartition] = []
+        turn = 0
+        for index in range(len(self._active)):
+            owned: OwnedPartition = self._active[index]
+            if owned.active:
+                kept.append(owned)
+                turn += index < self._turn
+            else:
+                owned.listed = False
+        self._active = kept
+        self._turn = turn
+        self._stale = 0
 
     def next_fetch(self, owned: OwnedPartition, coming: int) -> tuple[int, int] | None:
         """Return where to fetch a partition: (epoch, offset). None if its buffer is full; its fetcher is then woken later.
@@ -359,8 +383,13 @@ class Buffers:
             return True
 
     def _activate(self, owned: OwnedPartition) -> None:
-        if not owned.active:
-            owned.active = True
+        if owned.active:
+            return
+        owned.active = True
+        if owned.listed:
+            self._stale -= 1
+        else:
+            owned.listed = True
             self._active.append(owned)
 
     def forget(self, nbytes: int) -> None:
@@ -392,11 +421,15 @@ class Buffers:
         :param cursors: how many cursors at most
         """
         with self.lock:
-            if self.closed or self.held or not self._active:
+            if not self.has_any():
                 return None
             if self._turn >= len(self._active):
                 self._turn = 0
             owned: OwnedPartition = self._active[self._turn]
+            while not owned.active:
+                self._turn = self._turn + 1 if self._turn + 1 < len(self._active) else 0
+                owned = self._active[self._turn]
+            self._turn += 1
             self._drop(owned)
             lent: list[BatchReader] = []
             if owned.reader is not None:

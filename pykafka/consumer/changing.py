@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 #: How long calls for offsets look for leaders (ms).
 START_TIMEOUT_MS = 1000
+#: How long `assign()` asks for a partition that metadata omits (s), as long as it takes for others to count as gone.
+KNOWN_WITHIN_S = 5.0
 #: A pattern's topic is taken for deleted when so many answers in a row lack it.
 LACKING = 2
 
@@ -133,29 +135,48 @@ class ChangingEngine(ConsumerEngine):
             raise
         return topic
 
-    def find(self, keys: Iterable[TopicPartition], deadline: float | None = None) -> list[Partition]:
+    def find(
+        self, keys: Iterable[TopicPartition], deadline: float | None = None, wait_s: float = 0.0
+    ) -> list[Partition]:
         """Return partitions by name, and hold their topics.
 
         :param deadline: of the handler's clock (s); None for the socket timeout of each broker
+        :param wait_s: how long to ask for a partition that metadata omits: brokers learn of new ones one after another
         :raises TopicNotFoundError: there is no such topic
         :raises TopicAuthorizationFailed: an ACL denies the topic
         :raises UnknownTopicOrPartition: the topic has no such partition
         """
+        wanted = list(keys)
+        known: dict[TopicPartition, Partition] = {}
         topics: dict[str, TopicView] = {}
-        found = []
-        for key in keys:
-            topic = self.topics.get(key.topic) or topics.get(key.topic) or self._topic(key.topic, deadline)
-            topics[key.topic] = topic
-            if key.partition not in topic.partitions:
-                self.cluster.update([key.topic], self._left_ms(deadline))
-            if key.partition not in topic.partitions:
-                count = len(topic.partitions)
-                raise UnknownTopicOrPartition(
-                    f"the topic has {count} partitions, counted from 0", topic=key.topic, partition=key.partition
-                )
-            found.append(topic.partitions[key.partition])
+        for name in dict.fromkeys(key.topic for key in wanted):
+            topics[name] = self.topics.get(name) or self._topic(name, deadline)
+        now, failures = self.handler.now, 0
+        wait_until = now() + wait_s if deadline is None else min(now() + wait_s, deadline)
+        while True:
+            for key in wanted:
+                partition = topics[key.topic].partitions.get(key.partition)
+                if partition is not None:  # once seen, it is there: the next answer may omit it again
+                    known[key] = partition
+            missing = [key for key in wanted if key not in known]
+            if not missing:
+                break
+            left = wait_until - now()
+            if failures and left <= 0:
+                raise self._absent(missing[0], topics[missing[0].topic])
+            if failures:
+                self.handler.sleep(min(self.cluster.retry_backoff.seconds(failures), left))
+            failures += 1
+            self.cluster.update({key.topic for key in missing}, self._left_ms(deadline))
         self.topics = {**self.topics, **topics}
-        return found
+        return [known[key] for key in wanted]
+
+    @staticmethod
+    def _absent(key: TopicPartition, topic: TopicView) -> UnknownTopicOrPartition:
+        count = len(topic.partitions)
+        return UnknownTopicOrPartition(
+            f"the topic has {count} partitions, counted from 0", topic=key.topic, partition=key.partition
+        )
 
     def take_up(self, partitions: Iterable[Partition], new: Collection[TopicPartition] = ()) -> None:
         """Read partitions besides those that are read; return at once: a worker finds where they begin.

@@ -31,6 +31,13 @@ PASSING = (UnknownError, OffsetOutOfRangeError)
 STAYING = (UnknownTopicOrPartition, UnknownTopicId)
 
 
+_About = tuple[type[KafkaException], str | None, int | None]
+
+
+def _about(error: KafkaException) -> _About:
+    return type(error), error.topic, error.partition
+
+
 class Complaints:
     """The reports to one consumer of its partitions' errors; the recovery worker owns it.
 
@@ -41,6 +48,10 @@ class Complaints:
         self._now = now
         # The error reported last: a broker's error comes once for each of its partitions, and consume() raises it once.
         self._told: weakref.ref[KafkaException] | None = None
+        # What the errors that `consume()` has still to raise are about, and the first of them and their number by then.
+        self._about: set[_About] = set()
+        self._first: BaseException | None = None
+        self._count = 0
 
     def note_trouble(self, owned: OwnedPartition) -> None:
         """Note since when a partition cannot be fetched."""
@@ -71,15 +82,26 @@ class Complaints:
         owned.trouble_since = now
         told = self._told is not None and self._told() is error
         # An application that does not consume meanwhile gets one error, not one for each attempt.
-        known = any(
-            type(one) is type(error) and (one.topic, one.partition) == (error.topic, error.partition)
-            for one in reader.errors
-            if isinstance(one, KafkaException)
-        )
-        if not told and not known:
+        if not told and not self._is_pending(reader, error):
             self._told = weakref.ref(error)
             shared = error is reader.cluster.metadata_error  # by all consumers of the client
             reader.worker_failed(error.again() if shared else error)
+            self._about.add(_about(error))
+            self._count += 1
+
+    def _is_pending(self, reader: Reader, error: KafkaException) -> bool:
+        """Return whether `consume()` has still to raise such an error; thousands of partitions may ask, one after another."""
+        errors = reader.errors
+        try:
+            first = errors[0]
+        except IndexError:
+            first = None
+        if first is not self._first or len(errors) != self._count:
+            pending = errors.copy()  # in one step: other workers append, and calls take away
+            self._about = {_about(one) for one in pending if isinstance(one, KafkaException)}
+            self._count = len(pending)
+            self._first = pending[0] if pending else None
+        return _about(error) in self._about
 
 
 def concerns(error: BaseException, keys: Collection[TopicPartition]) -> bool:

@@ -146,7 +146,7 @@ class Resets:
     def ask_the_user(self, reader: Reader, cases: list[Case]) -> None:
         """Report to `consume()` that the application must name the next position; until then try the offset now and then."""
         kinds = (OffsetResetNeededError, TopicRecreatedError)
-        known = {(one.topic, one.partition) for one in reader.errors if isinstance(one, kinds)}
+        known = {(one.topic, one.partition) for one in reader.errors.copy() if isinstance(one, kinds)}
         errors = reset_needed(reader, [case.owned for case in cases if case.owned.key not in known])
         for case in cases:
             needed = errors.get(case.owned.key)

@@ -26,35 +26,35 @@ class Roster:
     def __init__(self, underway: Underway, wake: EventType) -> None:
         self._underway = underway
         self._wake = wake
-        self._members: list[Member] = []
+        self._members: dict[OwnedPartition, Member] = {}
 
     @property
     def members(self) -> list[Member]:
         """The members as a list of the caller's own; this needs no lock."""
-        return list(self._members)
+        return list(self._members.values())
 
     def __len__(self) -> int:
         return len(self._members)
 
     def add(self, member: Member) -> None:
         """Add a partition."""
-        self._members.append(member)
+        self._members[member.owned] = member
 
     def remove(self, owned: OwnedPartition) -> None:
         """Remove a partition, if it is here."""
-        self._members = [member for member in self._members if member.owned is not owned]
+        self._members.pop(owned, None)
 
     def take(self, member: Member) -> bool:
         """Remove a member; return whether it was here."""
-        if member not in self._members:
+        if self._members.get(member.owned) != member:
             return False
-        self._members.remove(member)
+        del self._members[member.owned]
         return True
 
     def take_all(self) -> list[Member]:
         """Remove all members, and return them; this is one step, which needs no lock."""
-        members, self._members = self._members, []
-        return members
+        members, self._members = self._members, {}
+        return list(members.values())
 
     def take_gone(self) -> set[OwnedPartition]:
         """Remove the partitions of consumers that the application has dropped, and return them.
@@ -62,9 +62,9 @@ class Roster:
         A dropped consumer cannot detach itself: its finalizer may run anywhere, even in a worker that holds the lock which that
         would take.
         """
-        gone = {member.owned for member in self._members if member.subscriber.is_gone()}
-        if gone:
-            self._members = [member for member in self._members if member.owned not in gone]
+        gone = {member.owned for member in self._members.values() if member.subscriber.is_gone()}
+        for owned in gone:
+            del self._members[owned]
         return gone
 
     def plan(self, limited: bool) -> Plan:
@@ -77,9 +77,10 @@ class Roster:
         room = self._rooms()
         least = RESPONSE_MAX_BYTES
         fed = self._underway.take_fed()
+        members = list(self._members.values())
         if fed:  # an answer is filled in the order of the request
-            self._members.sort(key=lambda member: member.owned in fed)
-        for member in self._members:
+            members.sort(key=lambda member: member.owned in fed)
+        for member in members:
             owned, buffers = member.owned, member.owned.buffers
             at = None if room[buffers] <= 0 else self._underway.next_fetch(owned)
             if at is None or not _ask(partitions, member, *at):
@@ -90,14 +91,14 @@ class Roster:
                 least = min(least, room[buffers])
             else:
                 room[buffers] -= owned.max_bytes
-        # partitions that were left out come first next time
-        self._members = later + chosen
+        if later or fed:  # partitions that were left out come first next time
+            self._members = {member.owned: member for member in (*later, *chosen)}
         return Plan(partitions, least, bool(later))
 
     def _rooms(self) -> dict[Buffers, int]:
         """Return how much each consumer has room for (bytes)."""
         rooms: dict[Buffers, int] = {}
-        for member in self._members:
+        for member in self._members.values():
             buffers = member.owned.buffers
             if buffers not in rooms:
                 rooms[buffers] = 0 if buffers.wait_for_room(self._wake) else buffers.max_bytes - buffers.nbytes

@@ -106,7 +106,7 @@ class Starting(OnDemand[Beginner]):
     def waiting(self, keys: Collection[TopicPartition] | None = None) -> list[TopicPartition]:
         """Return the partitions, of these or of all, whose start is not known yet."""
         with self._lock:
-            return [key for key in self._wanted if keys is None or key in keys]
+            return [key for key in (self._wanted if keys is None else keys) if key in self._wanted]
 
     def untried(self, keys: Collection[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions, of these, whose start is not known, and was not looked for in vain either."""

@@ -53,6 +53,8 @@ class Sharing:
         self._counts: dict[str, int] = {}
         #: The share, of which metadata may not know all yet.
         self._wanted: frozenset[TopicPartition] = frozenset()
+        # Those of `_wanted` that are not read yet: each call looks, so it must not compare thousands.
+        self._unread: frozenset[TopicPartition] = frozenset()
         self._retry_at = 0.0
         self._midway = False
         #: Set by `wakeup()`, by any worker: the call that reads, or the next one, ends also where it waits for the group.
@@ -103,7 +105,7 @@ class Sharing:
             finally:
                 if shares.due:
                     self.attend()
-        if self._wanted - self._engine.partitions.keys() and self._engine.handler.now() >= self._retry_at:
+        if self._unread and self._engine.handler.now() >= self._retry_at:
             self._take_up()
 
     def wait(self, deadline: float | None) -> bool:
@@ -141,7 +143,7 @@ class Sharing:
         try:
             shares.leave()
         finally:
-            self._wanted = frozenset()
+            self._wanted = self._unread = frozenset()
             self._engine.unshelve(keeping)
             self._engine.buffers.held = False
 
@@ -149,7 +151,7 @@ class Sharing:
     def settled(self) -> bool:
         """Whether all that the consumer is to read is known, with the place where it begins."""
         shares, engine = self.shares, self._engine
-        joined = shares is None or (shares.settled and not self._wanted - engine.partitions.keys())
+        joined = shares is None or (shares.settled and not self._unread)
         return joined and not engine.starting.waiting()
 
     # -- `ShareHooks` ----------------------------------------------------------------------------------------------
@@ -178,13 +180,14 @@ class Sharing:
     def extend(self, added: Collection[TopicPartition]) -> None:
         """Read partitions besides the present share, and tell the listener."""
         self._wanted |= frozenset(added)
+        self._unread = self._wanted
         self._take_up()
         self._listener.on_assigned(sorted(added))
 
     def assign(self, keys: Collection[TopicPartition], kept: Collection[TopicPartition]) -> None:
         """Read a new share, of which `kept` goes on where it was, and tell the listener."""
         self._engine.unshelve(kept)
-        self._wanted = frozenset(keys)
+        self._wanted = self._unread = frozenset(keys)
         self._take_up()
         self._listener.on_assigned(sorted(keys))
 
@@ -192,13 +195,18 @@ class Sharing:
         """Stop reading partitions that others may have by now, and tell the listener."""
         if self.run is not None:
             self.run.lose(keys)
-        self._wanted -= set(keys)
+        self._want_no_more(keys)
         self._engine.give_up(keys)
         self._listener.on_lost(sorted(keys))
 
+    def _want_no_more(self, keys: Collection[TopicPartition]) -> None:
+        gone = set(keys)
+        self._wanted -= gone
+        self._unread -= gone
+
     def _relinquish(self, keys: Collection[TopicPartition], put_away: PutAway) -> None:
         """Tell the listener of what goes in good order, commit it if auto-commit is on, and stop reading it."""
-        self._wanted -= set(keys)
+        self._want_no_more(keys)
         before = self.shares
         try:
             if self.run is not None:
@@ -250,7 +258,8 @@ class Sharing:
         except KafkaException as error:
             group, text = engine.options.consumer_group, "group %s: the share cannot be read yet: %s; trying again"
             engine.cluster.limiter.warn(log, str(group), text, group, error)
-        if left := self._wanted - engine.partitions.keys():
+        self._unread = left = self._wanted - engine.partitions.keys()
+        if left:
             self._retry_at = engine.handler.now() + RETRY_S
             group, text = engine.options.consumer_group, "group %s: metadata does not know all of the share yet: %s"
             engine.cluster.limiter.warn(log, str(group), text, group, ", ".join(map(str, sorted(left))))

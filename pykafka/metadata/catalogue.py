@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -27,13 +26,14 @@ class KnownTopic(NamedTuple):
 
     metadata: documented.TopicMetadata
     id: UUID | None
-    epochs: Mapping[int, int]
+    epochs: dict[int, int]
 
 
 class Catalogue:
     """The description of each topic that the client knows.
 
-    State: `topics` and `errors` are replaced as wholes, under the lock of `Knowledge`; readers take no lock.
+    State: `topics` and `errors` are replaced as wholes, and leaders within a topic in place, under the lock of `Knowledge`;
+    readers take no lock.
     """
 
     def __init__(self) -> None:
@@ -84,9 +84,10 @@ class Catalogue:
         if known is None or before is None or leader_epoch <= known.epochs.get(partition, NO_EPOCH):
             return None
         found: documented.PartitionMetadata = before._replace(leader=leader_id, err=0)
-        metadata = known.metadata._replace(partitions={**known.metadata.partitions, partition: found})
-        epochs = {**known.epochs, partition: leader_epoch}
-        self.topics = {**self.topics, topic: KnownTopic(metadata, known.id, epochs)}
+        # in place: a broker that dies leads thousands of partitions, and each has a hint of its own
+        known.epochs[partition] = leader_epoch
+        partitions: Any = known.metadata.partitions
+        partitions[partition] = found
         return found
 
     def metadata(self, topic: str) -> documented.TopicMetadata | None:

@@ -36,7 +36,7 @@ cdef class Route:
     cdef public str name
     cdef public list queues
     cdef public list led
-    cdef public list partitions
+    cdef public object partitions
     cdef public PartitionQueue current
     cdef public long long seen_changes
     cdef public double used_at

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pykafka.exceptions import KafkaException, LeaderNotFoundError
 from pykafka.producer.accumulator import Owner, PartitionQueue, Route
+from pykafka.utils.ordered import Ordered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -204,7 +205,7 @@ class Routing:
             self._hand_over(queue, self._owner_for(leader) or queue.owner or fallback)
             if leader is not None:
                 led.append(queue)
-        route.partitions = [partition for _, partition in sorted(known.items())]
+        route.partitions = Ordered(partition for _, partition in sorted(known.items()))
         route.queues, route.led = queues, led
         if route.current not in led:
             route.current = self._drawn(route, None)

@@ -183,3 +183,48 @@ def test_a_loan_has_no_more_cursors_than_asked_for(handler: Handler) -> None:
     assert one.buffers.lend(100, 4) is None
     one.buffers.settle(loan, -1)
     assert len(one.take(100)) == 10
+
+
+def test_partitions_that_are_paused_or_moved_have_no_turn_and_the_others_keep_theirs(handler: Handler) -> None:
+    """They stay in the list for a while: the rest of the round does not shift."""
+    one = Round(handler, 5)
+    for id_ in range(5):
+        one.put(id_, 2)
+    assert [one.take(1) for _ in range(3)] == [[(0, 0)], [(0, 1)], [(1, 0)]]
+    one.buffers.suspend(one.owned[1])
+    one.buffers.move(one.owned[3], 0, -1)
+    assert one.take(10) == [(2, 0), (2, 1), (4, 0), (4, 1)]
+    assert not one.buffers.has_any()
+    one.buffers.resume(one.owned[1])
+    one.put(3, 1)
+    assert one.buffers.has_any()
+    assert sorted(one.take(10)) == [(1, 1), (3, 0)]
+    assert (one.take(10), one.buffers.has_any(), one.buffers.nbytes) == ([], False, 0)
+
+
+def test_a_loan_is_of_a_partition_that_has_a_turn(handler: Handler) -> None:
+    one = Round(handler, 5)
+    for id_ in range(5):
+        one.put(id_, 1)
+    for id_ in (0, 1):
+        one.buffers.suspend(one.owned[id_])
+    lent = [one.buffers.lend(10, 10) for _ in range(4)]
+    assert [None if loan is None else loan.owned.partition_id for loan in lent] == [2, 3, 4, None]
+    for loan in lent[:3]:
+        assert loan is not None
+        assert one.buffers.settle(loan, -1)
+    one.buffers.resume(one.owned[0])
+    assert sorted(one.take(10)) == [(0, 0), (2, 0), (3, 0), (4, 0)]
+
+
+def test_rounds_of_one_message_each_pass_by_those_without_a_turn(handler: Handler) -> None:
+    one = Round(handler, 6)
+    for id_ in range(6):
+        one.put(id_, 3)
+    assert [one.buffers.next().partition_id for _ in range(2)] == [0, 1]
+    one.buffers.suspend(one.owned[2])
+    one.buffers.suspend(one.owned[0])
+    assert [one.buffers.next().partition_id for _ in range(8)] == [3, 4, 5, 1, 3, 4, 5, 1]
+    one.buffers.resume(one.owned[2])
+    left = [message.partition_id for message in iter(one.buffers.next, None)]
+    assert sorted(left) == [2, 2, 2, 3, 4, 5]

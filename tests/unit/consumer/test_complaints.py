@@ -75,3 +75,25 @@ def test_an_outage_ends_no_call_of_a_patient_reader(is_patient: bool, caplog: py
     raised = {type(error) for error in reader.errors}
     assert raised - {type(one) for one in outages} == {UnknownTopicOrPartition, InvalidMessageError}
     assert raised.isdisjoint(type(one) for one in outages) == is_patient
+
+
+def test_an_error_that_waits_to_be_raised_is_reported_once_whatever_is_raised_meanwhile() -> None:
+    handler = ThreadingHandler()
+    cluster = SimpleNamespace(may_pass=lambda error: False, socket_timeout_ms=30_000, metadata_error=None)
+    reader: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque(), is_patient=False)
+    reader.worker_failed = reader.errors.append
+    complaints = Complaints(handler.now)
+
+    def judge(*partitions: int) -> list[int | None]:
+        for id_ in partitions:
+            owned: Any = SimpleNamespace(key=TopicPartition("t", id_), trouble_since=None)
+            complaints.judge(reader, owned, LeaderNotFoundError(topic="t", partition=id_))
+        return [error.partition for error in reader.errors]
+
+    assert judge(0, 1, 0, 1, 2) == [0, 1, 2]
+    reader.errors.popleft()
+    assert judge(0, 1, 2, 0) == [1, 2, 0]
+    reader.errors.append(LeaderNotFoundError(topic="t", partition=7))
+    assert judge(7, 2) == [1, 2, 0, 7]
+    reader.errors.clear()
+    assert judge(7) == [7]
