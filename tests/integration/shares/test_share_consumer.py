@@ -14,6 +14,7 @@ from pykafka.common import TopicPartition
 from pykafka.exceptions import DeserializationError, InvalidRecordState, TopicNotFoundError
 from pykafka.shares.held import Acknowledged
 from tests.brokers import KafkaCluster
+from tests.support.interrupts import Interrupted
 from tests.support.topics import create_topic, delete_topic
 from tests.support.waiting import until
 
@@ -60,6 +61,31 @@ def test_records_are_accepted_by_the_next_call(client: KafkaClient) -> None:
     assert {one.error for one in told} == {None}
     with client.share_consumer(topic, group=group) as consumer:
         assert consumer.poll(timeout=1) == []
+
+
+@pytest.mark.parametrize("step", ["stop", "join", "_send"])
+def test_a_close_that_was_interrupted_leaves_the_group_when_it_is_called_again(
+    client: KafkaClient, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    group = new_group(client)
+    consumer = client.share_consumer(filled(client, 3), group=group)
+    assert len(taken(consumer, 3)) == 3
+    engine = consumer._engine
+    (session,) = engine._sessions.values()
+    target: Any = engine.member if step == "_send" else session
+    really = getattr(target, step)
+
+    def interrupted(*args: Any, **options: Any) -> Any:
+        if step == "_send" and len(args) < 3:  # without a deadline: a heartbeat
+            return really(*args, **options)
+        monkeypatch.setattr(target, step, really)
+        raise Interrupted
+
+    monkeypatch.setattr(target, step, interrupted)
+    with pytest.raises(Interrupted):
+        consumer.close()
+    consumer.close()
+    assert not client.admin.describe_groups(group)[group].members
 
 
 @pytest.mark.on_asyncio
