@@ -57,6 +57,8 @@ class Answer(NamedTuple):
     join: int
     epoch: int
     assignment: Assignment
+    #: The subscription that the coordinator had when it answered.
+    wanted: Wanted
 
 
 class News(NamedTuple):
@@ -246,7 +248,7 @@ class EpochBeats(BeatWorker[Place]):
         self._waits = 0 if assignment else self._waits + 1
         self.heartbeat.interval = interval if assignment else min(interval, FIRST_S * 2.0 ** min(self._waits, 10))
         self._received()
-        answer = Answer(join, response.member_epoch, assignment)
+        answer = Answer(join, response.member_epoch, assignment, wanted)
         if answer != self.answer:
             self.answer = answer
             self._have_attended()

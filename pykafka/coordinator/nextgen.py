@@ -366,8 +366,9 @@ class NextGenSubscriber(ServedShares):
         if wanted == self.beats.wanted:
             return
         self.beats.want(wanted)
-        if self._standing.generation_id >= 0 and selection.broker_pattern is None:
-            self._handover.prepare(names)  # at once, and not only when the group has heard of it
+        if self._standing.generation_id >= 0:
+            # at once, and not only when the group has heard of it; the broker gives back what a new pattern of its matches
+            self._handover.prepare(names)
             self.beats.own(self._ids.assignment(self.share))
 
     def _reconcile(self, deadline: float | None) -> None:
@@ -382,7 +383,7 @@ class NextGenSubscriber(ServedShares):
         selection = self._selection
         if selection is None or handover is not self._handover:
             return
-        if selection.broker_pattern is None:
+        if selection.broker_pattern is None or answer.wanted != self.beats.wanted:
             keys = frozenset(key for key in keys if key.topic in selection.topics)
         self._standing.generation_id = answer.epoch
         self.member.generation_id, self.member.member_id = answer.epoch, self._standing.member_id

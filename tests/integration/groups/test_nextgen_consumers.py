@@ -85,6 +85,30 @@ def test_a_pattern_for_the_broker_reads_topics_that_come(readers: Readers) -> No
     assert begin in repr(readers.consumers[0])
 
 
+def test_another_pattern_for_the_broker_ends_the_topics_of_the_former_one(readers: Readers) -> None:
+    a, b = readers.topics
+    both = SubscriptionPattern(f"({a}|{b})")
+    one = readers.join(SubscriptionPattern(a), group_instance_id="host-1", **CONSUMER)
+    readers.produce(10)
+    readers.until(lambda: {key.topic for key in one.assignment()} == {a} and len(readers.read) == 10)
+    readers.produce(10)
+    one.subscribe(SubscriptionPattern(b))
+    readers.read.clear()
+    readers.until(lambda: {key.topic for key in one.assignment()} == {b} and len(readers.read) == 20)
+    assert not any(value.startswith(a.encode()) for value in readers.read if value)
+    one.subscribe(both)  # b matches before and after
+    readers.until(lambda: {key.topic for key in one.assignment()} == {a, b} and len(readers.read) == 30)
+    readers.close(one)
+    readers.produce(10)
+    readers.read.clear()
+    one = readers.join(SubscriptionPattern(b), group_instance_id="host-1", **CONSUMER)
+    readers.until(lambda: len(readers.read) == 10)
+    assert not any(value.startswith(a.encode()) for value in readers.read if value)
+    one.subscribe(SubscriptionPattern(f"{b}|{b}"))  # the same topics
+    readers.produce(10)
+    readers.until(lambda: len(readers.read) == 20)
+
+
 def test_patterns_for_the_broker_and_assignors_are_refused_where_they_enter(client: KafkaClient) -> None:
     pattern = SubscriptionPattern("a.*")
     with pytest.raises(ValueError, match="group="):
