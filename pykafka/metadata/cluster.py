@@ -534,9 +534,13 @@ class BaseCluster:
             application may still process
         :raises KafkaException: the first error of a `stop()`, which could not deliver or commit everything
         """
-        errors = self._closables.stop(midway)
+        ended = self.handler.has_ended
+        errors = self._closables.stop(midway, ended)
         self._closed = True
-        self._brokers.close()
+        if ended:
+            self._brokers.forsake()
+        else:
+            self._brokers.close()
         for other in errors[1:]:
             log.error("while closing: %s", other)
         if errors:

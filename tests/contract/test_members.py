@@ -25,6 +25,7 @@ PROMISED = {
         "native",
         "post",
         "may_wait",
+        "has_ended",
         "require_wait",
         "at_fork",
         "kazoo",
