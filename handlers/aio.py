@@ -14,6 +14,7 @@ from contextvars import Context
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
+from pykafka.exceptions import WorkerNotStartedError
 from pykafka.handlers.aside import ASIDE, Job
 from pykafka.handlers.base import (
     Address,
@@ -211,6 +212,8 @@ class AsyncioHandler(SocketHandler):
 
     def spawn(self, target: Callable[..., object], *args: Any, name: str | None = None, **kwargs: Any) -> Worker:
         """Start `target(*args, **kwargs)` in a task. As `Handler.spawn`."""
+        if self.has_ended:
+            raise WorkerNotStartedError(f"{name or 'a worker'} was not started: its event loop is closed")
         return TaskWorker(self, partial(target, *args, **kwargs), name or f"pykafka.worker-{next(_numbers)}")
 
     def spawn_in(self, context: Context, target: Callable[..., object], *args: Any, name: str | None = None) -> Worker:
@@ -224,6 +227,12 @@ class AsyncioHandler(SocketHandler):
             await_in_bridge(None)
         else:
             self._loop.wait(self._loop.loop.create_future(), seconds)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the loop is closed. As `Handler.has_ended`."""
+        ended: bool = self._loop.loop.is_closed()
+        return ended
 
     @property
     def may_wait(self) -> bool:

@@ -261,6 +261,11 @@ class Handler(ABC):
         """Sleep for at least this long (s) while other workers run; 0 gives way to the workers that are ready."""
 
     @property
+    def has_ended(self) -> bool:
+        """Whether nothing can wait and no worker can run any more: on an event loop that is closed."""
+        return False
+
+    @property
     def may_wait(self) -> bool:
         """Whether the code that runs now may wait: everywhere, except on an event loop outside of its bridge."""
         return True

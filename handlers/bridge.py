@@ -99,12 +99,12 @@ def running() -> asyncio.AbstractEventLoop | None:
 
 
 def require_home(home: asyncio.AbstractEventLoop | None) -> None:
-    """Raise an error where another loop runs than the one to which an object belongs; what is left of a closed one may be used.
+    """Raise an error if another loop runs than the one to which an object belongs, or that one is closed.
 
     :param home: the loop that ran when the object was made
-    :raises RuntimeError: another one runs, or none does, while that one is open
+    :raises RuntimeError: another one runs, or none does
     """
-    if home is not None and asyncio._get_running_loop() is not home and not home.is_closed():
+    if home is not None and asyncio._get_running_loop() is not home:
         raise elsewhere(home)
 
 

@@ -171,12 +171,34 @@ class _HubTurns:
             self._timer.start(self._wake_one)
 
 
+def _import_gevent() -> Any:
+    """Import all parts of gevent that handlers need, also those that gevent imports late.
+
+    :raises ImportError: gevent is not installed
+    :raises RuntimeError: the interpreter ends
+    """
+    try:
+        import gevent.event
+        import gevent.local
+        import gevent.lock
+        import gevent.queue
+        import gevent.socket
+        import gevent.threadpool
+    except ImportError as error:
+        raise ImportError("greenlets need gevent: pip install gevent", name="gevent") from error
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"gevent cannot be imported any more ({error}): make the first client with use_greenlets=True earlier, before the "
+            "interpreter ends"
+        ) from error
+    return gevent
+
+
 class HubWatch:
     """Keeps hubs turning while their greenlets work."""
 
     def __init__(self) -> None:
-        import gevent
-
+        gevent = _import_gevent()
         self._get_hub = gevent.get_hub
         # Each thread has a hub of its own.
         self._local = original("_thread", "_local")()
@@ -387,7 +409,7 @@ class GEventHandler(SocketHandler):
     """The handler that runs workers in gevent's greenlets; it neither needs monkey patching nor does any.
 
     :raises ImportError: gevent is not installed
-    :raises RuntimeError: eventlet has patched the process
+    :raises RuntimeError: eventlet has patched the process, or the interpreter ends and gevent is not yet imported
     """
 
     name = "gevent"
@@ -395,14 +417,7 @@ class GEventHandler(SocketHandler):
 
     def __init__(self) -> None:
         refuse_eventlet("use_greenlets=True (GEventHandler)")
-        try:
-            import gevent.event
-            import gevent.local
-            import gevent.lock
-            import gevent.queue
-            import gevent.socket
-        except ImportError as error:
-            raise ImportError("greenlets need gevent: pip install gevent", name="gevent") from error
+        gevent = _import_gevent()
         super().__init__(HubWaiter)
         self._gevent = gevent
         self.at_fork(self._after_fork)

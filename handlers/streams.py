@@ -82,6 +82,7 @@ class SocketStream:
     :param make_waiter: makes what waits for the socket
     :param breathe: the handler's, called between the system calls of a large write
     :param send_max: how much one system call may send where all workers share one hub (bytes)
+    :param has_ended: returns whether no worker can leave the stream any more: `Handler.has_ended`
     """
 
     def __init__(
@@ -90,8 +91,10 @@ class SocketStream:
         make_waiter: WaiterFactory,
         breathe: Callable[[], None],
         send_max: int | None = None,
+        has_ended: Callable[[], bool] = bool,
     ) -> None:
         sock.setblocking(False)
+        self._has_ended = has_ended
         self._send_max = send_max
         #: The socket itself.
         self.socket = sock
@@ -222,8 +225,8 @@ class SocketStream:
                 self.socket.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass  # not connected, or no longer: no worker can be waiting for it
-        else:
-            self._reading = self._writing = False  # they were workers of the parent
+        if self._pid != process_number() or self._has_ended():
+            self._reading = self._writing = False  # they were workers of the parent, or of a loop that is closed
         self._let_go()
 
     def _let_go(self) -> None:
@@ -314,7 +317,8 @@ def connect_stream(
         if source_address is not None and source_address != ("", 0):
             sock.bind(source_address)
         _connect(sock, address, patience, make_waiter)
-        return SocketStream(sock, make_waiter, handler.breathe, HUB_SEND_MAX if handler.cooperative else None)
+        send_max = HUB_SEND_MAX if handler.cooperative else None
+        return SocketStream(sock, make_waiter, handler.breathe, send_max, lambda: handler.has_ended)
     except BaseException:
         sock.close()
         raise

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pykafka.exceptions import PatchedTooLateError, WorkerNotStartedError
@@ -53,16 +54,22 @@ def _raise_in_main(error: BaseException) -> None:
     greenlets.raise_in_main(error)
 
 
-class _Thread(threading.Thread):
-    """A thread that ends quietly in a forked child.
+@cache
+def _quiet(base: type[threading.Thread]) -> type[threading.Thread]:
+    """Return a class of threads that end quietly in a forked child.
 
-    In a patched process it is a greenlet, of which the child has a copy. `threading` has forgotten that thread there, and would
-    raise KeyError, with a traceback, when the copy ends.
+    In a patched process a thread is a greenlet, of which the child has a copy. `threading` has forgotten that thread there, and
+    would raise KeyError, with a traceback, when the copy ends.
+
+    :param base: `threading.Thread`, which patching replaces
     """
 
-    def _delete(self) -> None:
-        with suppress(KeyError):
-            super()._delete()  # type: ignore[misc]  # the standard library calls it at the end of each thread
+    class QuietThread(base):  # type: ignore[misc, valid-type]  # a class that is known by now
+        def _delete(self) -> None:
+            with suppress(KeyError):
+                super()._delete()
+
+    return QuietThread
 
 
 class ThreadWorker(Worker):
@@ -76,7 +83,7 @@ class ThreadWorker(Worker):
         # Not `Thread.join` alone: before Python 3.13, a Ctrl-C during the join makes the standard library believe that the
         # thread has ended.
         self._ended = handler.Event()
-        self._thread = _Thread(target=self._main, name=name, daemon=True)
+        self._thread = _quiet(threading.Thread)(target=self._main, name=name, daemon=True)
         try:
             self._thread.start()
         except RuntimeError as error:

@@ -230,9 +230,12 @@ class Client(Closing[CL]):
     async def close(self) -> None:
         """Stop all producers and consumers of this client, then end every worker and connection.
 
+        After the end of the client's loop this ends what is left of it, without any wait.
+
         :raises KafkaException: a producer could not deliver, or a consumer not commit; everything is closed nevertheless
         """
-        await bridged(self._here.close)
+        home = self._home
+        await bridged((self._inner if home is not None and home.is_closed() else self._here).close)
 
 
 P = TypeVar("P", bound="Producer")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 from importlib.util import spec_from_file_location
 from types import ModuleType
+from typing import Any
 
 ENVIRONMENT_VARIABLE = "PYKAFKA_PURE_PYTHON"
 
@@ -36,9 +38,43 @@ def wanted() -> bool:
 
 
 def install() -> None:
-    """Load Python sources from now on if the environment asks for it; `import pykafka` calls this first."""
-    if wanted() and not any(isinstance(finder, PureFinder) for finder in sys.meta_path):
+    """Load Python sources from now on if the environment asks for it; `import pykafka` calls this first.
+
+    Subinterpreters load them always: one interpreter of a process alone can load compiled modules.
+
+    :raises ImportError: this is an isolated subinterpreter
+    """
+    is_sub = _is_subinterpreter()
+    if is_sub:
+        _refuse_isolated()
+    if (wanted() or is_sub) and not any(isinstance(finder, PureFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, PureFinder())
+
+
+def _is_subinterpreter() -> bool:
+    """Return whether this is another interpreter than the main one of the process."""
+    for name in ("_interpreters", "_xxsubinterpreters"):  # Python 3.13 and later, and before
+        try:
+            module: Any = import_module(name)
+        except ImportError:
+            continue
+        return bool(module.get_current() != module.get_main())
+    return False
+
+
+def _refuse_isolated() -> None:
+    thread: Any = import_module("_thread")
+    try:
+        if not hasattr(thread, "daemon_threads_allowed"):  # Python 3.11 says so only when one is started
+            thread.start_new_thread(int, ())
+        elif not thread.daemon_threads_allowed():
+            raise RuntimeError("daemon threads are not allowed")
+    except RuntimeError as error:
+        raise ImportError(
+            f"pykafka cannot be used in an isolated subinterpreter, where its workers cannot run ({error}): use the main "
+            "interpreter, or processes (multiprocessing, ProcessPoolExecutor)",
+            name="pykafka",
+        ) from error
 
 
 def compiled_modules() -> list[str]:

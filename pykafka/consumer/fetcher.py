@@ -169,7 +169,14 @@ class Fetcher:
                 self._fail_all(error)
             except BaseException as error:
                 self._leave_turn()  # before another worker may begin
-                log.exception("fetch worker of broker %d ended by an error", self._broker.id)
+                if isinstance(error, (Exception, KeyboardInterrupt, SystemExit)):
+                    log.exception("fetch worker of broker %d ended by an error", self._broker.id)
+                else:
+                    log.info(
+                        "fetch worker of broker %d was ended from outside (%s), as at the end of its event loop",
+                        self._broker.id,
+                        type(error).__name__,
+                    )
                 told = f"the fetch worker ended by {type(error).__name__}: {error}"
                 self._fail_all(KafkaException(told, broker=self._broker.address))
                 with self._lock:

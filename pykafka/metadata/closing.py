@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import weakref
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import KafkaException
@@ -59,17 +61,22 @@ class Closables:
         """Leave this one to its owner."""
         self._all.discard(stoppable)
 
-    def stop(self, midway: bool) -> list[KafkaException]:
+    def stop(self, midway: bool, ended: bool = False) -> list[KafkaException]:
         """Stop all; return the errors.
 
         :param midway: whether an error or the interpreter's end is the reason; as of `BaseCluster.close`
+        :param ended: whether the event loop is closed: what would have to wait is left undone
         """
         errors: list[KafkaException] = []
         # Tethers come last: their workers' owners, where these are there, have ended them by then.
         try:
             for stoppable in sorted(self._all, key=lambda one: isinstance(one, Tether)):
+                stop = getattr(stoppable, "stop_midway", stoppable.stop) if midway else stoppable.stop
                 try:
-                    (getattr(stoppable, "stop_midway", stoppable.stop) if midway else stoppable.stop)()
+                    if ended:
+                        _stop_without_wait(stop)
+                    else:
+                        stop()
                 except KafkaException as error:
                     errors.append(error)
         except BaseException:  # an interrupt: the caller gets that, and not these
@@ -77,6 +84,16 @@ class Closables:
                 log.error("while closing: %s", left)
             raise
         return errors
+
+
+def _stop_without_wait(stop: Callable[[], object]) -> None:
+    """Stop something after the end of its event loop: the first wait raises RuntimeError, and a second call what was lost."""
+    try:
+        stop()
+    except RuntimeError as error:
+        log.debug("not stopped in good order: %s", error)
+        with suppress(RuntimeError):
+            stop()
 
 
 def close_at_exit(cluster: _Closable) -> None:

@@ -570,10 +570,14 @@ class BaseCluster:
             application may still process
         :raises KafkaException: the first error of a `stop()`, which could not deliver or commit everything
         """
-        errors = self._closables.stop(midway)
+        ended = self.handler.has_ended
+        errors = self._closables.stop(midway, ended)
         self._closed = True
         try:
-            self._brokers.close()
+            if ended:
+                self._brokers.forsake()
+            else:
+                self._brokers.close()
         except BaseException:  # an interrupt: no answer is worth a wait any more
             self._brokers.forsake()
             raise

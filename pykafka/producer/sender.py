@@ -170,7 +170,14 @@ class Sender:
         return True
 
     def _failed(self, error: BaseException) -> None:
-        log.error("sender of broker %d ended by an error", self.broker.id, exc_info=error)
+        if isinstance(error, (Exception, KeyboardInterrupt, SystemExit)):
+            log.error("sender of broker %d ended by an error", self.broker.id, exc_info=error)
+        else:
+            log.warning(
+                "sender of broker %d was ended from outside (%s), as at the end of its event loop; close() the client before",
+                self.broker.id,
+                type(error).__name__,
+            )
         if not self._routing.ended:
             self._core.worker_failed(error)
 

@@ -26,6 +26,7 @@ PROMISED = {
         "spawn_in",
         "post",
         "may_wait",
+        "has_ended",
         "require_wait",
         "at_fork",
         "kazoo",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
 
 from pykafka import EmbeddedCluster
-from pykafka.aio import KafkaClient, KafkaProducer
-from pykafka.exceptions import ProducerStoppedException
+from pykafka.aio import KafkaClient
+from pykafka.exceptions import MessagesNotDelivered
 from tests.support import loops
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
@@ -84,27 +85,51 @@ def test_delivery_reports_are_those_of_the_task(cluster: EmbeddedCluster, run: R
     run(main())
 
 
-def test_a_client_of_a_loop_that_is_closed(cluster: EmbeddedCluster, run: Run) -> None:
-    async def open_one() -> tuple[KafkaClient, KafkaProducer]:
+@pytest.mark.parametrize("cancels", [True, False], ids=["cancelled", "just-closed"])
+def test_a_client_of_a_loop_that_is_closed(
+    cluster: EmbeddedCluster, run: Run, cancels: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After `asyncio.run()`, which cancels the client's tasks; and after a loop that is only closed."""
+
+    async def open_one() -> tuple[Any, ...]:
         client = await KafkaClient(cluster.hosts)
         producer = await client.producer()
         await (await producer.produce("closed", b"one"))
-        return client, producer
+        of_topic = await (await client.topics["closed"]).get_producer(linger_ms=60_000)
+        consumer = await client.consumer("closed", group=f"g-{uuid.uuid4().hex}", auto_offset_reset="earliest")
+        await consumer.poll(timeout=20)
+        await of_topic.produce(b"queued")
+        return client, producer, of_topic, consumer
 
-    client, producer = run(open_one())
+    if cancels:
+        client, producer, of_topic, consumer = run(open_one())
+    else:
+        loop = asyncio.new_event_loop()
+        client, producer, of_topic, consumer = loop.run_until_complete(open_one())
+        loop.close()
 
     async def use() -> None:
-        for headers in (None, {"a": b"b"}):
-            with pytest.raises(ProducerStoppedException, match="event loop"):
-                await producer.produce("closed", b"two", headers=headers)
-        with pytest.raises(RuntimeError, match="event loop of this client is closed"):
-            await client.update_cluster()
-        with pytest.raises(ProducerStoppedException, match="event loop"):
-            await producer.flush()
-        await producer.close()
+        calls: list[Callable[[], Any]] = [
+            lambda: producer.produce("closed", b"two"),
+            lambda: producer.produce("closed", b"two", headers={"a": b"b"}),
+            producer.flush,
+            producer.close,
+            lambda: of_topic.produce(b"two"),
+            of_topic.stop,
+            lambda: consumer.poll(timeout=1),
+            consumer.close,
+            client.update_cluster,
+        ]
+        for call in calls:
+            with pytest.raises(RuntimeError, match="event loop of this client is closed"):
+                await call()
+        with pytest.raises(MessagesNotDelivered):
+            await client.close()
         await client.close()
 
     run(use())
+    assert not [record for record in caplog.records if record.exc_info]
+    assert not [record for record in caplog.records if "destroyed" in record.getMessage()]
 
 
 async def encode(value: Any) -> bytes:
