@@ -89,6 +89,8 @@ class BalancedConsumer(GroupConsumer):
         and read from their beginning, or where the group has committed
     :param client_rack: the rack, or zone, of this consumer: brokers with `broker.rack` and a `replica.selector.class` let it
         fetch from a replica there (KIP-392); None takes that of the client, "" fetches from leaders
+    :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and 256 MiB
+        at least
     :raises ZooKeeperError: no ZooKeeper could be reached (when started at once)
     :raises PartitionOwnedError: another member would not let go of a partition (likewise)
     """
@@ -130,6 +132,7 @@ class BalancedConsumer(GroupConsumer):
         auto_commit_timeout_ms: int = 5 * 60 * 1000,
         metadata_max_age_ms: int = 60 * 1000,
         client_rack: str | None = None,
+        unpacked_max_bytes: int | None = None,
     ) -> None:
         self._configure(topic, cluster, locals(), deserializer, use_rdkafka)
         arguments = locals() | {"zookeeper_hosts": zookeeper_connect or zookeeper_hosts}

@@ -69,7 +69,9 @@
         ProtocolClientError                    an error code of a broker: one class per code, in pykafka.errors.codes
         UnknownError                         -1
                 UnknownErrorCode                   a code that this client does not know
-        OffsetOutOfRangeError, InvalidMessageError, UnknownTopicOrPartition, ...
+        InvalidMessageError                    2
+          UnpackedTooLargeError
+        OffsetOutOfRangeError, UnknownTopicOrPartition, ...
     UnicodeException                         no KafkaException, as in PyKafka 2
 
 Old spellings are the same classes: ConsumerCoordinatorNotAvailable is GroupCoordinatorNotAvailable,
@@ -86,7 +88,12 @@ from uuid import UUID
 from pykafka.errors.base import *  # noqa: F403
 from pykafka.errors.base import KafkaException
 from pykafka.errors.codes import *  # noqa: F403
-from pykafka.errors.codes import GroupCoordinatorNotAvailable, GroupLoadInProgress, NotCoordinatorForGroup
+from pykafka.errors.codes import (
+    GroupCoordinatorNotAvailable,
+    GroupLoadInProgress,
+    InvalidMessageError,
+    NotCoordinatorForGroup,
+)
 from pykafka.errors.connections import *  # noqa: F403
 from pykafka.errors.serialization import *  # noqa: F403
 from pykafka.errors.transactions import *  # noqa: F403
@@ -359,6 +366,46 @@ class MessageSetDecodeFailure(KafkaException):
 
 class CodecNotAvailableError(KafkaException):
     """Raised when the package for a compression codec is not installed, or the codec is unknown."""
+
+
+class UnpackedTooLargeError(InvalidMessageError):
+    """Raised when a compressed batch would unpack to more than the consumer allows: it is not unpacked.
+
+    Raise the option that the text names, or go on behind the batch by `seek()`: `.next_offset` says where.
+
+    :param codec: the name of its compression
+    :param limit: what a batch may unpack to (bytes)
+    :param unpacked: what it unpacks to (bytes); None if only an attempt would show
+    :param context: as for KafkaException
+    """
+
+    retriable = False
+    #: The name of the option that limits it.
+    option: str = "unpacked_max_bytes"
+    #: The first offset of the batch; of message formats 0 and 1 the last one. -1 if it is unknown.
+    offset: int = -1
+    #: The offset behind the batch; -1 if it is unknown.
+    next_offset: int = -1
+    #: The size of the batch as it was fetched (bytes); 0 if it is unknown.
+    size: int = 0
+
+    def __init__(self, codec: str, limit: int, unpacked: int | None = None, **context: Any) -> None:
+        super().__init__(**context)
+        self.codec = codec
+        self.limit = limit
+        self.unpacked = unpacked
+
+    @property
+    def text(self) -> str:
+        """The error's sentence, without the context."""
+        batch = "data" if self.offset < 0 else f"the batch at offsets {self.offset} to {self.next_offset - 1}"
+        size = f" of {self.size:,} bytes" if self.size else ""
+        unpacked = f"{self.unpacked:,} bytes" if self.unpacked is not None else f"more than {self.limit:,} bytes"
+        behind = "" if self.offset < 0 else f", or go on behind the batch at offset {self.next_offset}"
+        return (
+            f"{batch}{size}, compressed with {self.codec}, unpacks to {unpacked}, and {self.option} allows {self.limit:,} "
+            f"bytes: raise it{behind}"
+        )
 
 
 class FieldNotAvailableError(KafkaException):

@@ -112,6 +112,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         a pattern matches; partitions of `assign()` stay as they are
     :param client_rack: the rack, or zone, of this consumer, to fetch from a replica there (KIP-392); None takes that of the
         client, "" fetches from leaders
+    :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and 256 MiB
+        at least
     :raises TypeError, ValueError: an option is out of bounds, by name
     :raises TopicNotFoundError: there is no such topic
     :raises KafkaException: the brokers refuse, or cannot be reached
@@ -156,6 +158,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         queued_max_bytes: int = 64 * 1024 * 1024,
         metadata_max_age_ms: int = 60 * 1000,
         client_rack: str | None = None,
+        unpacked_max_bytes: int | None = None,
     ) -> None:
         members = SubscriberOptions.of(locals())
         self._set_up(cluster, KafkaConsumerOptions.of(locals()), {}, members, listener)

@@ -103,6 +103,8 @@ class ManagedBalancedConsumer(GroupConsumer):
         and read from their beginning, or where the group has committed
     :param client_rack: the rack, or zone, of this consumer: brokers with `broker.rack` and a `replica.selector.class` let it
         fetch from a replica there (KIP-392); None takes that of the client, "" fetches from leaders
+    :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and 256 MiB
+        at least
     :raises UnsupportedVersion: the brokers are older than 0.9 (when started at once)
     :raises KafkaException: what kept it from its share (likewise)
     """
@@ -144,6 +146,7 @@ class ManagedBalancedConsumer(GroupConsumer):
         auto_commit_timeout_ms: int = 5 * 60 * 1000,
         metadata_max_age_ms: int = 60 * 1000,
         client_rack: str | None = None,
+        unpacked_max_bytes: int | None = None,
     ) -> None:
         self._configure(topic, cluster, locals(), deserializer, use_rdkafka)
         self._consumer_id = ""

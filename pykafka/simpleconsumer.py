@@ -78,6 +78,8 @@ class SimpleConsumer(DocumentedConsumer):
         their beginning, or where the group has committed; not if `partitions` are given
     :param client_rack: the rack, or zone, of this consumer: brokers with `broker.rack` and a `replica.selector.class` let it
         fetch from a replica there (KIP-392); None takes that of the client, "" fetches from leaders
+    :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and 256 MiB
+        at least
     """
 
     def __init__(
@@ -111,6 +113,7 @@ class SimpleConsumer(DocumentedConsumer):
         auto_commit_timeout_ms: int = 5 * 60 * 1000,
         metadata_max_age_ms: int = 60 * 1000,
         client_rack: str | None = None,
+        unpacked_max_bytes: int | None = None,
     ) -> None:
         self._set_up(topic, cluster, ConsumerOptions.of(locals()), partitions, deserializer)
         self._engine.membership.generation_id = generation_id

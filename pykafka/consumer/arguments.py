@@ -39,6 +39,7 @@ class ConsumerArguments(TypedDict, total=False):
     auto_commit_timeout_ms: int
     metadata_max_age_ms: int
     client_rack: str | None
+    unpacked_max_bytes: int | None
 
 
 class SimpleConsumerArguments(ConsumerArguments, total=False):
@@ -77,3 +78,4 @@ class KafkaConsumerArguments(TypedDict, total=False):
     queued_max_bytes: int
     metadata_max_age_ms: int
     client_rack: str | None
+    unpacked_max_bytes: int | None

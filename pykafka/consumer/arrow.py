@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.protocol.records_read import BatchReader
 from pykafka.protocol.records_scan import RawBatch
+from pykafka.utils.compression import MAX_UNPACKED
 
 try:
     import cython
@@ -412,11 +413,14 @@ class ArrowDecoder:
     :param topic: its name
     :param partition: its number; None for that of each reader
     :param columns: which of `COLUMNS`, in which order
+    :param max_unpacked: what a batch that is not opened yet may unpack to (bytes)
     :raises ImportError: if pyarrow is missing
     :raises ValueError: if a column is none of `COLUMNS`
     """
 
-    def __init__(self, topic: str, partition: int | None, columns: Sequence[str] = COLUMNS) -> None:
+    def __init__(
+        self, topic: str, partition: int | None, columns: Sequence[str] = COLUMNS, max_unpacked: int = MAX_UNPACKED
+    ) -> None:
         try:
             pyarrow = import_module("pyarrow")
         except ImportError as error:
@@ -426,6 +430,7 @@ class ArrowDecoder:
             raise ValueError(f"records have no column {', '.join(unknown)}; they have {', '.join(COLUMNS)}")
         self._pa: Any = pyarrow
         self._columns = tuple(columns)
+        self._max_unpacked = max_unpacked
         self._constant: dict[str, Any] = {"topic": topic}
         if partition is not None:
             self._constant["partition"] = partition
@@ -450,12 +455,13 @@ class ArrowDecoder:
         :param end: the first offset no longer wanted
         :param max_rows: where to cut
         :param max_bytes: where to cut, by the bytes of keys, values and headers; a single row may have more
+        :raises UnpackedTooLargeError: if a batch unpacks to more than `max_unpacked`
         :raises InvalidMessageError: if a batch or a record is corrupt
         :raises CodecNotAvailableError: if the package of a codec is missing
         """
         columns = Columns(self._columns)
         for batch in batches:
-            reader = batch.open() if isinstance(batch, RawBatch) else batch
+            reader = batch.open(True, self._max_unpacked) if isinstance(batch, RawBatch) else batch
             reader.skip_to(start)
             start = max(start, reader.next_offset)  # the next batch may begin below that
             if reader.remaining == 0:

@@ -48,6 +48,7 @@ cdef class OwnedPartition:
 
 cdef class Buffers:
     cdef readonly Py_ssize_t max_bytes
+    cdef readonly Py_ssize_t max_unpacked
     cdef readonly Py_ssize_t nbytes
     cdef Py_ssize_t work
     cdef Py_ssize_t _resume_at

@@ -18,6 +18,7 @@ from pykafka.common import TopicPartition
 from pykafka.consumer.lineage import NO_EPOCH, Lineage, Start
 from pykafka.consumer.loans import Loan
 from pykafka.exceptions import InvalidMessageError
+from pykafka.utils.compression import MAX_UNPACKED
 
 try:
     import cython
@@ -155,10 +156,14 @@ class Buffers:
     :param max_bytes: fetching pauses while this much is buffered of all partitions together, and goes on when a quarter
         of it has been read
     :param records: hand out `Record`s, not `Message`s
+    :param max_unpacked: what a batch may unpack to (bytes); fetchers ask
     """
 
-    def __init__(self, handler: Handler, max_bytes: int, records: bool = False) -> None:
+    def __init__(
+        self, handler: Handler, max_bytes: int, records: bool = False, max_unpacked: int = MAX_UNPACKED
+    ) -> None:
         self.max_bytes = max_bytes
+        self.max_unpacked = max_unpacked
         self.records = records
         self.held = False
         self.nbytes = 0

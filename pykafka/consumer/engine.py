@@ -26,6 +26,7 @@ from pykafka.consumer.vanished import Vanished
 from pykafka.exceptions import ConsumerStoppedException, InvalidMessageError, KafkaException
 from pykafka.handlers.closure import Closure
 from pykafka.handlers.starts import Starts
+from pykafka.utils.compression import unpacked_limit
 from pykafka.utils.error_handlers import valid_timeout
 
 if TYPE_CHECKING:
@@ -124,7 +125,9 @@ class ConsumerEngine:
 
     def _begin(self) -> None:
         """Make the parts that belong to one process."""
-        self.buffers = Buffers(self.handler, self.options.queued_max_bytes, self.records)
+        buffered = self.options.queued_max_bytes
+        limit = unpacked_limit(self.options.unpacked_max_bytes, buffered)
+        self.buffers = Buffers(self.handler, buffered, self.records, limit)
         self.has_arrived = self.handler.Event()
         self.stopping = self.handler.Event()
         rack = self.options.client_rack

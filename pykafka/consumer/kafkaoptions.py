@@ -169,6 +169,14 @@ class KafkaConsumerOptions(Settings):
         "partitions of `assign()` stay as they are",
         costs="A shorter time finds new partitions sooner, for a small request each time.",
     )
+    unpacked_max_bytes: int | None = setting(
+        None,
+        optional(partial(up_to, INT64_MAX, above_0)),
+        "what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and 256 MiB at least",
+        allowed="1 or more, or None",
+        costs="Memory: some kilobytes can unpack to gigabytes. A larger batch is not unpacked: the call raises "
+        "`UnpackedTooLargeError`, and `seek()` goes on behind the batch. Other partitions continue.",
+    )
     client_rack: str | None = setting(
         None,
         optional(get_string),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from operator import index
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from pykafka.consumer.fetchrequests import FetchSettings
 from pykafka.partition import Partition, TopicView
 from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.error_handlers import valid_int
-from pykafka.utils.settings import Settings, above_0, anything, at_least_0, integer, optional, setting
+from pykafka.utils.settings import Settings, above_0, anything, at_least_0, integer, optional, setting, up_to
 
 #: The type of `auto_offset_reset`: an `OffsetType`, or its name in Java's client.
 OffsetReset = int | Literal["earliest", "latest", "none"]
@@ -191,6 +192,14 @@ class ConsumerOptions(Settings):
         "how often to ask for metadata (ms), which tells of added partitions: they are read from their beginning, "
         "or where the group has committed; not if `partitions` are given",
         costs="A shorter time finds new partitions sooner, for a small request each time.",
+    )
+    unpacked_max_bytes: int | None = setting(
+        None,
+        optional(partial(up_to, INT64_MAX, above_0)),
+        "what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and 256 MiB at least",
+        allowed="1 or more, or None",
+        costs="Memory: some kilobytes can unpack to gigabytes. A larger batch is not unpacked: the call raises "
+        "`UnpackedTooLargeError`, and `seek()` goes on behind the batch. Other partitions continue.",
     )
     client_rack: str | None = setting(
         None,

@@ -160,7 +160,9 @@ class Underway:
             if batch.codec and room <= 0:
                 break
             # a batch without messages takes offsets all the same
-            reader = batch.skip() if batch.base_offset in kept.aborted else self._open(batch)
+            reader = (
+                batch.skip() if batch.base_offset in kept.aborted else self._open(batch, owned.buffers.max_unpacked)
+            )
             reader.partition_id = owned.partition_id
             reader.partition = owned.partition
             reader.topic = owned.key.topic
@@ -172,5 +174,7 @@ class Underway:
             room -= reader.nbytes
         return kept._replace(wanted=reached)
 
-    def _open(self, batch: RawBatch) -> BatchReader:
-        return self._handler.offload(batch.open) if batch.end - batch.start >= OFFLOAD_FROM else batch.open()
+    def _open(self, batch: RawBatch, max_unpacked: int) -> BatchReader:
+        if batch.end - batch.start < OFFLOAD_FROM:
+            return batch.open(max_unpacked=max_unpacked)
+        return self._handler.offload(batch.open, max_unpacked=max_unpacked)

@@ -12,11 +12,11 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from pykafka.exceptions import InvalidMessageError, UnsupportedForMessageFormat
+from pykafka.exceptions import InvalidMessageError, UnpackedTooLargeError, UnsupportedForMessageFormat
 from pykafka.protocol import oldformats
 from pykafka.protocol.message import Message
 from pykafka.protocol.records_read import BatchReader
-from pykafka.utils.compression import MAX_UNPACKED, compress, decompress
+from pykafka.utils.compression import MAX_UNPACKED, NAMES, compress, decompress
 
 try:
     import cython
@@ -146,7 +146,13 @@ def put_i64(data: Any, at: int, value: int) -> None:
 
 
 def open_entries(
-    data: memoryview, magic: int, codec: int, timestamp_type: int, next_offset: int, check_crc: bool
+    data: memoryview,
+    magic: int,
+    codec: int,
+    timestamp_type: int,
+    next_offset: int,
+    check_crc: bool,
+    max_unpacked: int = MAX_UNPACKED,
 ) -> BatchReader:
     """Return a reader for a run of entries, or for the content of one compressed message.
 
@@ -156,13 +162,15 @@ def open_entries(
     :param timestamp_type: 0 create time, 1 append time
     :param next_offset: the first offset after them
     :param check_crc: whether to verify checksums: a wrapper's now, those of messages on reading
+    :param max_unpacked: what the content of a compressed message may unpack to, with the sets in it (bytes)
+    :raises UnpackedTooLargeError: it unpacks to more
     :raises InvalidMessageError: a checksum is wrong, or the inner set is corrupt
     :raises CodecNotAvailableError: the codec's package is missing
     """
     entries: Any = data
     shift, append_time = 0, -1
     if codec:
-        shift, append_time, entries = _unwrap(data, check_crc)
+        shift, append_time, entries = _unwrap(data, check_crc, max_unpacked)
     count, first, _, _, is_ascending = count_entries(entries)
     if not is_ascending:
         entries = _ascending(entries)
@@ -217,7 +225,7 @@ def _ascending(entries: Any) -> bytes:
     return bytes(found)
 
 
-def _unwrap(wrapper: memoryview, check_crc: bool, depth: int = 1) -> tuple[int, int, Any]:
+def _unwrap(wrapper: memoryview, check_crc: bool, max_unpacked: int, depth: int = 1) -> tuple[int, int, Any]:
     # The content of a compressed message: what to add to its offsets, the append time or -1, and the entries.
     raw = bytes(wrapper)
     following, timestamp, offset, _, _, value, value_size, attributes = parse_entry(raw, 0, len(raw))
@@ -226,17 +234,17 @@ def _unwrap(wrapper: memoryview, check_crc: bool, depth: int = 1) -> tuple[int, 
     magic = raw[16]
     if check_crc:
         oldformats.check_crc(memoryview(raw)[_UNCOUNTED:], offset)
-    entries = decompress(attributes & 7, memoryview(raw)[value : value + value_size], magic)
+    entries = decompress(attributes & 7, memoryview(raw)[value : value + value_size], magic, max_unpacked)
     count, _, highest, codecs, _ = count_entries(entries)
     if count == 0:
         raise InvalidMessageError(f"the compressed message at offset {offset} holds no message; skip it")
     if codecs:
-        entries = _flatten(memoryview(entries), check_crc, depth)
+        entries = _flatten(memoryview(entries), check_crc, max_unpacked, depth)
     shift = offset - highest if magic == 1 else 0
     return shift, timestamp if attributes & _APPEND_TIME and magic == 1 else -1, entries
 
 
-def _flatten(entries: memoryview, check_crc: bool, depth: int) -> bytes:
+def _flatten(entries: memoryview, check_crc: bool, max_unpacked: int, depth: int) -> bytes:
     # Some old clients nested sets: return plain entries with the offsets of the outer set.
     if depth >= _DEEPEST:
         raise InvalidMessageError(f"a message holds sets within sets more than {_DEEPEST} deep; skip it")
@@ -250,10 +258,10 @@ def _flatten(entries: memoryview, check_crc: bool, depth: int) -> bytes:
         if not attributes & 7:
             flat += entry
         else:
-            shift, _, inner = _unwrap(entry, check_crc, depth + 1)
+            shift, _, inner = _unwrap(entry, check_crc, max_unpacked - len(flat), depth + 1)
             flat += _shifted(memoryview(inner), shift)
-        if len(flat) > MAX_UNPACKED:
-            raise InvalidMessageError(f"a message holds sets that unpack to more than {MAX_UNPACKED} bytes; skip it")
+        if len(flat) > max_unpacked:
+            raise UnpackedTooLargeError(NAMES[attributes & 7], max_unpacked)
     return bytes(flat)
 
 

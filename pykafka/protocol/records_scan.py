@@ -11,10 +11,10 @@ from typing import Any
 
 from crc32c import crc32c
 
-from pykafka.exceptions import InvalidMessageError
+from pykafka.exceptions import InvalidMessageError, UnpackedTooLargeError
 from pykafka.protocol.messagesets import open_entries
 from pykafka.protocol.records_read import BatchReader
-from pykafka.utils.compression import decompress
+from pykafka.utils.compression import MAX_UNPACKED, decompress
 
 try:
     import cython
@@ -35,6 +35,8 @@ _CHECKED_FROM = 21
 # A record has seven bytes at least: length, attributes, time, offset, key, value and headers, one byte each.
 _SMALLEST_RECORD = 7
 _LARGEST_OFFSET = 2**63 - 2**32
+#: What a batch that ends a transaction may unpack to (bytes): it has one short record.
+_MAX_CONTROL = 2**20
 
 
 class RawBatch:
@@ -89,16 +91,18 @@ class RawBatch:
         """Its bytes, not copied."""
         return memoryview(self._buffer)[self.start : self.end]
 
-    def open(self, check_crc: bool = True) -> BatchReader:
+    def open(self, check_crc: bool = True, max_unpacked: int = MAX_UNPACKED) -> BatchReader:
         """Verify and decompress the records. Safe to offload; most of it runs without the GIL.
 
         :param check_crc: whether to verify the checksums
+        :param max_unpacked: what the records may unpack to (bytes)
+        :raises UnpackedTooLargeError: they unpack to more
         :raises InvalidMessageError: the checksum is wrong, or the compressed data is corrupt
         :raises CodecNotAvailableError: the codec's package is missing
         """
         if self.magic < 2:
-            return open_entries(self.data, self.magic, self.codec, self.timestamp_type, self.next_offset, check_crc)
-        records = self._records(check_crc)
+            return self._open_entries(check_crc, max_unpacked)
+        records = self._records(check_crc, max_unpacked)
         if len(records) < _SMALLEST_RECORD * self.count:
             raise InvalidMessageError(
                 f"{self!r} is corrupt: it has {len(records)} bytes for {self.count} records; {self._advice()}"
@@ -117,6 +121,19 @@ class RawBatch:
             self.base_offset,
         )
 
+    def _open_entries(self, check_crc: bool, max_unpacked: int) -> BatchReader:
+        kind = self.magic, self.codec, self.timestamp_type
+        try:
+            return open_entries(self.data, *kind, self.next_offset, check_crc, max_unpacked)
+        except UnpackedTooLargeError as error:
+            if error.limit != max_unpacked:  # of a set within the set
+                error.limit, error.unpacked = max_unpacked, None
+            raise self._located(error) from None
+
+    def _located(self, error: UnpackedTooLargeError) -> UnpackedTooLargeError:
+        error.offset, error.next_offset, error.size = self.base_offset, self.next_offset, self.end - self.start
+        return error
+
     def skip(self) -> BatchReader:
         """Return a reader that skips the batch: it has no messages, and ends where the batch ends."""
         return BatchReader(b"", self.magic, 0, self.base_offset, self.next_offset)
@@ -128,14 +145,14 @@ class RawBatch:
         """
         if not self.is_control:
             return -1
-        reader = BatchReader(self._records(True), 2, self.count, self.base_offset, self.next_offset)
+        reader = BatchReader(self._records(True, _MAX_CONTROL), 2, self.count, self.base_offset, self.next_offset)
         message = reader.next()
         key = b"" if message is None else message.partition_key or b""
         if len(key) < 4:
             raise InvalidMessageError(f"{self!r} is corrupt: it says that it ends a transaction, but not how")
         return int.from_bytes(key[2:4], "big", signed=True)
 
-    def _records(self, check_crc: bool) -> Any:
+    def _records(self, check_crc: bool, max_unpacked: int) -> Any:
         view = self.data
         if check_crc:
             found = crc32c(view[_CHECKED_FROM:])
@@ -148,7 +165,9 @@ class RawBatch:
         if not self.codec:
             return records
         try:
-            return decompress(self.codec, records)
+            return decompress(self.codec, records, 2, max_unpacked)
+        except UnpackedTooLargeError as error:
+            raise self._located(error) from None
         except InvalidMessageError as error:
             raise InvalidMessageError(f"{self!r} cannot be unpacked: {error}") from error
 

@@ -47,11 +47,15 @@ class RdKafkaConsumerEngine(ConsumerEngine):
     Parameters as `ConsumerEngine` has them.
 
     :raises ImportError: the extra `rdkafka` is not installed
-    :raises ValueError: librdkafka has no setting for something in the client's `ssl_config`
+    :raises ValueError: librdkafka has no setting for something in the client's `ssl_config`, or for `unpacked_max_bytes`
     """
 
     def __init__(self, cluster: BaseCluster, options: ConsumerOptions, name: str, hooks: Hooks) -> None:
         self._confluent_kafka = confluent_kafka()
+        if options.unpacked_max_bytes is not None:
+            raise ValueError(
+                "librdkafka has no limit for what a batch unpacks to: leave unpacked_max_bytes or use_rdkafka out"
+            )
         self._rdk_consumer: Any = None
         #: Whether librdkafka's positions differ from those of the partitions.
         self._adrift = False

@@ -61,6 +61,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
         auto_commit_timeout_ms: int = 5 * 60 * 1000,
         metadata_max_age_ms: int = 60 * 1000,
         client_rack: str | None = None,
+        unpacked_max_bytes: int | None = None,
     ) -> None:
         super().__init__(**passed_on(locals()))
 

@@ -23,3 +23,4 @@ class ShareConsumerArguments(TypedDict, total=False):
     fetch_max_wait_ms: int
     fetch_max_bytes: int
     client_rack: str | None
+    unpacked_max_bytes: int | None

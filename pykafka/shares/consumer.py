@@ -81,6 +81,8 @@ class ShareConsumer(Generic[K, V]):
         fetch
     :param fetch_max_bytes: how much to fetch from a broker at a time (bytes)
     :param client_rack: the rack, or zone, of this consumer, as the group's assignor is told; None takes that of the client
+    :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `fetch_max_bytes`, and 256 MiB
+        at least
     :raises TypeError, ValueError: an option is out of bounds, by name
     :raises TopicNotFoundError: there is no such topic
     :raises KafkaException: the brokers cannot be reached
@@ -104,6 +106,7 @@ class ShareConsumer(Generic[K, V]):
         fetch_max_wait_ms: int = 500,
         fetch_max_bytes: int = 50 * 1024 * 1024,
         client_rack: str | None = None,
+        unpacked_max_bytes: int | None = None,
     ) -> None:
         options = ShareConsumerOptions.of(locals())
         if not options.group:

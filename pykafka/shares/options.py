@@ -9,7 +9,7 @@ from typing import Any
 
 from pykafka.serialization.reading import OnBadRecord, valid_on_bad_record
 from pykafka.shares.held import Acknowledged
-from pykafka.utils import get_string
+from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.error_handlers import valid_callable
 from pykafka.utils.settings import (
     INT32_MAX,
@@ -116,4 +116,12 @@ class ShareConsumerOptions(Settings):
         None,
         optional(get_string),
         "the rack, or zone, of this consumer, as the group's assignor is told; None takes that of the client",
+    )
+    unpacked_max_bytes: int | None = setting(
+        None,
+        optional(partial(up_to, INT64_MAX, above_0)),
+        "what one compressed batch may unpack to (bytes); None: four times `fetch_max_bytes`, and 256 MiB at least",
+        allowed="1 or more, or None",
+        costs="Memory: some kilobytes can unpack to gigabytes. A larger batch is not unpacked: the call raises "
+        "`UnpackedTooLargeError`, and the batch is released.",
     )

@@ -21,11 +21,15 @@ Found = dict[int, "Record[Any, Any]"]
 
 
 def read(
-    key: TopicPartition, part: wire.ShareFetchResponse.Topic.Partition, offload: Callable[..., Any]
+    key: TopicPartition,
+    part: wire.ShareFetchResponse.Topic.Partition,
+    offload: Callable[..., Any],
+    max_unpacked: int,
 ) -> tuple[Found, KafkaException | None]:
     """Return the records of the acquired batches by offset, and what is wrong with the bytes behind them.
 
     :param offload: of the handler
+    :param max_unpacked: what a batch may unpack to (bytes)
     """
     ranges = [(one.first_offset, one.last_offset) for one in part.acquired_records]
     found: Found = {}
@@ -33,7 +37,7 @@ def read(
         try:
             for batch in scan(bytes(part.records))[0]:
                 if any(first < batch.next_offset and batch.base_offset <= last for first, last in ranges):
-                    _read(found, key, batch, offload)
+                    _read(found, key, batch, offload, max_unpacked)
         except KafkaException as failure:
             return found, failure
     return found, None
@@ -73,8 +77,9 @@ def note(
     return good
 
 
-def _read(found: Found, key: TopicPartition, batch: RawBatch, offload: Callable[..., Any]) -> None:
-    reader = offload(batch.open) if batch.size > 64 * 1024 else batch.open()
+def _read(found: Found, key: TopicPartition, batch: RawBatch, offload: Callable[..., Any], max_unpacked: int) -> None:
+    large = batch.size > 64 * 1024
+    reader = offload(batch.open, max_unpacked=max_unpacked) if large else batch.open(max_unpacked=max_unpacked)
     reader.topic = key.topic
     reader.partition_id = key.partition
     reader.leader_epoch = batch.leader_epoch

@@ -26,6 +26,7 @@ from pykafka.protocol.wire.share_groups import AcknowledgementBatch
 from pykafka.shares.held import Held, Kind, Ledger, Sent
 from pykafka.shares.reading import note, read
 from pykafka.shares.session import FINAL_EPOCH, SESSION_ERRORS, ShareSession
+from pykafka.utils.compression import unpacked_limit
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -243,14 +244,16 @@ class SessionWorker:
     ) -> None:
         error = self._error(part.error_code, part.error_message, key, "ShareFetch")
         if error is None:
-            found, error = read(key, part, self._handler.offload)
+            options = self._engine.options
+            limit = unpacked_limit(options.unpacked_max_bytes, options.fetch_max_bytes)
+            found, error = read(key, part, self._handler.offload, limit)
             rest = Kind.GAP if error is None else Kind.RELEASE
             with self._engine.lock:
                 records = note(self._engine, self.ledger, key, part, found, expires_at, rest)
             if records:
                 self._engine.took(records, lock_timeout_ms)
             if error is not None:
-                self._engine.failed(error.with_context(broker=self.broker.address, topic=key.topic, api="ShareFetch"))
+                self._engine.failed(error.with_context(broker=self.broker.address, **key._asdict(), api="ShareFetch"))
         elif error.retriable or getattr(error, "stale", False) or isinstance(error, NotLeaderForPartition):
             self._engine.unled(self, [key], error)
         else:

@@ -15,11 +15,12 @@ from pykafka.network.settings import ConnectionSettings
 from pykafka.security import Mechanism
 from pykafka.spark.errors import OptionError
 from pykafka.spark.offsets import EARLIEST, LATEST, ByTime, Position, check_order
-from pykafka.spark.optiontable import Mode, parse
+from pykafka.spark.optiontable import UNPACKED, Mode, parse
 from pykafka.spark.references import MARK, hiding, is_sealed, looked_up
 from pykafka.spark.sasloptions import sasl_options
 from pykafka.spark.tlsoptions import TlsOptions, tls_options
 from pykafka.spark.values import boolean
+from pykafka.utils.compression import unpacked_limit
 from pykafka.utils.concealed import concealing
 from pykafka.utils.settings import Settings
 
@@ -128,6 +129,7 @@ class ReadOptions:
     :param fetch_bytes: bytes per fetch, approximately
     :param fetch_wait_ms: how long a broker may delay a fetch that has no data
     :param client_rack: the rack of the executors: replicas there are read from; "" reads from leaders
+    :param unpacked_max_bytes: what a compressed batch may unpack to
     """
 
     client: ClientOptions
@@ -150,6 +152,7 @@ class ReadOptions:
     fetch_bytes: int
     fetch_wait_ms: int
     client_rack: str
+    unpacked_max_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +212,7 @@ def _read_options(values: Mapping[str, Any], raw: Mapping[str, str], mode: Mode)
     if mode is Mode.BATCH_READ:
         _check_batch_positions(starting, ending)
     _check_limits(values)
+    fetch_bytes = min(values["kafka.max.partition.fetch.bytes"], values["kafka.fetch.max.bytes"])
     return ReadOptions(
         client=_client(values, raw),
         subscription=_subscription(values),
@@ -227,9 +231,10 @@ def _read_options(values: Mapping[str, Any], raw: Mapping[str, str], mode: Mode)
         poll_timeout_ms=values["kafkaConsumer.pollTimeoutMs"],
         offset_retries=values["fetchOffset.numRetries"],
         offset_retry_interval_ms=values["fetchOffset.retryIntervalMs"],
-        fetch_bytes=min(values["kafka.max.partition.fetch.bytes"], values["kafka.fetch.max.bytes"]),
+        fetch_bytes=fetch_bytes,
         fetch_wait_ms=values["kafka.fetch.max.wait.ms"],
         client_rack=values["kafka.client.rack"],
+        unpacked_max_bytes=unpacked_limit(values[UNPACKED], fetch_bytes),
     )
 
 

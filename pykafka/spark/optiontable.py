@@ -40,6 +40,8 @@ from pykafka.spark.values import (
 from pykafka.utils.compression import GZIP, LZ4, ZSTD
 from pykafka.utils.concealed import concealing
 
+#: The option that limits what a batch unpacks to.
+UNPACKED = "unpackedMaxBytes"
 #: The private option of a read that asks workers what they are, and no brokers: see `pykafka.spark.inspection`.
 INSPECTION = "inspectworkers"
 
@@ -178,6 +180,7 @@ OPTIONS = (
     Option("kafka.max.partition.fetch.bytes", number(1, 2**31 - 1), Mode.READ, 4 * 1024 * 1024),
     Option("kafka.fetch.max.bytes", number(1, 2**31 - 1), Mode.READ, 50 * 1024 * 1024),
     Option("kafka.fetch.max.wait.ms", number(0, 2**31 - 1), Mode.READ, 500),
+    Option(UNPACKED, number(1), Mode.READ),
     Option(RACK, verbatim, Mode.READ, ""),
     Option("topic", topic, Mode.WRITE),
     Option("kafka.acks", one_of("all", "-1", unnamed=_FEWER_ACKS), Mode.WRITE, "all"),

@@ -22,6 +22,7 @@ from pykafka.exceptions import (
     ProtocolClientError,
     UnknownTopicId,
     UnknownTopicOrPartition,
+    UnpackedTooLargeError,
     error_for,
 )
 from pykafka.protocol import wire
@@ -33,6 +34,7 @@ from pykafka.spark.errors import DataLossError, PollTimeoutError
 from pykafka.spark.loss import LossReporter, warn
 from pykafka.spark.offsets import EARLIEST, LATEST, OffsetRange, gone_between
 from pykafka.spark.options import ReadOptions
+from pykafka.spark.optiontable import UNPACKED
 from pykafka.spark.references import RACK, looked_up
 from pykafka.spark.topicids import Recreated
 from pykafka.utils.backoff import Backoff
@@ -99,7 +101,7 @@ class RangeReader:
         self._handler = cluster.handler
         self._tp, self._position, self._end = wanted
         self._options = options
-        self._decoder = ArrowDecoder(self._tp.topic, self._tp.partition, columns)
+        self._decoder = ArrowDecoder(self._tp.topic, self._tp.partition, columns, options.unpacked_max_bytes)
         self._report = LossReporter(options.fail_on_data_loss)
         self._fetch_bytes = options.fetch_bytes
         self._least_bytes = 0
@@ -138,7 +140,11 @@ class RangeReader:
                     self._recover(error)
             if found:
                 # Spark may take its time with a yielded batch: the deadline counts from its next request.
-                yield from self._decoder.decode(found, start, self._end, MAX_ROWS, MAX_BYTES)
+                try:
+                    yield from self._decoder.decode(found, start, self._end, MAX_ROWS, MAX_BYTES)
+                except UnpackedTooLargeError as error:
+                    error.option = UNPACKED
+                    raise error.with_context(**self._context()) from None
                 self._got_on()
 
     def _got_on(self) -> None:

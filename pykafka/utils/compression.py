@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from pykafka.exceptions import CodecNotAvailableError, InvalidMessageError
+from pykafka.exceptions import CodecNotAvailableError, InvalidMessageError, UnpackedTooLargeError
 
 Buffer = bytes | bytearray | memoryview
 
@@ -27,11 +27,14 @@ NAMES = {NONE: "none", GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
 LEVELS = {GZIP: (1, 9), LZ4: (1, 17), ZSTD: (-131072, 22)}
 
 #: What one batch may unpack to (bytes), unless the caller says otherwise.
-MAX_UNPACKED = 2**30
+MAX_UNPACKED = 2**28
+#: Consumers let a batch unpack to so many times what they buffer.
+_TIMES_BUFFERED = 4
 
 _GZIP_LEVEL = 6
 _GZIP_WINDOW = 31  # the largest window, with gzip's own header
 _GZIP_STEP = 1024  # what a member beyond the first is given at first (bytes)
+_GZIP_RATIO = 1032  # what deflate can expand to at most
 _ZSTD_LEVEL = 3
 # Snappy as Java's org.xerial.snappy frames it: magic, version and lowest compatible version; then (size, block) each.
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -87,6 +90,15 @@ def compress(codec: int, data: Buffer, magic: int = 2, level: int | None = None)
     raise _unknown(codec)
 
 
+def unpacked_limit(given: int | None, buffered: int) -> int:
+    """Return what one batch may unpack to (bytes).
+
+    :param given: the option `unpacked_max_bytes`
+    :param buffered: how much the consumer buffers (bytes)
+    """
+    return max(_TIMES_BUFFERED * min(buffered, 2**60), MAX_UNPACKED) if given is None else given
+
+
 def decompress(codec: int, data: Buffer, magic: int = 2, max_size: int = MAX_UNPACKED) -> Buffer:
     """Unpack what Kafka or another client compressed; the GIL is free meanwhile.
 
@@ -95,7 +107,8 @@ def decompress(codec: int, data: Buffer, magic: int = 2, max_size: int = MAX_UNP
     :param magic: the message format: in 0 lz4 has a header checksum of its own kind
     :param max_size: refuse what unpacks to more (bytes)
     :raises CodecNotAvailableError: if the codec's package is missing, or Kafka has no such codec
-    :raises InvalidMessageError: if the data is corrupt or unpacks to more than `max_size`
+    :raises UnpackedTooLargeError: if the data unpacks to more than `max_size`
+    :raises InvalidMessageError: if the data is corrupt
     """
     if codec == NONE:
         return data
@@ -106,7 +119,7 @@ def decompress(codec: int, data: Buffer, magic: int = 2, max_size: int = MAX_UNP
     if codec == LZ4:
         return _decode_lz4(_with_right_checksum(data) if magic == 0 else data, max_size)
     if codec == ZSTD:
-        return _bounded("zstd", data, _zstd_bound(memoryview(data)), max_size)
+        return _bounded("zstd", data, *_zstd_sizes(memoryview(data)), max_size)
     raise _unknown(codec)
 
 
@@ -201,10 +214,8 @@ def _corrupt(name: str, why: object) -> InvalidMessageError:
     return InvalidMessageError(f"data compressed with {name} is corrupt: {why}; fetch it again, or skip the batch")
 
 
-def _too_much(name: str, max_size: int) -> InvalidMessageError:
-    return InvalidMessageError(
-        f"data compressed with {name} unpacks to more than {max_size} bytes, the most that is accepted of one batch"
-    )
+def _too_much(name: str, max_size: int, unpacked: int | None = None) -> UnpackedTooLargeError:
+    return UnpackedTooLargeError(name, max_size, unpacked)
 
 
 def _guarded(name: str, function: Callable[..., Any], *args: Any) -> Any:
@@ -215,10 +226,12 @@ def _guarded(name: str, function: Callable[..., Any], *args: Any) -> Any:
         raise _corrupt(name, error) from error
 
 
-def _bounded(name: str, data: Buffer, bound: int, max_size: int) -> memoryview:
-    # `bound` is what the data can unpack to at most. Only where that is too much is a place of `max_size` bytes set
-    # aside and no more taken; the system backs it with memory only where it is written to.
+def _bounded(name: str, data: Buffer, bound: int, claimed: int | None, max_size: int) -> memoryview:
+    # `bound` is what the data can unpack to at most, `claimed` what its frames say. Only if it may be too much is a place of
+    # `max_size` bytes set aside and no more taken; the system backs it with memory only where it is written to.
     module = _cramjam(name)
+    if claimed is not None and max_size < claimed <= bound:
+        raise _too_much(name, max_size, claimed)
     if bound <= max_size:
         return memoryview(_guarded(name, module.decompress, data))
     with mmap.mmap(-1, max(max_size, 1)) as output:
@@ -235,6 +248,10 @@ def _bounded(name: str, data: Buffer, bound: int, max_size: int) -> memoryview:
 
 def _decode_gzip(data: Buffer, max_size: int) -> bytes:
     view = memoryview(data)
+    # A member ends with its size, modulo 2**32: no need to unpack the last one, if that is too much already.
+    claimed = int.from_bytes(view[-4:], "little")
+    if max_size < claimed <= _GZIP_RATIO * len(view):
+        raise _too_much("gzip", max_size, claimed)
     parts: list[bytes] = []
     room = max_size
     at = 0
@@ -267,14 +284,12 @@ def _decode_snappy(data: Buffer, max_size: int) -> Buffer:
     view = memoryview(data)
     module = _cramjam("snappy")
     if bytes(view[:8]) != _XERIAL_MAGIC:
-        if _snappy_size(module, view) > max_size:
-            raise _too_much("snappy", max_size)
+        if (size := _snappy_size(module, view)) > max_size:
+            raise _too_much("snappy", max_size, size)
         return memoryview(_guarded("snappy", module.decompress_raw, view))
-    total = 0
-    for block in _xerial_blocks(view):
-        total += _snappy_size(module, block)
-        if total > max_size:
-            raise _too_much("snappy", max_size)
+    total = sum(_snappy_size(module, block) for block in _xerial_blocks(view))
+    if total > max_size:
+        raise _too_much("snappy", max_size, total)
     output = bytearray(total)
     rest = memoryview(output)
     for block in _xerial_blocks(view):
@@ -332,13 +347,15 @@ def _lz4_block(plain: memoryview, level: int) -> memoryview:
 
 
 def _decode_lz4(data: Buffer, max_size: int) -> memoryview:
-    return _bounded("lz4", data, _lz4_bound(memoryview(data)), max_size)
+    return _bounded("lz4", data, *_lz4_sizes(memoryview(data)), max_size)
 
 
-def _lz4_bound(view: memoryview) -> int:
+def _lz4_sizes(view: memoryview) -> tuple[int, int | None]:
+    # What the data can unpack to, and what its frames say that it does, if all of them say.
     # Frames one after another, each of magic, flags, block size code, [content size], checksum; then blocks until one
     # of size 0, and [a checksum].
-    at = bound = 0
+    at = bound = claimed = 0
+    unsaid = False
     while at + 7 <= len(view):
         magic = view[at : at + 4]
         if _is_skippable(magic):
@@ -348,6 +365,10 @@ def _lz4_bound(view: memoryview) -> int:
             raise _corrupt("lz4", f"no lz4 frame begins at byte {at}")
         flags = view[at + 4]
         largest = 1 << (8 + 2 * (view[at + 5] >> 4 & 7))
+        if flags & 8:
+            claimed += int.from_bytes(view[at + 6 : at + 14], "little")
+        else:
+            unsaid = True
         at += 7 + (8 if flags & 8 else 0) + (4 if flags & 1 else 0)
         trailer = 4 if flags & 16 else 0
         size = -1
@@ -360,7 +381,7 @@ def _lz4_bound(view: memoryview) -> int:
         at += 4 if flags & 4 else 0
     if not at:
         raise _corrupt("lz4", "it does not begin as an lz4 frame does")
-    return bound
+    return bound, None if unsaid else claimed
 
 
 def _is_skippable(magic: memoryview) -> bool:
@@ -368,9 +389,10 @@ def _is_skippable(magic: memoryview) -> bool:
     return magic[0] >> 4 == 5 and magic[1:] == _SKIPPABLE
 
 
-def _zstd_bound(view: memoryview) -> int:
-    # Frames of blocks; a block unpacks to 128 KiB at most.
-    at = bound = 0
+def _zstd_sizes(view: memoryview) -> tuple[int, int | None]:
+    # What the data can unpack to, and what its frames say that it does, if all of them say. A block unpacks to 128 KiB at most.
+    at = bound = claimed = 0
+    unsaid = False
     while at + 5 <= len(view):
         magic = int.from_bytes(view[at : at + 4], "little")
         if _is_skippable(view[at : at + 4]):
@@ -381,7 +403,13 @@ def _zstd_bound(view: memoryview) -> int:
         flags = view[at + 4]
         single = flags >> 5 & 1
         size_bytes = (1 if single else 0, 2, 4, 8)[flags >> 6]
-        at += 5 + (1 - single) + (0, 1, 2, 4)[flags & 3] + size_bytes
+        at += 5 + (1 - single) + (0, 1, 2, 4)[flags & 3]
+        if size_bytes:
+            # of two bytes, the sizes begin behind those of one
+            claimed += int.from_bytes(view[at : at + size_bytes], "little") + (256 if size_bytes == 2 else 0)
+        else:
+            unsaid = True
+        at += size_bytes
         last = 0
         while not last and at + 3 <= len(view):
             block = int.from_bytes(view[at : at + 3], "little")
@@ -389,7 +417,7 @@ def _zstd_bound(view: memoryview) -> int:
             at += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)
             bound += _ZSTD_BLOCK
         at += 4 if flags & 4 else 0
-    return bound
+    return bound, None if unsaid else claimed
 
 
 def _with_right_checksum(data: Buffer) -> Buffer:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka.exceptions import InvalidMessageError
+from pykafka.exceptions import InvalidMessageError, UnpackedTooLargeError
 from pykafka.utils.compression import decompress
 from tests.unit.utils.test_compression import CODECS, concatenated
 
@@ -30,7 +30,7 @@ def test_the_bound_holds_over_all_frames(codec: int, pieces: list[bytes], skippa
     assert bytes(decompress(codec, packed)) == data
     assert bytes(decompress(codec, packed, max_size=len(data))) == data
     if 0 < short <= len(data):
-        with pytest.raises(InvalidMessageError, match="more than"):
+        with pytest.raises(UnpackedTooLargeError, match="unpacked_max_bytes allows"):
             decompress(codec, packed, max_size=len(data) - short)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -10,8 +11,10 @@ import pyarrow as pa
 import pytest
 
 from pykafka.broker import Broker
+from pykafka.client import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.embedded import EmbeddedCluster
+from pykafka.exceptions import UnpackedTooLargeError
 from pykafka.network.channel import PendingResponse
 from pykafka.protocol import wire
 from pykafka.spark import session
@@ -77,6 +80,20 @@ def test_a_short_range_is_fetched_without_what_lies_behind_it(cluster: EmbeddedC
     )
     assert reader._bytes_to_fetch() < 2000
     assert values(reader.batches()) == expected[5:15]
+
+
+def test_a_batch_that_unpacks_to_too_much_ends_the_task_by_name(cluster: EmbeddedCluster) -> None:
+    with KafkaClient(cluster.hosts) as client, client.producer(compression="zstd", linger_ms=0) as producer:
+        for value in (b"before", bytes(900_000), b"behind"):
+            producer.produce(TOPIC, value, partition=0).get(20)
+    with pytest.raises(UnpackedTooLargeError) as caught:
+        list(read(cluster, 0, 3, unpackedMaxBytes="500000"))
+    error = caught.value
+    assert (error.topic, error.partition, error.offset, error.limit) == (TOPIC, 0, 1, 500_000)
+    assert "unpackedMaxBytes allows 500,000 bytes" in str(error)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert values(read(cluster, 2, 3, unpackedMaxBytes="500000")) == [b"behind"]
+    assert values(read(cluster, 0, 3)) == [b"before", bytes(900_000), b"behind"]
 
 
 def test_a_leader_moves_while_a_range_is_read(cluster: EmbeddedCluster) -> None:

@@ -11,7 +11,7 @@ import pytest
 from pykafka import KafkaClient, ShareConsumer
 from pykafka.admin import ConfigResource, ConfigType
 from pykafka.common import TopicPartition
-from pykafka.exceptions import DeserializationError, InvalidRecordState, TopicNotFoundError
+from pykafka.exceptions import DeserializationError, InvalidRecordState, TopicNotFoundError, UnpackedTooLargeError
 from pykafka.shares.held import Acknowledged
 from tests.brokers import KafkaCluster
 from tests.support.interrupts import Interrupted
@@ -230,3 +230,26 @@ def test_refusals(client: KafkaClient) -> None:
         assert record.delivery_count is None
         with pytest.raises(ValueError, match="not from this consumer"):
             consumer.accept(record)
+
+
+def test_a_batch_that_unpacks_to_too_much_is_not_read(client: KafkaClient) -> None:
+    topic, group = create_topic(client, 2).name, new_group(client)
+    with client.producer(linger_ms=0, compression="zstd") as producer:
+        for value in (b"before", bytes(900_000)):
+            producer.produce(topic, value, partition=0).get(20)
+        for number in range(5):
+            producer.produce(topic, b"%d" % number, partition=1)
+    with client.share_consumer(topic, group=group, unpacked_max_bytes=500_000) as consumer:
+        found: set[bytes | None] = set()
+        errors: list[UnpackedTooLargeError] = []
+        deadline = time.monotonic() + 60
+        while (len(found) < 6 or not errors) and time.monotonic() < deadline:
+            try:
+                found |= {record.value for record in consumer.poll(timeout=1)}
+            except UnpackedTooLargeError as error:
+                errors.append(error)
+    assert found == {b"before", *(b"%d" % number for number in range(5))}
+    assert (errors[0].topic, errors[0].partition, errors[0].offset, errors[0].limit) == (topic, 0, 1, 500_000)
+    # It was released, so another consumer may take it.
+    with client.share_consumer(topic, group=group) as consumer:
+        assert [record.value for record in taken(consumer, 1)] == [bytes(900_000)]

@@ -111,6 +111,7 @@ def test_what_the_java_client_takes_and_this_one_needs_not() -> None:
     raw |= {"kafka.fetch.max.bytes": "1000000", "kafka.max.partition.fetch.bytes": "8388608", "kafka.client.id": "me"}
     options = read_options(raw, Mode.BATCH_READ)
     assert options.fetch_bytes == 1_000_000
+    assert options.unpacked_max_bytes == 256 * 1024 * 1024
     assert options.client.client_id == "me"
 
 
