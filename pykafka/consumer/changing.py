@@ -110,7 +110,7 @@ class ChangingEngine(ConsumerEngine):
         super().after_fork()
         self._wanted_at_fork = wanted
         self.in_hand = InHand()  # what is in hand is the parent's
-        self.in_hand.settle(self.positions())
+        self.settle(self.positions())
 
     def stop(self, midway: bool = False) -> None:
         """Stop, as any engine."""
@@ -235,7 +235,8 @@ class ChangingEngine(ConsumerEngine):
     def note_start(self, key: TopicPartition, offset: int) -> None:
         """Note where a partition begins. `Starting` calls this in the same step that sets its position."""
         self._began[key] = offset
-        self.in_hand.begin(key, offset)
+        if (owned := self.partitions.get(key)) is not None:
+            self.in_hand.moved(owned, offset)
 
     def begun(self, owned: OwnedPartition) -> None:
         """Fetch a partition whose start was found. `Starting` calls this."""
@@ -265,8 +266,9 @@ class ChangingEngine(ConsumerEngine):
         """Move a partition to an offset; return at once."""
         waited = self.starting.forget([key])
         self._began[key] = offset
-        self.in_hand.move(self.partitions[key], offset)
+        self.in_hand.move(self.partitions[key])
         self.move(key, offset, offset - 1)
+        self.in_hand.moved(self.partitions[key], offset)
         if waited and self.running:
             self.recovery.attach(self.partitions[key])
 
@@ -291,7 +293,13 @@ class ChangingEngine(ConsumerEngine):
     def note_committed(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Count committed messages as done, though they may be in hand."""
         super().note_committed(offsets)
-        self.in_hand.settle(offsets)
+        self.settle(offsets)
+
+    def settle(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Note offsets that are committed, also in a transaction."""
+        for key, offset in offsets.items():
+            if (owned := self.partitions.get(key)) is not None:
+                self.in_hand.settle(owned, offset)
 
     def _way_back(self, owned: OwnedPartition) -> Return | None:
         began = self._began.get(owned.key)

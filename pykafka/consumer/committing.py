@@ -162,7 +162,7 @@ class Committing:
 
     def _settle(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Note offsets that a transaction has taken."""
-        self._engine.in_hand.settle({key: one.offset for key, one in offsets.items()})
+        self._engine.settle({key: one.offset for key, one in offsets.items()})
 
     def _put_back(self) -> None:
         """Go back to what the group has committed; without a commit, to where the partition began. Return at once."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,8 +19,8 @@ class InHand:
     """
 
     def __init__(self) -> None:
-        # The offset below which nothing of a partition is in hand.
-        self._settled: dict[TopicPartition, int] = {}
+        # The offset below which nothing of a partition is in hand, and how often the partition had been moved by then.
+        self._settled: dict[TopicPartition, tuple[int, int]] = {}
         # The partitions that were moved while records were in hand: their cursors no longer show it.
         self._moved: set[TopicPartition] = set()
         #: The partitions that went while records were in hand: other consumers may read these again.
@@ -30,27 +29,26 @@ class InHand:
     def has(self, owned: OwnedPartition) -> bool:
         """Return whether records of a partition are in hand."""
         key = owned.key
-        return key in self._moved or owned.last_offset_consumed >= self._settled.get(key, 0)
+        offset, moves = self._settled.get(key, (0, owned.moves))
+        if key in self._moved or owned.last_offset_consumed >= offset:
+            return True
+        return (
+            owned.moves != moves and owned.taken_in >= 0
+        )  # recovery has moved it back, and something was returned since
 
-    def begin(self, key: TopicPartition, offset: int) -> None:
-        """Note where reading of a partition begins."""
-        self._settled[key] = offset
+    def settle(self, owned: OwnedPartition, offset: int) -> None:
+        """Note where reading of a partition begins, or its commit: what lies below it is in hand no longer."""
+        self._settled[owned.key] = offset, owned.moves
+        self._moved.discard(owned.key)
 
-    def settle(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Note committed offsets: what lies below them is in hand no longer."""
-        for key, offset in offsets.items():
-            self._settled[key] = offset
-            self._moved.discard(key)
-
-    def move(self, owned: OwnedPartition, offset: int | None = None) -> None:
-        """Note that a partition is about to continue elsewhere, because the application says so.
-
-        :param offset: where; None if it is not known yet
-        """
+    def move(self, owned: OwnedPartition) -> None:
+        """Note that a partition is about to continue elsewhere, because the application says so."""
         if self.has(owned):
             self._moved.add(owned.key)
-        if offset is not None:
-            self._settled[owned.key] = offset
+
+    def moved(self, owned: OwnedPartition, offset: int) -> None:
+        """Note where it continues."""
+        self._settled[owned.key] = offset, owned.moves
 
     def go(self, owned: OwnedPartition) -> None:
         """Note that a partition is about to be given up."""

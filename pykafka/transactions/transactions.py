@@ -271,7 +271,7 @@ class Transactions:
             except KafkaException as error:
                 with self._fatal_ones("the transaction has not ended"):
                     if committed:
-                        self._raise_uncommitted(error)
+                        self._raise_uncommitted(error, deadline)
                     self._check_unaborted(error, deadline)
                 ledger.broken = True
         if ledger.broken and not committed and following[0] < 0:
@@ -281,7 +281,7 @@ class Transactions:
             ledger.ended(*following)
         self._reads = False
 
-    def _raise_uncommitted(self, error: KafkaException) -> Never:
+    def _raise_uncommitted(self, error: KafkaException, deadline: float) -> Never:
         """Raise what a failed commit means, and go to the state that it leaves."""
         ledger, fault = self.ledger, fault_of_end(error)
         if fault in (Fault.RETRY, Fault.REFRESH):
@@ -289,7 +289,12 @@ class Transactions:
         if END_TXN in ledger.unanswered and not is_fence(error):
             with self._engine.lock:
                 ledger.lose_sight(error)
-            raise ledger.refusal("commit_transaction()")
+            refusal = ledger.refusal("commit_transaction()")
+            try:
+                self._end_open(deadline)  # at once: consumers that are put back wait for its end
+            except KafkaException as failure:
+                refusal.add_note(f"it could not be ended yet: {type(failure).__name__}: {failure}")
+            raise refusal
         if fault is Fault.ABORT:  # the coordinator has not committed, and never will
             with self._engine.lock:
                 ledger.end_sent = False
@@ -356,12 +361,14 @@ class Transactions:
     def close(self, timeout: float | None = None) -> None:
         """Abort what is open, and finish an abort, or a commit that was interrupted after it was sent."""
         with (turn := self._handler.Lock()), self._call(turn, "close()", timeout) as deadline:
-            if self.ledger.state is State.COMMITTING and self.ledger.end_sent:
-                self._commit(deadline)
-            elif self.ledger.state in (State.IN_TRANSACTION, State.ABORTABLE, State.COMMITTING, State.ABORTING):
-                self._abort(deadline)
-            elif self.ledger.state is State.UNKNOWN:
-                self._settle(deadline)
+            try:
+                if self.ledger.state is State.COMMITTING and self.ledger.end_sent:
+                    self._commit(deadline)
+                elif self.ledger.state in (State.IN_TRANSACTION, State.ABORTABLE, State.COMMITTING, State.ABORTING):
+                    self._abort(deadline)
+            finally:
+                if self.ledger.state is State.UNKNOWN:
+                    self._settle(deadline)
 
     def _settle(self, deadline: float) -> None:
         """End a transaction whose outcome is not known: read_committed readers may wait for it."""

@@ -420,6 +420,31 @@ def test_exactly_once_on_an_event_loop(kafka: KafkaCluster) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.later("threads-not made", "gevent-made")
+@pytest.mark.parametrize("is_made", [True, False], ids=["made", "not made"])
+def test_a_loop_by_hand_needs_no_care(client: KafkaClient, proxy: FrameProxy, is_made: bool) -> None:
+    """The consumer goes back to what is committed, and does not wait for the next transaction to learn that."""
+    given, made, group = create_topic(client).name, create_topic(client).name, unique()
+    with client.producer() as plain:
+        plain.produce_many(given, NUMBERS)
+    unknown = 0
+    with (
+        answering(proxy, UNKNOWN) if is_made else holding(proxy),
+        client.producer(transactional_id=group) as producer,
+        client.consumer(given, group=group) as consumer,
+    ):
+        while records := consumer.poll(5, timeout=2):
+            try:
+                with producer.transaction(consumer):
+                    for record in records:
+                        producer.produce(made, record.value)
+                    producer.send_offsets(consumer)
+            except TransactionOutcomeUnknownError:
+                unknown += 1
+    assert unknown == 1
+    assert committed(client, made) == NUMBERS
+
+
 @contextmanager
 def unclear(producer: KafkaProducer) -> Iterator[None]:
     """Make the second commit of a producer be answered by UNKNOWN_SERVER_ERROR."""
