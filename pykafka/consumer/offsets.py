@@ -317,13 +317,29 @@ class GroupOffsets:
                 )
             self._cluster.handler.sleep(min(pauses.seconds(failures), max(deadline - now(), 0.0)))
 
-    def fetch_each(self, partitions: Collection[TopicPartition], go_on: Callable[[], bool] | None = None) -> Fetched:
+    def fetch_known(self, partitions: Collection[TopicPartition], deadline: float = math.inf) -> Fetched:
+        """Return the committed offset of each partition, as `fetch`; if that fails for some, also the error of each of those.
+
+        :param deadline: of all attempts, of the handler's clock (s)
+        :raises KafkaException: the coordinator did not answer
+        """
+        try:
+            return self.fetch(partitions, deadline=deadline), {}
+        except OF_A_PARTITION:
+            return self.fetch_each(partitions, deadline=deadline)
+
+    def fetch_each(
+        self,
+        partitions: Collection[TopicPartition],
+        go_on: Callable[[], bool] | None = None,
+        deadline: float = math.inf,
+    ) -> Fetched:
         """Return the committed offset of each partition, and an error for each whose offset the coordinator cannot tell now.
 
         It waits for no partition, such as one of which a transaction is about to commit offsets. Parameters and errors as of
         `fetch`, for errors of all partitions.
         """
-        deadline = self._bounded()
+        deadline = self._bounded(deadline)
         return self._retrying(lambda: self._fetch_most(partitions, deadline), deadline, go_on)
 
     def _retrying(

@@ -165,14 +165,16 @@ class Seeking:
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return what the group has committed for each partition; None where that is nothing.
 
-        :param partitions: any; by default those that are read
+        :param partitions: any; by default those that are read; of these, one of which the coordinator says nothing is left out
+            with a warning, as long as it tells others
         :param timeout: for all attempts (s); by default, and at the most, twice the client's `socket_timeout_ms`
         :raises KafkaException: there is no group, or its coordinator did not answer in time
         """
         self._check_reads()
         keys = valid_keys(partitions) if partitions else list(self._engine.partitions)
         deadline = self._engine.deadline(timeout)
-        found = self._engine.commits_of("committed()").group.fetch(keys, deadline=deadline)
+        found, errors = self._engine.commits_of("committed()").group.fetch_known(keys, deadline)
+        self._heed(errors, bool(partitions) or not found, "committed() leaves out")
         return {
             key: OffsetAndMetadata(one.offset, one.metadata) if one.offset >= 0 else None for key, one in found.items()
         }

@@ -65,7 +65,8 @@ class _Choice:
         self._first = self._find(dict.fromkeys(keys, OffsetType.EARLIEST))
         self._end = self._find(dict.fromkeys(self._first, OffsetType.LATEST))
         commits = engine.commits
-        found = commits.group.fetch(self._keys, deadline=deadline) if commits is not None and keys else {}
+        found, errors = commits.group.fetch_known(self._keys, deadline) if commits is not None and keys else ({}, {})
+        self.errors |= errors
         self._committed = {key: one.offset for key, one in found.items() if one.offset >= 0}
 
     def _find(self, wanted: Mapping[TopicPartition, Position]) -> dict[TopicPartition, int]:
@@ -82,7 +83,7 @@ class _Choice:
             start = self._by_commit(key) if key in self._committed else self._by_rule(key)
             if key not in self.errors:
                 return start
-        return Start(*key, None, "unknown", f"its leader does not say which offsets it has: {self.errors[key]}")
+        return Start(*key, None, "unknown", f"brokers do not say where it begins: {self.errors[key]}")
 
     def _by_commit(self, key: TopicPartition) -> Start:
         offset, first, end = self._committed[key], self._first[key], self._end[key]

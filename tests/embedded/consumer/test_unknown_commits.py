@@ -11,6 +11,7 @@ from pykafka.common import TopicPartition
 from pykafka.coordinator.documented.coordinator import ConsumerCoordinator
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
 from pykafka.protocol import wire
+from pykafka.utils.backoff import Backoff
 from tests.embedded.consumer.test_recovery import Forgetful, coordinators
 from tests.support import scripted
 from tests.support.scripted import TOPIC
@@ -82,6 +83,40 @@ def test_all_that_read_commits(version: int, concurrency: Any) -> None:
                     assert isinstance(info.value, UnknownTopicOrPartition)
                     assert info.value.topic == TOPIC
         coordinator.close()
+
+
+def test_others_are_known(concurrency: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """The coordinator does not know partition 1; calls that name no partition leave it out."""
+    other = TopicPartition(TOPIC, 1)
+
+    class Half(Forgetful):
+        def _respond(self, request: Any) -> Any:
+            if not isinstance(request, wire.OffsetFetchRequest):
+                return super()._respond(request)
+            part = wire.OffsetFetchResponse.Topic.Partition
+            told = {0: part(partition_index=0, committed_offset=1), 1: part(partition_index=1, error_code=3)}
+            wanted = [told[number] for topic in request.topics or () for number in topic.partition_indexes]
+            return wire.OffsetFetchResponse(topics=[wire.OffsetFetchResponse.Topic(name=TOPIC, partitions=wanted)])
+
+    with Half() as broker, KafkaClient(broker.hosts, **concurrency()) as client:
+        with client.consumer(group="g") as consumer:
+            group = consumer._engine.commits_of("test").group
+            group._backoff_s = 0.01
+            group._pauses = Backoff(10, 10, client.cluster.handler.random)
+            found, errors = group.fetch_known([KEY, other])
+            assert {key: one.offset for key, one in found.items()} == {KEY: 1}
+            assert [type(error) for error in errors.values()] == [UnknownTopicOrPartition]
+            found, errors = group.fetch_each([KEY, other])
+            assert (list(found), list(errors)) == ([KEY], [other])
+            assert consumer.committed(KEY) == {KEY: (1, "")}
+            with pytest.raises(UnknownTopicOrPartition):
+                consumer.committed(KEY, other)
+            consumer._engine.partitions = dict.fromkeys([KEY, other])  # type: ignore[assignment]
+            try:
+                assert consumer.committed() == {KEY: (1, "")}
+            finally:
+                consumer._engine.partitions = {}
+            assert "committed() leaves out 1 partitions" in caplog.text
 
 
 class Nothing:
