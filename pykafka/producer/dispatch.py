@@ -292,7 +292,7 @@ class Dispatch:
         for batch in batches:
             lane = self._owner.queue_of(batch).lane
             if self._goes_plain(batch, lane):
-                if lane.on_wire > 1:
+                if lane.window[0] is not batch.flight:
                     held.append(batch)
                 continue
             wanted = self.numbered and lane.wants_id and not batch.flight.numbered
@@ -332,13 +332,13 @@ class Dispatch:
         with self._lock:
             if not old:
                 return not lane.resume(batch.flight)
-            if lane.on_wire > 1:
+            if lane.window[0] is not batch.flight:
                 return False  # it goes with numbers as those before it, and comes back as they do
             lane.forgo()
         return True
 
     def _held_back(self, batches: list[MessageBatch], held: list[MessageBatch]) -> list[MessageBatch]:
-        """Put batches back that must not overtake those with numbers, which will be refused; return the others."""
+        """Put batches back that must not overtake those that were refused for their numbers; return the others."""
         with self._lock:
             for batch in held:
                 self._owner.queue_of(batch).lane.unsent(batch.flight)

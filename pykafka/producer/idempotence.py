@@ -155,7 +155,12 @@ class Lane(Generic[T]):
 
     @property
     def numbers(self) -> bool:
-        """Whether batches have had numbers here: none goes without from then on."""
+        """Whether batches have had numbers here: none goes without from then on, unless the topic cannot store them."""
+        return self.has_numbered and not self.plain
+
+    @property
+    def has_numbered(self) -> bool:
+        """Whether batches have had numbers here, by which brokers may know those that begin anew."""
         return self.producer_id >= 0 or self.spent_id >= 0 or any(flight.numbered for flight in self.window)
 
     def adopt(self, producer_id: int, epoch: int) -> None:
@@ -171,10 +176,14 @@ class Lane(Generic[T]):
             self._strip()
 
     def resume(self, flight: Flight[T]) -> bool:
-        """Number again from this batch on, which is about to be sent; return False if others before it went without."""
-        if self.window[0] is not flight or flight.uncertain:
+        """Number again from this batch on, which is about to be sent; return False while others have to be sent again.
+
+        It is the first one of an epoch: brokers know the numbers of the former.
+        """
+        if len(self.window) > 1 or flight.uncertain:
             return False
         self.plain = False
+        self._renumber()
         return True
 
     # -- sending -----------------------------------------------------------------------------------------------------
@@ -267,7 +276,6 @@ class Lane(Generic[T]):
     def _strip(self) -> None:
         """Take the numbers from all batches, of which at most one is on the wire; what is uncertain stays so."""
         self._hole = self._acknowledged = False
-        self.producer_id = self.epoch = self.spent_id = -1
         for flight in self.window:
             flight.producer_id = flight.epoch = flight.sequence = -1
             flight.absent = flight.passed = flight.broken = flight.halved = flight.skipped = False

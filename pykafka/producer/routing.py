@@ -181,7 +181,7 @@ class Routing:
                     continue
                 del self.routes[route.name]
                 for queue in route.queues:
-                    numbered = numbered or queue.lane.numbers
+                    numbered = numbered or queue.lane.has_numbered
                     self._hand_over(queue, None)
                     self.queues.pop(queue.key, None)
         return numbered
