@@ -12,6 +12,7 @@ from pykafka.cli.diagnosis import FAILED, NOTE, OK, Examination, Finding
 from pykafka.cli.options import HostsType, Session, json_option
 from pykafka.cli.roundtrip import round_trip
 from pykafka.cli.statuses import Status
+from pykafka.exceptions import KafkaException
 from pykafka.network.addresses import parse_hosts
 
 _STYLES = {OK: "green", NOTE: "yellow", FAILED: "bold red"}
@@ -51,10 +52,25 @@ def doctor(ctx: click.Context, host: str | None, topic: str | None, create: bool
 
 
 def _all(session: Session, examination: Examination, hosts: str, topic: str | None, create: bool) -> Iterator[Finding]:
-    yield from examination.run(parse_hosts(hosts))
+    well = True
+    for finding in examination.run(parse_hosts(hosts)):
+        well = well and finding.result != FAILED
+        yield finding
+    if well and examination.reached:
+        yield from _internal(session, hosts)
     if topic and examination.reached:
         with session.client(hosts) as client:
             yield from round_trip(client, hosts, topic, create, session.socket_timeout_ms)
+
+
+def _internal(session: Session, hosts: str) -> Iterator[Finding]:
+    """Yield what internal topics lack: groups, transactions or share groups cannot work, and the rest can."""
+    try:
+        with session.client(hosts) as client:
+            for problem in client.cluster.internal_topics.problems():
+                yield Finding(hosts, "Internal", NOTE, problem)
+    except KafkaException as error:
+        yield Finding(hosts, "Internal", NOTE, f"the internal topics could not be looked at: {error}")
 
 
 def _line(finding: Finding) -> Text:

@@ -111,6 +111,18 @@ class InternalTopics:
             self._reasons[topic] = self._now(), reason
         return reason
 
+    def problems(self) -> list[str]:
+        """Return what internal topics lack that the cluster has, or would create if something needed them; for the doctor.
+
+        :raises KafkaException: the brokers do not say
+        """
+        cluster = self._owner()
+        broker = None if cluster is None else next(iter(cluster.brokers.values()), None)
+        if cluster is None or broker is None or not broker.has(wire.DescribeConfigsRequest):
+            return []
+        topics = [one for one in FACTORS if one != SHARES or broker.has(wire.ShareGroupHeartbeatRequest)]
+        return [reason for one in topics if (reason := _reason(cluster, one, certain=True))]
+
 
 def is_unavailable(error: KafkaException) -> bool:
     """Return whether an error says that a coordinator is not available, as an internal topic lacks something."""
@@ -122,14 +134,18 @@ def _listed(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, found[:NAMED])) + (" and others" if len(found) > NAMED else "")
 
 
-def _reason(cluster: Asked, topic: str) -> str:
+def _reason(cluster: Asked, topic: str, certain: bool = False) -> str:
+    """Return what an internal topic lacks, and what to do; empty for nothing.
+
+    :param certain: whether a topic that does not exist is well, as long as there are brokers enough
+    """
     request = wire.MetadataRequest(topics=[wire.MetadataRequest.Topic(name=topic)], allow_auto_topic_creation=False)
     response: wire.MetadataResponse = cluster.call(request, within_ms=ASK_MS)
     found = next((one for one in response.topics if one.name == topic), None)
     if found is not None and found.error_code == TopicAuthorizationFailed.ERROR_CODE:
         return ""  # many a principal may not see internal topics
     if found is None or not found.partitions:
-        return _why_missing(cluster, topic, len(response.brokers))
+        return _why_missing(cluster, topic, len(response.brokers), certain)
     headless = [part for part in found.partitions if part.leader_id < 0]
     if headless:
         replicas = sorted({id_ for part in headless for id_ in part.replica_nodes})
@@ -148,7 +164,7 @@ def _reason(cluster: Asked, topic: str) -> str:
     return ""
 
 
-def _why_missing(cluster: Asked, topic: str, brokers: int) -> str:
+def _why_missing(cluster: Asked, topic: str, brokers: int, certain: bool) -> str:
     setting = FACTORS[topic]
     factor = _setting(cluster, BROKER, None, setting)
     has = f"the cluster has {brokers} broker{'s' if brokers != 1 else ''}"
@@ -157,7 +173,9 @@ def _why_missing(cluster: Asked, topic: str, brokers: int) -> str:
             f"the internal topic {topic} does not exist, and brokers cannot create it: {setting} is {factor}, and {has}; "
             "start more brokers, or lower that setting of the brokers"
         )
-    if factor is None or topic != SHARES:  # brokers create that one only when a share group has partitions
+    if not certain and (
+        factor is None or topic != SHARES
+    ):  # brokers create that one only when a share group has partitions
         return (
             f"the internal topic {topic} does not exist (yet): {has}, which must be as many as their {setting} at least; "
             "the brokers' log says why they do not create it"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from pykafka import KafkaClient
+from pykafka.cli.app import tools
 from pykafka.common import TopicPartition
 from pykafka.exceptions import GroupCoordinatorNotAvailable, OffsetsNotCommitted
 from pykafka.metadata import internaltopics
@@ -81,6 +84,13 @@ def test_who_asks_with_a_deadline_gets_the_reason(concurrency: Concurrency, poor
             client.cluster.get_group_coordinator("g", 300)
         with pytest.raises(GroupCoordinatorNotAvailable, match=f"group g: {reason(OFFSETS)}"):
             client.admin.list_group_offsets("g", timeout_ms=1000)
+
+
+def test_the_doctor_notes_it(poor: KafkaCluster) -> None:
+    result = CliRunner().invoke(tools, ["doctor", poor.hosts, "--json"])
+    assert result.exit_code == 0
+    found = [one["detail"] for one in json.loads(result.stdout)["findings"] if one["step"] == "Internal"]
+    assert [any(text.startswith(reason(topic)) for text in found) for topic in FACTORS] == [True, True, False]
 
 
 def test_a_transaction_warns_and_raises_the_reason(
