@@ -27,7 +27,7 @@ from pykafka.handlers.base import (
     Worker,
 )
 from pykafka.handlers.bridge import BridgeLocal, TaskLocal, await_in_bridge, bridged, in_bridge, running
-from pykafka.handlers.lookups import Reverse, await_lookup, is_numeric
+from pykafka.handlers.lookups import Reverse, await_lookup
 from pykafka.handlers.looplocks import Loop, LoopEvent, LoopLock, LoopQueue, LoopRLock, LoopSemaphore, Overdue, Waiters
 from pykafka.handlers.loopsocket import LoopSocket, LoopWaiter
 from pykafka.handlers.native import NativeHandler
@@ -265,14 +265,6 @@ class AsyncioHandler(SocketHandler):
             job.leave()
         result: R = job.outcome()
         return result
-
-    def _resolver(self) -> Callable[..., list[Any]]:
-        def getaddrinfo(host: str, *args: Any) -> list[Any]:
-            if is_numeric(host):
-                return socket.getaddrinfo(host, *args)
-            return self.offload(socket.getaddrinfo, host, *args)
-
-        return getaddrinfo
 
     def _name_resolver(self) -> Callable[..., Any]:
         return socket.getnameinfo
