@@ -27,6 +27,7 @@ from pykafka.handlers.base import (
     Worker,
 )
 from pykafka.handlers.bridge import BridgeLocal, TaskLocal, await_in_bridge, bridged, in_bridge, running
+from pykafka.handlers.forks import process_number
 from pykafka.handlers.lookups import Reverse, await_lookup
 from pykafka.handlers.looplocks import Loop, LoopEvent, LoopLock, LoopQueue, LoopRLock, LoopSemaphore, Overdue, Waiters
 from pykafka.handlers.loopsocket import LoopSocket, LoopWaiter
@@ -164,6 +165,7 @@ class AsyncioHandler(SocketHandler):
     def __init__(self) -> None:
         refuse_eventlet("pykafka.aio (AsyncioHandler)")
         self._loop = Loop(running_loop())
+        self._pid = process_number()
         super().__init__(partial(LoopWaiter, self._loop))
         self._turns = LoopTurns(self._loop)
         self._native: Handler | None = None
@@ -222,9 +224,8 @@ class AsyncioHandler(SocketHandler):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the loop is closed. As `Handler.has_ended`."""
-        ended: bool = self._loop.loop.is_closed()
-        return ended
+        """Whether the loop is closed, or belongs to the process that was forked. As `Handler.has_ended`."""
+        return self._pid != process_number() or bool(self._loop.loop.is_closed())
 
     @property
     def may_wait(self) -> bool:

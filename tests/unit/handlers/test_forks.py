@@ -10,6 +10,9 @@ import pytest
 
 from pykafka.handlers import forks
 
+# pytest may have threads; the children do next to nothing.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
 
 def told(status: int) -> bool:
     assert os.waitstatus_to_exitcode(status) in (0, 1)
