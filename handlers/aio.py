@@ -27,6 +27,7 @@ from pykafka.handlers.base import (
     Worker,
 )
 from pykafka.handlers.bridge import BridgeLocal, TaskLocal, await_call, await_in_bridge, bridged, in_bridge, running
+from pykafka.handlers.forks import process_number
 from pykafka.handlers.lookups import Reverse, await_lookup, is_numeric
 from pykafka.handlers.looplocks import Loop, LoopEvent, LoopLock, LoopQueue, LoopRLock, LoopSemaphore, Overdue, Waiters
 from pykafka.handlers.loopsocket import LoopSocket, LoopWaiter
@@ -167,6 +168,7 @@ class AsyncioHandler(SocketHandler):
     def __init__(self) -> None:
         refuse_eventlet("pykafka.aio (AsyncioHandler)")
         self._loop = Loop(running_loop())
+        self._pid = process_number()
         super().__init__(partial(LoopWaiter, self._loop))
         self._turns = LoopTurns(self._loop)
         self._native: Handler | None = None
@@ -230,9 +232,8 @@ class AsyncioHandler(SocketHandler):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the loop is closed. As `Handler.has_ended`."""
-        ended: bool = self._loop.loop.is_closed()
-        return ended
+        """Whether the loop is closed, or belongs to the process that was forked. As `Handler.has_ended`."""
+        return self._pid != process_number() or bool(self._loop.loop.is_closed())
 
     @property
     def may_wait(self) -> bool:
@@ -273,14 +274,6 @@ class AsyncioHandler(SocketHandler):
             job.leave()
         result: R = job.outcome()
         return result
-
-    def _resolver(self) -> Callable[..., list[Any]]:
-        def getaddrinfo(host: str, *args: Any) -> list[Any]:
-            if is_numeric(host):
-                return socket.getaddrinfo(host, *args)
-            return self.offload(socket.getaddrinfo, host, *args)
-
-        return getaddrinfo
 
     def _name_resolver(self) -> Callable[..., Any]:
         return socket.getnameinfo

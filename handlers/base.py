@@ -262,7 +262,7 @@ class Handler(ABC):
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing can wait and no worker can run any more: on an event loop that is closed."""
+        """Whether nothing can wait and no worker can run any more: on a closed event loop, or one of the parent process."""
         return False
 
     @property

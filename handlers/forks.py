@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ _number = os.getpid()
 #: The frame of the function that forked this process and will end it by `os._exit()`; None if there is none.
 _forker: FrameType | None = None
 
+#: Flags of the code of generators, coroutines and asynchronous generators.
+_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 #: Names of methods that deliver what is queued.
 _DELIVERING = {"flush", "close", "stop"}
 
@@ -56,14 +59,23 @@ def abrupt_forker() -> str | None:
     frame = _forker
     if frame is None:
         return None
+    if not _is_running(frame):
+        _forker = None
+        return None
+    if any(_DELIVERING & set(caller.f_code.co_names) for caller in _callers(frame)):
+        return None
+    return f"{frame.f_globals.get('__name__', '?')}:{frame.f_code.co_qualname}"
+
+
+def _is_running(frame: FrameType) -> bool:
+    """Return whether a function has not returned, in whatever thread or greenlet; True of coroutines and generators."""
+    if frame.f_code.co_flags & _SUSPENDS:  # clear() would close one that is suspended
+        return True
     try:
-        frame.clear()  # raises an error while the function runs
+        frame.clear()
     except RuntimeError:
-        if any(_DELIVERING & set(caller.f_code.co_names) for caller in _callers(frame)):
-            return None
-        return f"{frame.f_globals.get('__name__', '?')}:{frame.f_code.co_qualname}"
-    _forker = None
-    return None
+        return True
+    return False
 
 
 def _callers(last: FrameType) -> Iterator[FrameType]:

@@ -306,9 +306,6 @@ class NativeHandler(SocketHandler):
         """Call `fn` in place."""
         return fn(*args, **kwargs)
 
-    def _resolver(self) -> Callable[..., list[Any]]:
-        return self._getaddrinfo
-
     def _name_resolver(self) -> Callable[..., Any]:
         return self._getnameinfo
 

@@ -8,9 +8,13 @@ from typing import Any
 
 from pykafka.handlers.base import Address, Handler, Stream
 from pykafka.handlers.lookups import Reverse, is_numeric, look_up
+from pykafka.handlers.patching import of_system
 from pykafka.handlers.patience import Patience
 from pykafka.handlers.streams import WaiterFactory, connect_stream
 from pykafka.handlers.tls import open_tls
+
+#: The system gives a look-up up long before (s).
+FOREVER_S = 1e6
 
 
 class SocketHandler(Handler):
@@ -22,10 +26,6 @@ class SocketHandler(Handler):
     def __init__(self, make_waiter: WaiterFactory) -> None:
         super().__init__()
         self._make_waiter = make_waiter
-
-    @abstractmethod
-    def _resolver(self) -> Callable[..., list[Any]]:
-        """Return the `getaddrinfo` that this kind of concurrency calls in place."""
 
     @abstractmethod
     def _resolve_aside(
@@ -40,9 +40,9 @@ class SocketHandler(Handler):
         self, host: str, port: int, timeout: float | None = None, wanted: Callable[[], bool] | None = None
     ) -> list[Address]:
         """Look a name up. As `Handler.resolve`."""
-        if timeout is None or is_numeric(host):
-            return look_up(self._resolver(), host, port)
-        return self._resolve_aside(host, port, Patience(timeout, wanted))
+        if is_numeric(host):  # gevent's resolver would wait for a thread of the hub's pool
+            return look_up(of_system("socket", "getaddrinfo"), host, port)
+        return self._resolve_aside(host, port, Patience(FOREVER_S if timeout is None else timeout, wanted))
 
     @abstractmethod
     def _name_resolver(self) -> Callable[..., Any]:

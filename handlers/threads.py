@@ -221,9 +221,6 @@ class ThreadingHandler(SocketHandler):
             return self._hub.offload(fn, *args, **kwargs)
         return fn(*args, **kwargs)
 
-    def _resolver(self) -> Callable[..., list[Any]]:
-        return socket.getaddrinfo
-
     def _name_resolver(self) -> Callable[..., Any]:
         return socket.getnameinfo
 

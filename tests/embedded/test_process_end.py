@@ -63,3 +63,62 @@ def test_a_child_that_loses_messages_is_warned_once(embedded: EmbeddedCluster, m
         assert line.startswith("WARNING process ")
         assert "was forked by __main__:_fork" in line
         assert LOST in line
+
+
+IDLE_CHILDREN = """
+import asyncio, logging, multiprocessing, sys
+from pykafka import KafkaClient
+from pykafka.aio import KafkaClient as AioClient
+logging.basicConfig(level=logging.WARNING)
+hosts, mode = sys.argv[1:]
+
+def in_child():
+    pass
+
+def children():
+    processes = [multiprocessing.get_context("fork").Process(target=in_child) for _ in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0]
+
+async def on_a_loop():
+    async with AioClient(hosts) as client:
+        producer = await (await client.topics["t"]).get_producer(linger_ms=60_000)
+        consumer = await client.consumer("t", group="g", auto_offset_reset="earliest")
+        await (await (await client.producer()).produce("t", b"v"))
+        assert await consumer.poll(timeout=20)
+        await producer.produce(b"the parent's")
+        children()
+        await consumer.commit()
+
+def elsewhere():
+    with KafkaClient(hosts, use_greenlets=mode == "greenlets") as client:
+        client.producer().produce("t", b"v").get(10)
+        producer = client.topics["t"].get_producer(linger_ms=60_000)
+        consumer = client.consumer("t", group="g", auto_offset_reset="earliest")
+        assert consumer.poll(timeout=20)
+        producer.produce(b"the parent's")
+        children()
+        consumer.commit()
+
+asyncio.run(on_a_loop()) if mode == "asyncio" else elsewhere()
+"""
+
+
+@pytest.mark.parametrize("mode", ["threads", "greenlets", "asyncio"])
+def test_children_that_use_nothing_end_quietly(embedded: EmbeddedCluster, mode: str) -> None:
+    embedded.create_topic("t", partitions=1)
+    embedded.track_requests()
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", IDLE_CHILDREN, embedded.hosts, mode],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(embedded.requests("LeaveGroupRequest")) == 1  # the parent's
+    with KafkaClient(embedded.hosts) as client:
+        assert client.topics["t"].latest_available_offsets()[0].offset == [2]

@@ -20,7 +20,12 @@ TEXTS = {
     "proxy": "socks5h://me:secret@127.0.0.1:1",
     "client_rack": "north",
     "client_id": "me",
+    "allow_cleartext_credentials": True,
 }
+
+
+def _text(value: Any) -> str:
+    return "true" if value is True else str(value)
 
 
 def session(path: Path) -> options.Session:
@@ -38,7 +43,7 @@ def test_a_file_carries_every_setting(tmp_path: Path, monkeypatch: pytest.Monkey
     }
     wanted: dict[str, Any] = {name: 7 + index for index, name in enumerate(sorted(names))} | TEXTS
     path = tmp_path / "c.properties"
-    path.write_text("".join(f"{name.replace('_', between)}={value}\n" for name, value in wanted.items()))
+    path.write_text("".join(f"{name.replace('_', between)}={_text(value)}\n" for name, value in wanted.items()))
     found = session(path)
     made: dict[str, Any] = {}
     monkeypatch.setattr(options, "KafkaClient", lambda **given: made.update(given))
