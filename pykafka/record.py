@@ -168,7 +168,7 @@ class Record:
         return counts
 
     def _awaited(self) -> Any:
-        if self._ack is None:
+        if self._held() is None:
             raise KafkaException(
                 f"nothing waits for the acknowledgement of offset {self._offset}: ack() and nack() are for records that "
                 "consumer.parallel(..., manual_ack=True) or client.share_consumer() hands over; elsewhere call "
@@ -180,7 +180,7 @@ class Record:
 
     def _held(self) -> Any:
         # For pykafka/shares/ alone: what `_set_ack` was given there.
-        return self._ack
+        return None if type(self._ack) is _Count else self._ack
 
     def _set_ack(self, ack: Any) -> None:
         # For pykafka/parallel/ and pykafka/shares/ alone: an object with acknowledge() and refuse(error).
@@ -212,15 +212,36 @@ class Record:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # ack() belongs to this process: copies and pickles leave it out.
+        # ack() belongs to this process: copies and pickles have the count alone.
         fields = (
             *(self._topic, self._partition, self._offset, self.raw_key, self.raw_value, self._headers),
             *(self.timestamp, self._timestamp_type, self.leader_epoch),
         )
-        return type(self), fields, ((self._key, self._value) if self._deserialized else None)
+        made = (self._key, self._value) if self._deserialized else None
+        count = self.delivery_count
+        return type(self), fields, (None if made is None and count is None else (made, count))
 
-    def __setstate__(self, state: tuple[Any, Any]) -> None:
-        self._set_deserialized(*state)
+    def __setstate__(self, state: tuple[tuple[Any, Any] | None, int | None]) -> None:
+        made, count = state
+        if made is not None:
+            self._set_deserialized(*made)
+        if count is not None:
+            self._ack = _Count(count)
+
+
+class _Count:
+    """Replaces, in the copy of a record, what waits for its acknowledgement.
+
+    :param delivery_count: of the record
+    """
+
+    __slots__ = ("delivery_count",)
+
+    def __init__(self, delivery_count: int) -> None:
+        self.delivery_count = delivery_count
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.delivery_count,)
 
 
 def _blank(cls: type[Record], *_args: Any, **_fields: Any) -> Record:

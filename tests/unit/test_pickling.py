@@ -8,6 +8,7 @@ import inspect
 import pickle
 import pkgutil
 import threading
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
@@ -245,6 +246,12 @@ def test_consumed_ones_keep_their_contents(way: str) -> None:
     again = COPIES[way](record)
     names = ("topic", "partition", "offset", "key", "value", "headers", "timestamp", "timestamp_type", "leader_epoch")
     assert [getattr(again, name) for name in names] == [getattr(record, name) for name in names]
-    assert (again.raw_key, again.raw_value) == (b"k", b"v")
+    assert (again.raw_key, again.raw_value, again.delivery_count) == (b"k", b"v", None)
+    record._set_ack(types.SimpleNamespace(delivery_count=3, lock=threading.Lock()))
+    counted = COPIES[way](COPIES[way](record))
+    assert (counted.delivery_count, counted.value) == (3, {"v": 1})
+    assert counted._held() is None
+    with pytest.raises(KafkaException, match="nothing waits"):
+        counted.ack()
     message = Message(b"v", b"k", 1, 5, 2, 0, 1, 1000, None, [("a", None)])
     assert contents(COPIES[way](message)) == contents(message)
