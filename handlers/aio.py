@@ -28,7 +28,7 @@ from pykafka.handlers.base import (
 )
 from pykafka.handlers.bridge import BridgeLocal, TaskLocal, await_call, await_in_bridge, bridged, in_bridge, running
 from pykafka.handlers.forks import process_number
-from pykafka.handlers.lookups import Reverse, await_lookup, is_numeric
+from pykafka.handlers.lookups import Reverse, await_lookup
 from pykafka.handlers.looplocks import Loop, LoopEvent, LoopLock, LoopQueue, LoopRLock, LoopSemaphore, Overdue, Waiters
 from pykafka.handlers.loopsocket import LoopSocket, LoopWaiter
 from pykafka.handlers.native import NativeHandler
