@@ -1,4 +1,4 @@
-"""Celery: one producer for all tasks, in the pools prefork, gevent, eventlet and threads.
+"""Celery: one producer for all tasks, in the pools prefork, gevent and threads; it closes itself when a process ends.
 
 celery -A examples.worker_pools.celery_tasks worker --pool prefork --concurrency 4
 """
@@ -6,7 +6,6 @@ celery -A examples.worker_pools.celery_tasks worker --pool prefork --concurrency
 import os
 
 from celery import Celery
-from celery.signals import worker_process_shutdown, worker_shutdown
 
 from pykafka import KafkaClient
 
@@ -18,9 +17,3 @@ producer = client.producer(linger_ms=50)
 @app.task
 def report(number: int) -> None:
     producer.produce(os.environ["TOPIC"], b"task %d" % number)
-
-
-@worker_process_shutdown.connect  # in each process of the pool prefork, which ends without the interpreter's end
-@worker_shutdown.connect  # in the one process of the other pools
-def close(**_: object) -> None:
-    client.close()
