@@ -281,24 +281,25 @@ class Buffers:
             if self._turn >= len(self._active):
                 self._turn = 0
             owned: OwnedPartition = self._active[self._turn]
-            if not owned.active:
-                self._turn += 1
-                continue
-            try:
-                message = owned._take()
-            except InvalidMessageError:
-                if found:  # the cursor has stayed where it was, so that the next call raises it
+            self._turn += 1  # before: where a record cannot be read, the other partitions have theirs all the same
+            while owned.active:
+                try:
+                    message = owned._take()
+                except InvalidMessageError:
+                    if not found:
+                        raise
+                    self._turn -= 1  # the cursor has stayed where it was, so that the next call raises it
                     return
-                self._turn += 1  # the other partitions have theirs all the same
-                raise
-            if message is None:
-                self._turn += 1
-                self._drop(owned)
-                continue
-            found.append(message)
-            reader = owned.reader
-            if reader is None or reader.remaining == 0:
-                self._turn += 1
+                if message is None:
+                    self._drop(owned)
+                    break
+                found.append(message)
+                reader = owned.reader
+                if reader is None or reader.remaining == 0:
+                    break
+                if len(found) >= limit or self.closed or self.held or (self.cooperative and self.work >= BREATHE_EVERY):
+                    self._turn -= 1  # the rest of the batch comes next
+                    return
 
     def _next(self) -> Any:
         self.calls += 1

@@ -52,7 +52,8 @@ class Catalogue:
         :param names: the topics that the client asked for; None: all, so that the others are gone
         """
         found = {}
-        errors = {} if names is None else {name: code for name, code in self.errors.items() if name not in names}
+        asked = set(names or ())
+        errors = {} if names is None else {name: code for name, code in self.errors.items() if name not in asked}
         for topic in response.topics:
             name = topic.name
             if name is None or topic.error_code == UnknownTopicOrPartition.ERROR_CODE:
@@ -66,7 +67,7 @@ class Catalogue:
         if names is None:
             self.topics = found
         else:
-            kept = {name: known for name, known in self.topics.items() if name not in names}
+            kept = {name: known for name, known in self.topics.items() if name not in asked}
             self.topics = {**kept, **found}
         self.errors = errors
         return {name: known.metadata for name, known in found.items()}

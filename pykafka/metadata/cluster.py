@@ -259,7 +259,7 @@ class BaseCluster:
                 self.metadata_error = error.again()
             raise
         self.metadata_error = None
-        if names is not None and any(topic.name not in names for topic in response.topics):
+        if names is not None and not {topic.name for topic in response.topics} <= set(names):
             names = None  # old brokers would create topics that are asked for by name, so the request was for all
         if response.brokers or not self.brokers:
             self._knowledge.take_over(response, names, is_first=not self.generation)
