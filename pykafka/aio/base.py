@@ -332,10 +332,13 @@ class Sends(Sending[K, V], Closing["KafkaProducer[K, V]"], Generic[K, V]):
         return Transaction(self._here.transaction(None if consumer is None else consumer._inner))
 
     async def send_offsets(
-        self, consumer: ConsumerFace, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None
+        self,
+        consumer: ConsumerFace,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
+        timeout: float | None = None,
     ) -> None:
         """Commit a consumer's offsets with the transaction; as of `pykafka.KafkaProducer.send_offsets`."""
-        await bridged(lambda: self._here.send_offsets(consumer._inner, offsets))
+        await bridged(lambda: self._here.send_offsets(consumer._inner, offsets, timeout))
 
     async def _produce_slowly(
         self, topic: str, value: V | None, key: K | None, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
