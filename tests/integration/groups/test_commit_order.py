@@ -34,7 +34,6 @@ def offsets(consumer: Any, keys: Iterable[TopicPartition]) -> dict[TopicPartitio
 
 
 @pytest.mark.parametrize("options", PROTOCOLS)
-@pytest.mark.later("asyncio-eager", "greenlets-cooperative", "asyncio-cooperative")
 def test_a_listener_and_close(readers: Readers, options: dict[str, Any]) -> None:
     """The older commit of `commit_async()` never stands: on three partitions, one of which goes to another member."""
     readers.produce(30)
