@@ -155,6 +155,7 @@ class Routing:
             if self.ended:
                 return None
             route = self.routes.get(topic.name)
+            is_new = route is None
             if route is None:
                 route = Route(topic)
             if route.seen_changes != topic.changes:  # the first answer may have had no partitions
@@ -162,7 +163,8 @@ class Routing:
             self.routes[topic.name] = route
             if route.queues:
                 core.accumulator.routes[topic.name] = route
-        self._rouse()
+        if not is_new:  # else nothing was queued yet
+            self._rouse()
         return route
 
     def leave_idle(self, before: float) -> bool:
