@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -51,6 +51,7 @@ class Sheet:
         self._columns = columns
         self._rows = rows
         self._title = title
+        self._known: dict[tuple[int, bool], int] = {}
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table as wide as the terminal at most."""
@@ -101,6 +102,12 @@ class Sheet:
 
     def _measured(self, index: int, whole: bool) -> int:
         """Return the width of a column: of whole cells, or of their longest words."""
+        known = self._known.get((index, whole))
+        if known is None:
+            known = self._known[index, whole] = self._measure(index, whole)
+        return known
+
+    def _measure(self, index: int, whole: bool) -> int:
         column = self._columns[index]
         texts = [column.name, *(row[index].plain for row in self._rows)]
         if whole or column.is_number:
@@ -118,7 +125,9 @@ class Sheet:
         )
         for index, width in zip(left, widths, strict=True):
             column = self._columns[index]
-            made.add_column(column.name, justify="right" if column.is_number else "left", width=width, overflow="fold")
+            whole = width >= self._measured(index, whole=True)
+            justify: JustifyMethod = "right" if column.is_number else "left"
+            made.add_column(column.name, justify=justify, width=width, no_wrap=whole, overflow="fold")
         for row in self._rows:
             made.add_row(*(row[index] for index in left))
         return made
