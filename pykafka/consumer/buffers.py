@@ -275,6 +275,7 @@ class Buffers:
         return self.cooperative and self.work >= BREATHE_EVERY
 
     def _take(self, found: list[Any], limit: int) -> None:
+        here: Buffers = self  # for flags that other workers set meanwhile, which type checkers take for unchanged
         while len(found) < limit and not self.closed and not self.held and self._stale < len(self._active):
             if self.cooperative and self.work >= BREATHE_EVERY and found:
                 return
@@ -297,7 +298,7 @@ class Buffers:
                 reader = owned.reader
                 if reader is None or reader.remaining == 0:
                     break
-                if len(found) >= limit or self.closed or self.held or (self.cooperative and self.work >= BREATHE_EVERY):
+                if len(found) >= limit or here.closed or here.held or (self.cooperative and self.work >= BREATHE_EVERY):
                     self._turn -= 1  # the rest of the batch comes next
                     return
 

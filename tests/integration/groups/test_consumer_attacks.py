@@ -180,13 +180,18 @@ def test_what_waits_for_its_commit_when_the_share_is_lost_is_refused(
     readers.until(lambda: readers.read.total() == 20)
     ended: list[Any] = []
     gate = handler.Event()
+    commits = one._engine.commits
+    assert commits is not None
+    real = commits.group.commit
 
-    def note(error: Any, offsets: Any) -> None:
-        ended.append(error)
+    def slow(*given: Any) -> Any:
+        made = real(*given)
         gate.wait(10)
+        return made
 
-    one.commit_async(on_commit=note)
-    one.commit_async(on_commit=note)
+    monkeypatch.setattr(commits.group, "commit", slow)
+    one.commit_async(on_commit=lambda error, _: ended.append(error))
+    one.commit_async(on_commit=lambda error, _: ended.append(error))
     handler.sleep(1.5)
     gate.set()
     until(handler, lambda: len(ended) == 2)
