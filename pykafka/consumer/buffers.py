@@ -292,7 +292,7 @@ class Buffers:
                 reader = owned.reader
                 if reader is None or reader.remaining == 0:
                     break
-                if len(found) >= limit or self.closed or self.held or (self.cooperative and self.work >= BREATHE_EVERY):
+                if len(found) >= limit or not self.has_any() or (self.cooperative and self.work >= BREATHE_EVERY):
                     self._turn -= 1  # the rest of the batch comes next
                     return
 
