@@ -185,6 +185,7 @@ class Transactions:
         :param owner: the block that ends it; None: calls do
         :param consumer: put back by an abort
         """
+        self._engine.check_open()
         with (turn := self._handler.Lock()), self._call(turn, "begin_transaction()", timeout) as deadline:
             if self.ledger.state is State.ABORTING:
                 self._abort(deadline)

@@ -171,29 +171,24 @@ def test_a_static_member_comes_back_to_its_share_and_a_second_one_puts_it_out(re
 
 
 @pytest.mark.later("greenlets", "asyncio")
-def test_what_waits_for_its_commit_when_the_share_is_lost_is_refused(
-    readers: Readers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_waits_for_its_commit_when_the_share_is_lost_is_refused(readers: Readers) -> None:
     handler = readers.client.cluster.handler
     readers.produce(10)
     one = readers.join(max_poll_interval_ms=700, committing=False)
     readers.until(lambda: readers.read.total() == 20)
     ended: list[Any] = []
-    gate = handler.Event()
-    commits = one._engine.commits
-    assert commits is not None
-    real = commits.group.commit
 
-    def slow(*given: Any) -> Any:
-        made = real(*given)
-        gate.wait(10)
-        return made
+    def note(error: Any, offsets: Any) -> None:
+        ended.append(error)
 
-    monkeypatch.setattr(commits.group, "commit", slow)
-    one.commit_async(on_commit=lambda error, _: ended.append(error))
-    one.commit_async(on_commit=lambda error, _: ended.append(error))
-    handler.sleep(1.5)
-    gate.set()
+    one.commit_async(on_commit=note)
+    until(handler, lambda: len(ended) == 1)
+    order = one._engine.commits_of("test").order
+    with (turn := handler.Lock()):  # as another commit that takes its time
+        place = order.take(turn)
+        one.commit_async(on_commit=note)
+        handler.sleep(1.5)
+        order.leave(place)
     until(handler, lambda: len(ended) == 2)
     assert ended[0] is None
     assert isinstance(ended[1], ShareLostError)

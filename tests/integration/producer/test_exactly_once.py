@@ -55,7 +55,7 @@ def test_what_fails_is_handled_again(client: KafkaClient) -> None:
             del coordinator.end
             raise ResponseTimeoutError("no answer")
 
-        def no_coordinator(*_: object) -> None:
+        def no_coordinator(**_: object) -> None:
             del begin.begin
             raise ResponseTimeoutError("no coordinator")
 

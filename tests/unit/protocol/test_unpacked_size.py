@@ -76,7 +76,9 @@ def test_a_bomb_costs_no_more_memory_than_its_limit(magic: int, codec: int) -> N
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4])
 def test_sets_within_sets_count_together(magic: int, codec: int) -> None:
-    inner = [entry(0 if magic else number, bytes(300_000), magic) for number in range(4)]  # format 1 counts from the wrapper
+    inner = [
+        entry(0 if magic else number, bytes(300_000), magic) for number in range(4)
+    ]  # format 1 counts from the wrapper
     packed = [bytes(compress(codec, one, magic)) for one in inner]
     middle = b"".join(entry(number, one, magic, codec, 5) for number, one in enumerate(packed))
     outer = entry(3, bytes(compress(GZIP, middle, magic)), magic, GZIP, 5)
