@@ -112,6 +112,9 @@ class Membership:
     #: Called by any worker with what a commit has named, and the answer that the member is out of the group: the member's next
     #: call joins again.
     out: Callable[[tuple[int, str], KafkaException], object] | None = None
+    #: Whether the consumer closes. A member that has left keeps its names then, so that the coordinator refuses a late commit:
+    #: it would take one without names if no other member is left.
+    closing: bool = False
 
     @property
     def identity(self) -> tuple[int, str]:

@@ -36,6 +36,8 @@ class Identity(Protocol):
     #: Likewise.
     may_commit: Callable[[], bool] | None
     #: Likewise.
+    closing: bool
+    #: Likewise.
     out: Callable[[tuple[int, str], KafkaException], object] | None
 
 
@@ -189,7 +191,8 @@ class ServedShares(ABC):
             self.close(timeout_ms=timeout_ms)
             errors = self._handover.errors
             self._forget()
-            self.member.generation_id, self.member.member_id = -1, ""
+            if not self.member.closing:
+                self.member.generation_id, self.member.member_id = -1, ""
         if errors:
             first = errors.popleft()
             for error in errors:

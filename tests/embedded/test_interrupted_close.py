@@ -251,17 +251,17 @@ def test_a_transaction_whose_abort_was_interrupted_is_aborted_when_close_is_call
         producer.produce("t", b"x")
         transactions = producer._transactions
         assert transactions is not None
-        aborts: list[float | None] = []
-        really = transactions.abort
+        aborts: list[float] = []
+        really = transactions._abort
 
-        def abort(timeout: float | None) -> None:
-            aborts.append(timeout)
-            really(timeout)
+        def abort(deadline: float) -> None:
+            aborts.append(deadline)
+            really(deadline)
 
-        monkeypatch.setattr(transactions, "abort", abort)
-        _interrupt_once(monkeypatch, transactions, "abort")
+        monkeypatch.setattr(transactions, "_abort", abort)
+        _interrupt_once(monkeypatch, transactions, "_abort")
         with pytest.raises(Interrupted):
             producer.close()
         assert producer._engine.running
         producer.close()
-        assert aborts == [None]
+        assert len(aborts) == 1

@@ -9,6 +9,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
+from pykafka.exceptions import OffsetsNotCommitted
 from pykafka.groups.listener import RebalanceListener
 from tests.integration.groups.test_consumer_groups import Readers
 
@@ -59,3 +60,29 @@ def test_a_listener_and_close(readers: Readers, options: dict[str, Any]) -> None
     readers.close(one)
     with readers.client.consumer(group=readers.group) as reader:
         assert offsets(reader, left) == dict.fromkeys(left, 3)
+
+
+@pytest.mark.parametrize("options", PROTOCOLS)
+def test_a_commit_of_a_member_that_has_left_is_refused(
+    readers: Readers, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another worker's commit came between leaving and the end of `close()`, and an empty group took it from anybody."""
+    readers.produce(10)
+    one = readers.join(committing=False, **options)
+    readers.shared(3)
+    key = readers.keys().pop()
+    one.commit({key: 9})
+    sharing, refused = one._sharing, []
+    leave = sharing.leave
+
+    def leave_and_commit(midway: bool = False) -> None:
+        leave(midway)
+        with pytest.raises(OffsetsNotCommitted) as caught:
+            one.commit({key: 3}, timeout=2)
+        refused.append(caught.value)
+
+    monkeypatch.setattr(sharing, "leave", leave_and_commit)
+    readers.close(one)
+    assert len(refused) == 1
+    with readers.client.consumer(group=readers.group) as reader:
+        assert offsets(reader, [key]) == {key: 9}
