@@ -214,14 +214,16 @@ class AsyncioHandler(SocketHandler):
 
     def spawn(self, target: Callable[..., object], *args: Any, name: str | None = None, **kwargs: Any) -> Worker:
         """Start `target(*args, **kwargs)` in a task. As `Handler.spawn`."""
-        if self.has_ended:
-            raise WorkerNotStartedError(f"{name or 'a worker'} was not started: its event loop is closed")
-        return TaskWorker(self, partial(target, *args, **kwargs), name or f"pykafka.worker-{next(_numbers)}")
+        return self._spawn(partial(target, *args, **kwargs), name)
 
     def spawn_in(self, context: Context, target: Callable[..., object], *args: Any, name: str | None = None) -> Worker:
         """Start `target(*args)` in a task with a copy of a context. As `Handler.spawn_in`."""
-        run = partial(target, *args)
-        return TaskWorker(self, run, name or f"pykafka.worker-{next(_numbers)}", context.copy())
+        return self._spawn(partial(target, *args), name, context.copy())
+
+    def _spawn(self, run: Callable[[], object], name: str | None, context: Context | None = None) -> Worker:
+        if self.has_ended:
+            raise WorkerNotStartedError(f"{name or 'a worker'} was not started: its event loop is closed")
+        return TaskWorker(self, run, name or f"pykafka.worker-{next(_numbers)}", context)
 
     def sleep(self, seconds: float = 0.0) -> None:
         """Sleep for at least this long (s) while other tasks run."""

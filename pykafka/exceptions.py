@@ -470,11 +470,11 @@ class WorkerNotStartedError(KafkaException, RuntimeError):
 
 
 class PatchedTooLateError(KafkaException, RuntimeError):
-    """gevent.monkey or eventlet has patched this process after its client was made, which has real threads and locks."""
+    """Raised when gevent.monkey or eventlet patched this process after its client was made, with real threads and locks."""
 
 
 class UnnoticedForkError(KafkaException, RuntimeError):
-    """This process was forked without Python's hook for forks, so a client of the parent cannot work in it."""
+    """Raised when this process was forked without Python's hook for forks, so that a client of the parent cannot work in it."""
 
 
 class WouldBlockError(KafkaException, RuntimeError):

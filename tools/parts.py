@@ -57,6 +57,7 @@ GROUPS = [
         "balanced_callback",
         "balanced_commits",
         "balanced_fork",
+        "commit_order",
         "commits",
         "lost_membership",
         "managed",

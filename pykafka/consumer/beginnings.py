@@ -55,7 +55,7 @@ def beginnings(
 ) -> Starts:
     """Ask where partitions begin: at the committed offset, else as the rules say; added partitions by a rule of their own.
 
-    :param fetch: asks the coordinator for commits, as `committed_apart`; what it raises is raised
+    :param fetch: asks the coordinator for commits: `committed_together` or `committed_apart`
     :param ask: asks leaders for offsets; what it raises is raised
     :raises KafkaException: `fetch` or `ask` raised it
     """
@@ -80,14 +80,25 @@ def beginnings(
     return starts, errors | failed
 
 
+def committed_together(engine: Beginner, keys: Collection[TopicPartition]) -> Fetched:
+    """Return the group's commits of all partitions; raise the error of one."""
+    assert engine.commits is not None
+    return engine.commits.group.fetch(list(keys), _go_on(engine)), {}
+
+
 def committed_apart(engine: Beginner, keys: Collection[TopicPartition]) -> Fetched:
     """Return the group's commits, and an error for each partition whose commit the coordinator cannot tell now."""
     assert engine.commits is not None
-    owner = engine.owner_stopping
     try:
-        return engine.commits.group.fetch_each(list(keys), lambda: owner is None or not owner.is_set())
+        return engine.commits.group.fetch_each(list(keys), _go_on(engine))
     except KafkaException as error:  # of the coordinator itself
         return {}, dict.fromkeys(keys, error)
+
+
+def _go_on(engine: Beginner) -> Callable[[], bool]:
+    """Return a function that says whether the consumer's owner still waits for it."""
+    owner = engine.owner_stopping
+    return lambda: owner is None or not owner.is_set()
 
 
 def log_beginnings(offsets: Mapping[TopicPartition, int], why: str) -> None:

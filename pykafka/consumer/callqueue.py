@@ -69,7 +69,7 @@ class CallQueue:
         while not getattr(self._here, "calls", False):
             self.revive()
             worker = self._worker
-            if worker is None:
+            if worker is None or not worker.is_alive():  # such as one that ended before its first step
                 break
             left = deadline - self._handler.now()
             if left <= 0 or not worker.join(min(left, 3600.0)):

@@ -6,19 +6,20 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.aborted import isolation_number
-from pykafka.consumer.beginnings import beginnings, committed_apart
+from pykafka.consumer.beginnings import beginnings, committed_apart, committed_together
 from pykafka.consumer.buffers import Buffers, OwnedPartition
 from pykafka.consumer.commits import Commits
 from pykafka.consumer.complaints import concerns
 from pykafka.consumer.growth import Growth
-from pykafka.consumer.lineage import NO_EPOCH, Lineage
-from pykafka.consumer.offsets import Fetched, GroupOffsets, Membership
-from pykafka.consumer.positions import Outcome, Position, find_each_offset, find_offsets
+from pykafka.consumer.lineage import NO_EPOCH
+from pykafka.consumer.offsets import GroupOffsets, Membership
+from pykafka.consumer.positions import Outcome, Position, Searches, find_each_offset, find_offsets, key_of
 from pykafka.consumer.recovery import Recovery
 from pykafka.consumer.sources import Sources
 from pykafka.consumer.startrules import StartRules
@@ -43,8 +44,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: How long a search beside others may take at first, and at most, when it was cut off before (ms).
-EACH_MS, EACH_MOST_MS = 1000, 8000
 #: How long stop() and rebalances wait for a consume_arrow() that is decoding (s).
 LOANS_WAIT_S = 2.0
 #: How often a call that waits for messages sees to recovery (s); what comes, `stop()`, errors and Ctrl-C end its wait at once.
@@ -96,7 +95,7 @@ class ConsumerEngine:
         self.owner_stopping: EventType | None = None
         #: How long to look for leaders when asking for offsets (ms); None for the socket timeout.
         self.search_timeout_ms: int | None = None
-        self._each_ms = EACH_MS
+        self._searches = Searches(cluster, isolation_number(options.isolation_level))
         self.errors: deque[BaseException] = deque()
         self.running = False
         #: In a forked child the next call that reads starts it again.
@@ -111,13 +110,7 @@ class ConsumerEngine:
         self.membership = Membership()
         self.commits: Commits | None = None
         if options.consumer_group is not None:
-            group = GroupOffsets(
-                cluster,
-                options.consumer_group,
-                options.offsets_channel_backoff_ms,
-                options.offsets_commit_max_retries,
-                self.membership,
-            )
+            group = GroupOffsets.of(cluster, options, self.membership)
             group.consumed_in = self._consumed_in
             group.epoch_before = self._epoch_before
             self.commits = Commits(self, group, self._hooks._auto_commit)
@@ -308,9 +301,10 @@ class ConsumerEngine:
         """
         if keys is None and self.errors:
             raise self.errors.popleft()
-        for error in list(self.errors) if keys is not None else ():
+        for error in () if keys is None else self.errors.copy():  # in one step: other workers append, and take away
             if concerns(error, keys or ()):
-                self.errors.remove(error)
+                with suppress(ValueError):
+                    self.errors.remove(error)
                 raise error
 
     # -- handing out ---------------------------------------------------------------------------------------------------
@@ -443,11 +437,7 @@ class ConsumerEngine:
 
     def own_whole(self, topic: TopicView) -> None:
         """Read all partitions of a topic, and those that are added to it."""
-        try:
-            self.cluster.refresh_older(self.options.metadata_max_age_ms / 1000, [topic.name])
-        except KafkaException as error:  # the known metadata of the topic will do for now
-            about, text = type(error).__name__, "no metadata for %s: %s"
-            self.cluster.limiter.warn(log, about, text, topic.name, error)
+        self._refresh([topic.name])
         self.whole_topics[topic.name] = topic
         self.own(topic.partitions.values())
 
@@ -479,13 +469,8 @@ class ConsumerEngine:
 
     def give_up_gone(self, parts: Collection[OwnedPartition]) -> list[OwnedPartition]:
         """Give up those of some partitions that their topic, which is read as a whole, has lost for good; return them."""
-        whole = self.whole_topics
-        gone = [
-            owned for owned in parts if owned.key.topic in whole and self._vanished.has(whole[owned.key.topic], owned)
-        ]
+        gone = self._vanished.among(parts, self.whole_topics)
         if gone:
-            names = ", ".join(str(owned.key) for owned in gone)
-            log.warning("the topic was made anew without partitions %s: this consumer gives them up", names)
             self.give_up([owned.key for owned in gone])
         return gone
 
@@ -536,37 +521,23 @@ class ConsumerEngine:
             return
         self._look_at_ids()
         missing = [key for key, owned in self.partitions.items() if owned.position < 0]
-        for key, (offset, lineage) in self._beginnings(missing).items():
+        starts, _ = beginnings(self, missing, committed_together, lambda wanted: (self.find_offsets(wanted), {}))
+        for key, (offset, lineage) in starts.items():
             self.move(key, offset, offset - 1)
             self.partitions[key].lineage = lineage  # it is not being fetched yet
 
     def _look_at_ids(self) -> None:
-        """Ask for metadata if there are positions of before: their topics may have been made anew while nobody looked."""
-        topics = sorted({key.topic for key, owned in self.partitions.items() if owned.topic_id is not None})
-        if not topics:
-            return
+        """Ask for metadata if there are positions of before: their topics may have been made anew meanwhile."""
+        if topics := sorted({key.topic for key, owned in self.partitions.items() if owned.topic_id is not None}):
+            self._refresh(topics)
+
+    def _refresh(self, topics: list[str]) -> None:
+        """Ask for metadata of topics if it is old; if no broker answers, the known metadata will do for now."""
         try:
             self.cluster.refresh_older(self.options.metadata_max_age_ms / 1000, topics)
         except KafkaException as error:
             about, text = type(error).__name__, "no metadata for %s: %s"
             self.cluster.limiter.warn(log, about, text, ", ".join(topics), error)
-
-    def _beginnings(self, keys: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, Lineage]]:
-        """Ask where to begin: at the committed offset, else at `auto_offset_reset`; added partitions at their beginning.
-
-        :returns: the offsets, and what the commits tell of the records before them
-        :raises KafkaException: the brokers did not tell offsets
-        """
-
-        def fetch(_: object, keys: Collection[TopicPartition]) -> Fetched:
-            assert self.commits is not None
-            owner = self.owner_stopping
-            return self.commits.group.fetch(keys, lambda: owner is None or not owner.is_set()), {}
-
-        starts, errors = beginnings(self, keys, fetch, lambda wanted: (self.find_offsets(wanted), {}))
-        for error in errors.values():
-            raise error
-        return starts
 
     def reset(self, wanted: Mapping[TopicPartition, Position]) -> None:
         """Move partitions to where an OffsetType or a time says; errors as of `find_offsets`."""
@@ -577,23 +548,17 @@ class ConsumerEngine:
         self, wanted: Mapping[TopicPartition, Position], timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
         """Ask which offset an OffsetType or a time means for each partition; errors as of `positions.find_offsets`."""
-        level = isolation_number(self.options.isolation_level)
-        return find_offsets(self.cluster, wanted, level, timeout_ms or self.search_timeout_ms)
+        timeout_ms = timeout_ms or self.search_timeout_ms
+        return find_offsets(self.cluster, wanted, isolation_number(self.options.isolation_level), timeout_ms)
 
     def find_each_offset(self, wanted: Mapping[TopicPartition, Position], timeout_ms: int = 0) -> Outcome:
         """Ask as `find_offsets`; return the offsets, and an error for each partition without one.
 
-        :param timeout_ms: as of `positions.find_each_offset`; by default each leader is asked once, and has a short time, which
-            is longer after each call that it cut off: a broker may be slow rather than silent
+        :param timeout_ms: as of `positions.find_each_offset`; by default that of `Searches`
         """
-        began, limit_ms = self.handler.now(), timeout_ms or self._each_ms
-        found = find_each_offset(
-            self.cluster, wanted, isolation_number(self.options.isolation_level), limit_ms, not timeout_ms
-        )
         if not timeout_ms:
-            is_cut_off = bool(found[1]) and self.handler.now() - began >= limit_ms / 1000
-            self._each_ms = min(2 * limit_ms, EACH_MOST_MS) if is_cut_off else EACH_MS
-        return found
+            return self._searches.find(wanted)
+        return find_each_offset(self.cluster, wanted, isolation_number(self.options.isolation_level), timeout_ms)
 
     def move(self, key: TopicPartition, position: int, last_offset_consumed: int) -> None:
         """Set a partition's position.
@@ -632,8 +597,3 @@ class ConsumerEngine:
         for key, offset in offsets.items():
             if key in self.partitions:
                 self.buffers.committed(self.partitions[key], offset)
-
-
-def key_of(message: Message) -> TopicPartition:
-    """Return the partition that a consumed message is from."""
-    return TopicPartition(message.partition.topic_name, message.partition_id)

@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import UUID
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
@@ -48,6 +48,7 @@ from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
+    from pykafka.consumer.options import ConsumerOptions
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.protocol.schema import Request
 
@@ -131,6 +132,16 @@ class GroupOffsets:
     :param max_retries: attempts beyond the first
     :param membership: by default none
     """
+
+    @classmethod
+    def of(cls, cluster: BaseCluster, options: ConsumerOptions, membership: Membership) -> Self:
+        """Return the offsets of a consumer's group.
+
+        :param options: those of a consumer with a group
+        """
+        assert options.consumer_group is not None
+        pause_ms, retries = options.offsets_channel_backoff_ms, options.offsets_commit_max_retries
+        return cls(cluster, options.consumer_group, pause_ms, retries, membership)
 
     def __init__(
         self,

@@ -12,11 +12,20 @@ from pykafka.utils import milliseconds
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.protocol.message import Message
+
+#: How long a search beside others may take at first, and at most, when it was cut off before (ms).
+EACH_MS, EACH_MOST_MS = 1000, 8000
 
 #: A position is given as an OffsetType, a datetime, or the offset of the last message consumed.
 Position = int | datetime.datetime
 #: Offsets, and an error for each partition without one.
 Outcome = tuple[dict[TopicPartition, int], dict[TopicPartition, KafkaException]]
+
+
+def key_of(message: Message) -> TopicPartition:
+    """Return the partition that a consumed message is from."""
+    return TopicPartition(message.partition.topic_name, message.partition_id)
 
 
 def find_offsets(
@@ -80,3 +89,29 @@ def find_each_offset(
         errors[topic, id_] = OffsetRequestFailedError("the broker names no offset", topic=topic, partition=id_)
     offsets = {TopicPartition(*key): one.offset for key, one in found.items() if one.offset >= 0}
     return offsets, {TopicPartition(*key): error for key, error in errors.items()}
+
+
+class Searches:
+    """The searches of one consumer that its partitions make beside each other, each leader asked once.
+
+    A search has a short time, and a longer one after each that was cut off: a broker may be slow rather than silent.
+
+    State: `_limit_ms` by single stores.
+
+    :param cluster: has the leaders
+    :param isolation_level: as for `find_offsets`
+    """
+
+    def __init__(self, cluster: BaseCluster, isolation_level: int) -> None:
+        self._cluster = cluster
+        self._isolation_level = isolation_level
+        self._limit_ms = EACH_MS
+
+    def find(self, wanted: Mapping[TopicPartition, Position]) -> Outcome:
+        """Return offsets, and an error for each partition without one."""
+        now, limit_ms = self._cluster.handler.now, self._limit_ms
+        began = now()
+        found = find_each_offset(self._cluster, wanted, self._isolation_level, limit_ms, once=True)
+        is_cut_off = bool(found[1]) and now() - began >= limit_ms / 1000
+        self._limit_ms = min(2 * limit_ms, EACH_MOST_MS) if is_cut_off else EACH_MS
+        return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -9,6 +11,8 @@ if TYPE_CHECKING:
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.partition import TopicView
+
+log = logging.getLogger(__name__)
 
 #: Without topic ids (brokers before 2.8) a partition is gone if metadata of its topic has lacked it for so long (s) ...
 GONE_S = 5.0
@@ -28,6 +32,17 @@ class Vanished:
         self._cluster = cluster
         # When metadata lacked a partition first (s), and its generation.
         self._lacking: dict[TopicPartition, tuple[float, int]] = {}
+
+    def among(self, parts: Iterable[OwnedPartition], whole: Mapping[str, TopicView]) -> list[OwnedPartition]:
+        """Return the partitions that are gone for good.
+
+        :param whole: the topics that are read as a whole, by name: those of others stay
+        """
+        gone = [owned for owned in parts if owned.key.topic in whole and self.has(whole[owned.key.topic], owned)]
+        if gone:
+            names = ", ".join(str(owned.key) for owned in gone)
+            log.warning("the topic was made anew without partitions %s: this consumer gives them up", names)
+        return gone
 
     def has(self, topic: TopicView, owned: OwnedPartition) -> bool:
         """Return whether a partition is gone for good. The partitions of one topic never become fewer.

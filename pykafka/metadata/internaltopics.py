@@ -78,13 +78,14 @@ class InternalTopics:
         :param what: the group or transactional id that waits
         """
         now = self._now()
+        if (topic, what) not in self._waits:  # waits that are over make room: groups and ids may be ever new ones
+            self._waits = {key: wait for key, wait in self._waits.copy().items() if now - wait[1] <= OVER_S}
         since, last = self._waits.get((topic, what), (now, now))
         if now - last > OVER_S:
             since = now
         self._waits[topic, what] = since, now
         if now - since >= PATIENCE_S and (reason := self.reason(topic)):
             self._limiter.warn(log, f"{what} {topic}", "%s waits: %s", what, reason, again_s=AGAIN_S)
-            self._waits = {key: wait for key, wait in self._waits.items() if now - wait[1] <= OVER_S}
 
     def explained(self, error: KafkaException, topic: str) -> KafkaException:
         """Return an error that says that a coordinator is not available, with the reason for it, if there is one.

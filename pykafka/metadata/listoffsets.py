@@ -191,8 +191,12 @@ def _ask_leaders(
             except KafkaException as problem:
                 errors.update(dict.fromkeys(keys, problem))
 
-    workers = _spawned(cluster.handler, ask_next, len(by_leader) - 1)
-    ask_next()
+    try:
+        workers = _spawned(cluster.handler, ask_next, len(by_leader) - 1)
+        ask_next()
+    except BaseException:  # an interrupt: the workers begin no other question
+        waiting.clear()
+        raise
     for worker in workers:
         worker.join()  # each of its requests has a limit
     return errors

@@ -8,8 +8,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType, TopicPartition
-from pykafka.consumer.engine import ConsumerEngine, key_of
+from pykafka.consumer.engine import ConsumerEngine
 from pykafka.consumer.options import NO_RESET
+from pykafka.consumer.positions import key_of
 from pykafka.consumer.resets import reset_needed
 from pykafka.exceptions import RdKafkaException
 from pykafka.protocol.message import Message
