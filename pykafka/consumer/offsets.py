@@ -175,9 +175,22 @@ class GroupOffsets:
 
     def discover(self) -> Broker:
         """Ask the cluster for the group's coordinator again and return it; errors as of `Cluster.get_group_coordinator`."""
+        self.forget_coordinator()
+        return self.coordinator
+
+    def forget_coordinator(self) -> None:
+        """Ask the cluster for the group's coordinator again when it is needed next."""
         self._cluster.coordinators.forget(self._group, self._coordinator)
         self._coordinator = None
-        return self.coordinator
+
+    def coordinator_by(self, deadline: float) -> Broker:
+        """Return the group's coordinator, whose versions are known, by a deadline of the handler's clock (s).
+
+        :raises KafkaException: it was not found, or reached, in time
+        """
+        coordinator = self._found(deadline)
+        coordinator.connect_within(min(self._left_ms(deadline), self._cluster.socket_timeout_ms))
+        return coordinator
 
     def commit(
         self,
@@ -458,7 +471,7 @@ class GroupOffsets:
         identity: tuple[int, str] | None,
         deadline: float,
     ) -> dict[TopicPartition, KafkaException]:
-        coordinator = self._found(deadline)
+        coordinator = self.coordinator_by(deadline)
         ids = self._ids(offsets, of)
         version = _version(coordinator, wire.OffsetCommitRequest, COMMIT_BY_ID if ids else 0, COMMIT_CEILING)
         if version == 0:  # version 0 commits to ZooKeeper, later ones to Kafka
@@ -492,7 +505,7 @@ class GroupOffsets:
         return found, errors
 
     def _fetch_once(self, partitions: Collection[TopicPartition], deadline: float) -> Fetched:
-        coordinator = self._found(deadline)
+        coordinator = self.coordinator_by(deadline)
         ids = self._ids(partitions, {})
         version = max(_version(coordinator, wire.OffsetFetchRequest, FETCH_BY_ID if ids else 0, FETCH_CEILING), 1)
         request = fetch_request(self._group, version, partitions, ids)

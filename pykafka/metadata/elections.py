@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 #: Most brokers do not know a new topic at first: the client asks again for this long (s).
 CREATION_S = 3.0
+#: An attempt has at least so long (ms), also if its caller's time is up: enough for one quick answer.
+LEAST_MS = 100
+#: How many silent brokers a search with a deadline gets past.
+ASKED_IN_TIME = 3
 NO_BROKERS = (
     "the cluster names no brokers: it is starting, or the broker that answers is cut off from the others; Kafka 0.8.2 names "
     "none until the first topic exists"
@@ -97,9 +101,14 @@ def wait_for_coordinator(cluster: Unsettled, key: str, timeout_ms: int | None, k
     failures = 0
     topic, what = (TRANSACTIONS, f"transactional id {key}") if key_type else (OFFSETS, f"group {key}")
     while True:
-        left_ms = None if timeout_ms is None else max(100, round((deadline - now()) * 1000))
+        left_ms = each_ms = None
+        if timeout_ms is not None:
+            left_ms = max(LEAST_MS, round((deadline - now()) * 1000))
+            # a silent broker leaves time for others
+            each_ms = min(cluster.socket_timeout_ms, left_ms // max(1, min(ASKED_IN_TIME, len(cluster.brokers))))
         # versions up to 3 ask for a single group
-        response = cluster.call(wire.FindCoordinatorRequest(key=key, key_type=key_type), ceiling=3, timeout_ms=left_ms)
+        request = wire.FindCoordinatorRequest(key=key, key_type=key_type)
+        response = cluster.call(request, ceiling=3, timeout_ms=each_ms, within_ms=left_ms)
         if response.error_code == 0:
             return _broker_at(cluster, response.node_id, response.host, response.port)
         error = error_for(response.error_code, response.error_message, api="FindCoordinator")

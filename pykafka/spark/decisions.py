@@ -200,7 +200,7 @@ class Decisions:
         coordinator, deadline = coordinator_of(cluster, self._prefix, at), self._deadline(cluster)
         offsets = {self._marker: OffsetAndMetadata(record.epoch + 1, record.text())}
         group = GroupOffsets(cluster, self._prefix, BACKOFF_MS, RETRIES)
-        where = Groups(self._prefix, lambda: group.coordinator, group.discover)
+        where = Groups(self._prefix, group.coordinator_by, group.forget_coordinator)
         try:
             if not at.implicit:
                 coordinator.add_offsets(self._prefix, deadline)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pykafka._version import __version__
 from pykafka.common import OffsetAndMetadata, TopicPartition
@@ -207,12 +208,13 @@ class Coordinator:
             return _first_error(found, offsets, "TxnOffsetCommit")
 
         ceiling = OFFSET_COMMIT[self._ledger.implicit]
-        if where.find().api_version(wire.TxnOffsetCommitRequest, ceiling) < NAMES_MEMBER:
+        find = partial(where.find, deadline)
+        if find().api_version(wire.TxnOffsetCommitRequest, ceiling) < NAMES_MEMBER:
             raise UnsupportedVersion(
                 "the broker is older than Kafka 2.5: it cannot tell whether this consumer is still in the group",
                 api="TxnOffsetCommit",
             )
-        self._ask(request, deadline, ceiling, error, where.find, where.forget, marks="TxnOffsetCommit")
+        self._ask(request, deadline, ceiling, error, find, where.forget, marks="TxnOffsetCommit")
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
@@ -228,9 +230,12 @@ class Coordinator:
         return error_for(code, api=api) if code else None
 
     def _at(self, deadline: float) -> Broker:
+        cluster = self._cluster
         if self._found is None:
-            left_ms = max(1, round((deadline - self._cluster.handler.now()) * 1000))
-            self._found = wait_for_coordinator(self._cluster, self._ledger.transactional_id, left_ms, TRANSACTIONS)
+            left_ms = max(1, round((deadline - cluster.handler.now()) * 1000))
+            self._found = wait_for_coordinator(cluster, self._ledger.transactional_id, left_ms, TRANSACTIONS)
+        left_ms = max(1, round((deadline - cluster.handler.now()) * 1000))
+        self._found.connect_within(min(left_ms, cluster.socket_timeout_ms))  # as `api_version` would, for longer
         return self._found
 
     def _forget(self) -> None:
@@ -243,7 +248,7 @@ class Coordinator:
         ceiling: int | None,
         error_of: Callable[[R], KafkaException | None],
         find: Callable[[], Broker] | None = None,
-        forget: Callable[[], None] | None = None,
+        forget: Callable[[], object] | None = None,
         marks: str | None = None,
     ) -> R:
         """Send a request until it is answered by success, or by an error that no other attempt mends.
@@ -306,30 +311,17 @@ class Coordinator:
         unanswered.discard(api)
 
 
-class Groups:
+class Groups(NamedTuple):
     """The coordinator of one group, for `Coordinator.commit_offsets`.
 
     :param name: of the group
-    :param find: returns its coordinator
-    :param discover: asks for it again
+    :param find: returns its coordinator, by a deadline of the handler's clock (s)
+    :param forget: has `find` ask for it again
     """
 
-    def __init__(self, name: str, find: Callable[[], Broker], discover: Callable[[], object]) -> None:
-        self.name = name
-        self._find = find
-        self._discover = discover
-        self._moved = False
-
-    def find(self) -> Broker:
-        """Return the group's coordinator."""
-        if self._moved:
-            self._discover()
-            self._moved = False
-        return self._find()
-
-    def forget(self) -> None:
-        """Ask for it again at the next attempt."""
-        self._moved = True
+    name: str
+    find: Callable[[float], Broker]
+    forget: Callable[[], object]
 
 
 def _first_error(

@@ -432,7 +432,7 @@ class Transactions:
             if not self.ledger.implicit:
                 self._coordinator.add_offsets(name, deadline)
                 self.ledger.groups.add(name)
-        where = Groups(name, lambda: group.coordinator, group.discover)
+        where = Groups(name, group.coordinator_by, group.forget_coordinator)
         self._coordinator.commit_offsets(where, taken.identity, taken.offsets, taken.epochs, deadline)
         self.ledger.groups.add(name)
         consumer._check_held()  # another worker may read it, and have given a partition up before the group had its offset
