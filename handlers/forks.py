@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 from pykafka.exceptions import UnnoticedForkError
+from pykafka.handlers.ahead import calls_ahead
 
 _number = os.getpid()
 #: The frame of the function that forked this process and will end it by `os._exit()`; None if there is none.
@@ -52,8 +53,8 @@ def notice_fork() -> bool:
 def abrupt_forker() -> str | None:
     """Return the name of the function that forked this process, if it will end the process by `os._exit()`.
 
-    :returns: "module:function"; None if no such function is running, as in the process of a daemon that forks and returns, or
-        if that function, or one that runs now, has a call that may deliver what is queued
+    :returns: "module:function"; None if no such function is running or its call of `os._exit()` is not ahead, as in the process
+        of a daemon, or if that function, or one that runs now, has a call that may deliver what is queued
     """
     global _forker
     frame = _forker
@@ -62,7 +63,9 @@ def abrupt_forker() -> str | None:
     if not _is_running(frame):
         _forker = None
         return None
-    if any(_DELIVERING & set(caller.f_code.co_names) for caller in _callers(frame)):
+    if "_exit" not in calls_ahead(frame):  # as after `if os.fork(): os._exit(0)`
+        return None
+    if any(_delivers(caller) for caller in _callers(frame)):
         return None
     return f"{frame.f_globals.get('__name__', '?')}:{frame.f_code.co_qualname}"
 
@@ -76,6 +79,12 @@ def _is_running(frame: FrameType) -> bool:
     except RuntimeError:
         return True
     return False
+
+
+def _delivers(caller: FrameType) -> bool:
+    """Return whether a function has a call that may deliver what is queued, or waits for a delivery later: `delivery.get()`."""
+    names = caller.f_code.co_names
+    return not _DELIVERING.isdisjoint(names) or ("get" in names and "get" in calls_ahead(caller))
 
 
 def _callers(last: FrameType) -> Iterator[FrameType]:
