@@ -75,7 +75,7 @@ def warn_of_loss() -> None:
     _settled_in = process_number()
     log.warning(
         "process %d was forked by %s, which ends it by os._exit(): messages that are queued then are lost. Use `with client:` "
-        "in this process, or call flush() or close() before it ends; docs/greenlets.md shows how",
+        "in this process, or call flush() or close() before it ends; docs/worker-pools.md shows how",
         process_number(),
         forker,
     )

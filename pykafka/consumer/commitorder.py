@@ -98,6 +98,8 @@ class CommitOrder:
         :param go_on: returns whether to wait on
         """
         while not self._is_first(place):
+            if not self._has(place):  # a copy of a greenlet in a forked child: the commits are the parent's
+                return False
             left = deadline - self._handler.now()
             if left <= 0 or (go_on is not None and not go_on()):
                 return False
@@ -133,13 +135,18 @@ class CommitOrder:
             finally:
                 self.leave(place)
 
+    def _has(self, place: Place) -> bool:
+        with self._lock:
+            return bool([one for one in self._places if one is place])
+
     def _is_first(self, place: Place) -> bool:
         with self._lock:
             places = self._places
-            while places[0] is not place and places[0].is_left:
+            while places and places[0] is not place and places[0].is_left:
                 places.popleft()
-                places[0].wake.set()
-            return places[0] is place
+                if places:
+                    places[0].wake.set()
+            return bool(places) and places[0] is place
 
     # -- the worker ------------------------------------------------------------------------------------------------
 

@@ -45,6 +45,9 @@ LOOK_UP_S = 0.1
 
 log = logging.getLogger(__name__)
 
+#: How many addresses that hang up are remembered, each with a version that they answer.
+ADDRESSES_MAX = 1000
+
 # Addresses that were found to be 0.8.2 in this process, for its next clients: no more than a hint.
 _hints: set[str] = set()
 
@@ -174,6 +177,8 @@ def _probe(
         else:
             probe.answered(frame)
     if cuts and probe.result is not RANGES_0_8_2:
+        if len(first_versions) >= ADDRESSES_MAX:  # brokers that move have new ones
+            first_versions.clear()
         first_versions[connection.address] = probe.version
     if probe.needs_new_connection:
         connection.disconnect()
