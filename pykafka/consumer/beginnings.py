@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Protocol
 
@@ -80,12 +81,16 @@ def beginnings(
     return starts, errors | failed
 
 
-def committed_apart(engine: Beginner, keys: Collection[TopicPartition]) -> Fetched:
-    """Return the group's commits, and an error for each partition whose commit the coordinator cannot tell now."""
+def committed_apart(engine: Beginner, keys: Collection[TopicPartition], limit_ms: int | None = None) -> Fetched:
+    """Return the group's commits, and an error for each partition whose commit the coordinator cannot tell now.
+
+    :param limit_ms: how long all attempts may take; None for twice the client's socket timeout
+    """
     assert engine.commits is not None
     owner = engine.owner_stopping
+    deadline = math.inf if limit_ms is None else engine.handler.now() + limit_ms / 1000
     try:
-        return engine.commits.group.fetch_each(list(keys), lambda: owner is None or not owner.is_set())
+        return engine.commits.group.fetch_each(list(keys), lambda: owner is None or not owner.is_set(), deadline)
     except KafkaException as error:  # of the coordinator itself
         return {}, dict.fromkeys(keys, error)
 

@@ -580,16 +580,20 @@ class ConsumerEngine:
         level = isolation_number(self.options.isolation_level)
         return find_offsets(self.cluster, wanted, level, timeout_ms or self.search_timeout_ms)
 
-    def find_each_offset(self, wanted: Mapping[TopicPartition, Position], timeout_ms: int = 0) -> Outcome:
+    def find_each_offset(
+        self, wanted: Mapping[TopicPartition, Position], timeout_ms: int = 0, once: bool = False
+    ) -> Outcome:
         """Ask as `find_offsets`; return the offsets, and an error for each partition without one.
 
         :param timeout_ms: as of `positions.find_each_offset`; by default each leader is asked once, and has a short time, which
             is longer after each call that it cut off: a broker may be slow rather than silent
+        :param once: ask each leader once, also within a given time
         """
+        if not wanted:
+            return {}, {}
         began, limit_ms = self.handler.now(), timeout_ms or self._each_ms
-        found = find_each_offset(
-            self.cluster, wanted, isolation_number(self.options.isolation_level), limit_ms, not timeout_ms
-        )
+        level = isolation_number(self.options.isolation_level)
+        found = find_each_offset(self.cluster, wanted, level, limit_ms, once or not timeout_ms)
         if not timeout_ms:
             is_cut_off = bool(found[1]) and self.handler.now() - began >= limit_ms / 1000
             self._each_ms = min(2 * limit_ms, EACH_MOST_MS) if is_cut_off else EACH_MS
