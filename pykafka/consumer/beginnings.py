@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Protocol
 
@@ -86,11 +87,15 @@ def committed_together(engine: Beginner, keys: Collection[TopicPartition]) -> Fe
     return engine.commits.group.fetch(list(keys), _go_on(engine)), {}
 
 
-def committed_apart(engine: Beginner, keys: Collection[TopicPartition]) -> Fetched:
-    """Return the group's commits, and an error for each partition whose commit the coordinator cannot tell now."""
+def committed_apart(engine: Beginner, keys: Collection[TopicPartition], limit_ms: int | None = None) -> Fetched:
+    """Return the group's commits, and an error for each partition whose commit the coordinator cannot tell now.
+
+    :param limit_ms: how long all attempts may take; None for twice the client's socket timeout
+    """
     assert engine.commits is not None
+    deadline = math.inf if limit_ms is None else engine.handler.now() + limit_ms / 1000
     try:
-        return engine.commits.group.fetch_each(list(keys), _go_on(engine))
+        return engine.commits.group.fetch_each(list(keys), _go_on(engine), deadline)
     except KafkaException as error:  # of the coordinator itself
         return {}, dict.fromkeys(keys, error)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import TopicPartition
@@ -382,25 +383,30 @@ class ChangingEngine(ConsumerEngine):
 
     # -- starts ----------------------------------------------------------------------------------------------------
 
-    def find_starts(self, wanted: Mapping[TopicPartition, Wanted]) -> Starts:
-        """Ask where partitions begin. One whose leader is away or silent holds up no other.
+    def find_starts(self, wanted: Mapping[TopicPartition, Wanted], limit_ms: int) -> Starts:
+        """Ask where partitions begin. Each broker is asked once.
 
         :param wanted: how the start of each is named
+        :param limit_ms: how long the coordinator may take to answer, and how long the leaders may
         :returns: starts, and errors; a partition that is in neither has no start but one that the application names
         """
         plain = [key for key, one in wanted.items() if one is None]
-        begin, begin_errors = beginnings(self, plain, committed_apart, self.find_each_offset)
-        back, back_errors = self._returns({key: one.offset for key, one in wanted.items() if isinstance(one, Return)})
+        fetch = partial(committed_apart, limit_ms=limit_ms)
+        ask = partial(self.find_each_offset, timeout_ms=limit_ms, once=True)
+        begin, begin_errors = beginnings(self, plain, fetch, ask)
+        back, back_errors = self._returns(
+            {key: one.offset for key, one in wanted.items() if isinstance(one, Return)}, limit_ms
+        )
         named = {key: one for key, one in wanted.items() if one is not None and not isinstance(one, Return)}
-        offsets, errors = self.find_each_offset(named)
+        offsets, errors = ask(named)
         starts = {key: (offset, Lineage()) for key, offset in offsets.items()}
         return begin | back | starts, begin_errors | back_errors | errors
 
-    def _returns(self, back: Mapping[TopicPartition, int]) -> Starts:
+    def _returns(self, back: Mapping[TopicPartition, int], limit_ms: int) -> Starts:
         """Ask where partitions go that were put back; without a commit, to the given offset."""
         if not back or self.commits is None:
             return {}, {}
-        committed, errors = committed_apart(self, back.keys())
+        committed, errors = committed_apart(self, back.keys(), limit_ms)
         found = {key: (offset, Lineage()) for key, offset in back.items() if key not in errors}
         for key, one in committed.items():
             if one.offset >= 0:

@@ -551,14 +551,18 @@ class ConsumerEngine:
         timeout_ms = timeout_ms or self.search_timeout_ms
         return find_offsets(self.cluster, wanted, isolation_number(self.options.isolation_level), timeout_ms)
 
-    def find_each_offset(self, wanted: Mapping[TopicPartition, Position], timeout_ms: int = 0) -> Outcome:
+    def find_each_offset(
+        self, wanted: Mapping[TopicPartition, Position], timeout_ms: int = 0, once: bool = False
+    ) -> Outcome:
         """Ask as `find_offsets`; return the offsets, and an error for each partition without one.
 
         :param timeout_ms: as of `positions.find_each_offset`; by default that of `Searches`
+        :param once: ask each leader once, also within a given time
         """
         if not timeout_ms:
             return self._searches.find(wanted)
-        return find_each_offset(self.cluster, wanted, isolation_number(self.options.isolation_level), timeout_ms)
+        level = isolation_number(self.options.isolation_level)
+        return find_each_offset(self.cluster, wanted, level, timeout_ms, once)
 
     def move(self, key: TopicPartition, position: int, last_offset_consumed: int) -> None:
         """Set a partition's position.

@@ -109,6 +109,8 @@ class Searches:
 
     def find(self, wanted: Mapping[TopicPartition, Position]) -> Outcome:
         """Return offsets, and an error for each partition without one."""
+        if not wanted:
+            return {}, {}
         now, limit_ms = self._cluster.handler.now, self._limit_ms
         began = now()
         found = find_each_offset(self._cluster, wanted, self._isolation_level, limit_ms, once=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pykafka.consumer.cases import may_lead_no_more
@@ -25,6 +26,10 @@ log = logging.getLogger(__name__)
 #: Pauses before partitions whose start could not be found are tried again: the first and the longest (ms).
 FIRST_MS = 100
 LONGEST_MS = 1000
+#: How long the first search for a start may take, in which partitions of all brokers are (ms): a silent one delays the others.
+SEARCH_MS = 1000
+#: How many brokers are asked again at a time, each by a worker.
+MOST_WORKERS = 16
 
 
 class Return(NamedTuple):
@@ -45,7 +50,7 @@ class Beginner(Reader, Protocol):
 
     @property
     def partitions(self) -> Mapping[TopicPartition, OwnedPartition]: ...
-    def find_starts(self, wanted: Mapping[TopicPartition, Wanted]) -> Starts: ...
+    def find_starts(self, wanted: Mapping[TopicPartition, Wanted], limit_ms: int) -> Starts: ...
     def note_start(self, key: TopicPartition, offset: int) -> None: ...
     def begun(self, owned: OwnedPartition) -> None: ...
 
@@ -62,10 +67,28 @@ class _Wanted(NamedTuple):
     moves: int
 
 
+@dataclass
+class _Leader:
+    """What is known of a leader that was asked in vain.
+
+    :param limit_ms: how long the next search may take: longer after each that was cut off, as the broker may be slow
+    :param due: when it may begin (s)
+    """
+
+    limit_ms: int = 2 * SEARCH_MS
+    due: float = 0.0
+    failures: int = 0
+    is_asked: bool = False
+
+
 class Starting(OnDemand[Beginner]):
     """The partitions of one consumer that wait for their start.
 
-    State: `_wanted` and `_tried` change under `_lock`; `Complaints` belongs to the worker.
+    All partitions that come are looked for together, in a short time. Those without an answer are looked for again by a worker
+    for each leader, so that a silent leader holds up no other, and a slow one has the time that it needs. `join` does not wait
+    for these workers: they end with their answer, or with the connection, and do nothing for a consumer that has stopped.
+
+    State: `_wanted`, `_tried`, `_leaders` and `_astray` change under `_lock`, `Complaints` under `_judging`.
 
     :param reader: the consumer, held weakly, so that a dropped one can be freed
     """
@@ -76,11 +99,13 @@ class Starting(OnDemand[Beginner]):
     def __init__(self, reader: Beginner) -> None:
         super().__init__(reader)
         self._complaints = Complaints(self._handler.now)
+        self._judging = self._handler.Lock()
         self._pauses = Backoff(FIRST_MS, LONGEST_MS, self._handler.random)
         self._wanted: dict[TopicPartition, _Wanted] = {}
         #: Those of them that were looked for in vain.
         self._tried: set[TopicPartition] = set()
-        self._failures = 0
+        # By the number of the broker; None: partitions without a leader.
+        self._leaders: dict[int | None, _Leader] = {}
         # The topics whose leaders gave no offset, and the generation of metadata by then.
         self._astray: tuple[int, set[str]] = (0, set())
 
@@ -134,36 +159,93 @@ class Starting(OnDemand[Beginner]):
             if not wanted:
                 self._worker = None
                 return False
+            late = {key: one for key, one in wanted.items() if key in self._tried}
         assert reader is not None
-        self._refresh(reader)
-        starts, errors = reader.find_starts({key: one.position for key, one in wanted.items()})
+        fresh = {key: one for key, one in wanted.items() if key not in late}
+        if fresh and self._search(reader, fresh, SEARCH_MS):
+            return True  # those without an answer are late now
+        pause_s = self._ask_again(reader, late)
+        del reader
+        if not fresh:
+            self._wake.wait(pause_s)
+        return True
+
+    def _search(self, reader: Beginner, wanted: Mapping[TopicPartition, _Wanted], limit_ms: int) -> bool:
+        """Look for starts, and begin where they are; return whether some have none."""
+        starts, errors = reader.find_starts({key: one.position for key, one in wanted.items()}, limit_ms)
         if errors:
-            self._astray = (
-                reader.cluster.generation,
-                {key.topic for key, error in errors.items() if may_lead_no_more(error)},
-            )
+            astray = {key.topic for key, error in errors.items() if may_lead_no_more(error)}
+            with self._lock:
+                self._astray = reader.cluster.generation, self._astray[1] | astray
             reader.give_up_gone([wanted[key].owned for key in errors if key in wanted])
         for key, one in wanted.items():
             if reader.partitions.get(key) is not one.owned:
                 self._drop(one)
             elif key in errors:
-                self._complaints.judge(reader, one.owned, errors[key])
+                with self._judging:
+                    self._complaints.judge(reader, one.owned, errors[key])
                 self._try_again(one)
             else:
                 self._apply(reader, one, starts.get(key))
         reader.arrived()
-        self._failures = self._failures + 1 if errors else 0
-        del reader
-        if errors:
-            self._wake.wait(self._pauses.seconds(self._failures))
-        return True
+        return bool(errors)
+
+    def _ask_again(self, reader: Beginner, late: Mapping[TopicPartition, _Wanted]) -> float:
+        """Have each leader asked again that is due; return how long to wait until the next one is (s)."""
+        by_leader: dict[int | None, dict[TopicPartition, _Wanted]] = {}
+        for key, one in late.items():
+            by_leader.setdefault(_leader_of(reader, key), {})[key] = one
+        pause_s, now = LONGEST_MS / 1000, self._handler.now()
+        with self._lock:
+            for id_ in [id_ for id_, one in self._leaders.items() if id_ not in by_leader and not one.is_asked]:
+                del self._leaders[id_]
+        for id_, keys in by_leader.items():
+            first = _Leader(due=now + self._pauses.seconds(1))
+            leader = self._leaders.setdefault(id_, first)
+            asked = sum(one.is_asked for one in self._leaders.values())
+            if leader.is_asked or asked >= MOST_WORKERS:
+                continue
+            if leader.due > now:
+                pause_s = min(pause_s, leader.due - now)
+                continue
+            leader.is_asked = True
+            try:
+                self._handler.spawn(self._ask_leader, leader, keys, name=self.worker_name)
+            except RuntimeError:  # the system cannot start a thread at present
+                self._ask_leader(leader, keys)
+        return pause_s
+
+    def _ask_leader(self, leader: _Leader, keys: Mapping[TopicPartition, _Wanted]) -> None:
+        """Look once more for partitions of one leader."""
+        reader = self._reader()
+        try:
+            if reader is None or not reader.running:
+                return
+            began = self._handler.now()
+            self._refresh(reader)
+            failed = self._search(reader, keys, leader.limit_ms)
+            if failed and self._handler.now() - began >= leader.limit_ms / 1000:
+                leader.limit_ms = min(2 * leader.limit_ms, reader.cluster.socket_timeout_ms)
+            leader.failures = leader.failures + 1 if failed else 0
+            leader.due = self._handler.now() + (self._pauses.seconds(leader.failures + 1) if failed else 0.0)
+        except Exception as error:
+            if reader is not None and reader.running:
+                told = f"the worker that {self.purpose} has ended by {type(error).__name__}: {error}"
+                reader.worker_failed(KafkaException(told, topic=reader.name))
+            leader.due = self._handler.now() + LONGEST_MS / 1000
+            raise
+        finally:
+            leader.is_asked = False
+            del reader
+            self._wake.set()
 
     def _refresh(self, reader: Beginner) -> None:
         """Ask for metadata of the topics whose leaders gave no offset before."""
-        (seen, topics), self._astray = self._astray, (0, set())
+        with self._lock:
+            (seen, topics), self._astray = self._astray, (0, set())
         if topics:
             try:
-                reader.cluster.refresh(seen, sorted(topics))
+                reader.cluster.refresh(seen, sorted(topics), LONGEST_MS)
             except KafkaException as error:
                 names = ", ".join(sorted(topics))
                 reader.cluster.limiter.warn(log, type(error).__name__, "no metadata for %s: %s", names, error)
@@ -194,3 +276,10 @@ class Starting(OnDemand[Beginner]):
                 reader.note_start(owned.key, start[0])
         owned.trouble_since = None
         reader.begun(owned)
+
+
+def _leader_of(reader: Beginner, key: TopicPartition) -> int | None:
+    try:
+        return reader.cluster.known_leader(*key).id
+    except KafkaException:
+        return None

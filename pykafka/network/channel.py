@@ -39,6 +39,8 @@ SHARED = "members"
 BRIEF_S = 1.0
 #: A broker that owes an answer for so long (s) is asked after the others: it may hang.
 SILENT_S = 0.5
+#: How often a call with a time of its own looks whether another worker still connects (s).
+LOOK_S = 0.01
 #: The client ignores a longer throttle (ms): a damaged answer may announce weeks, and the client would send nothing until then.
 #: Brokers have no limit of their own: 100 MB under a quota of 10 kB/s make nearly three hours.
 THROTTLE_MAX_MS = 24 * 3_600_000
@@ -262,6 +264,8 @@ class Channel:
         if requests is not None and requests.alive:
             return requests
         began = self._handler.now()
+        if timeout_ms is not None:
+            self._await_others(began + timeout_ms / 1000)
         with self._lock:
             requests = self._requests
             if requests is not None and requests.alive:
@@ -271,6 +275,25 @@ class Channel:
                 if timeout_ms <= 0 and self._last_error is not None:  # it has waited for another worker, in vain
                     raise self._last_error.again()
             return self._reopen(None if timeout_ms is None else max(1, timeout_ms))
+
+    def _await_others(self, deadline: float) -> None:
+        """Wait until no other worker connects; one that has more time may take it.
+
+        :param deadline: of the handler's clock (s)
+        :raises SocketDisconnectedError: another worker connected until then; or the error of the attempt before
+        """
+        # Not `acquire(timeout=...)`: Ctrl-C could come before the `try` behind it, and nobody could connect any more.
+        while self._lock.locked():
+            left = deadline - self._handler.now()
+            if left <= 0 and self._last_error is not None:
+                raise self._last_error.again()
+            if left <= 0:
+                raise ConnectTimeoutError(
+                    "another call of this client was connecting for all that time; the broker may be overloaded or silent, or "
+                    "the timeout too short",
+                    broker=self._make_connection().address,
+                )
+            self._handler.sleep(min(LOOK_S, left))
 
     def _reopen(self, timeout_ms: int | None) -> RequestHandler:
         self._check_open()

@@ -292,7 +292,7 @@ def test_a_seek_has_the_last_word_over_a_reset_under_way(cluster: EmbeddedCluste
             handler_of(client).sleep(0.5)
             return found
 
-        consumer._engine.find_each_offset = slow  # type: ignore[method-assign]
+        consumer._engine.find_each_offset = slow  # type: ignore[method-assign, assignment]
         consumer.seek(topic.partitions[0], 5000)
         until(handler_of(client), lambda: asked)
         consumer.seek(topic.partitions[0], 10)

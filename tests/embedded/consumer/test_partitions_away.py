@@ -130,6 +130,49 @@ def test_a_silent_broker_costs_no_figure_of_others(client: KafkaClient, topic: s
         assert handler.now() - began < SOCKET_S / 2
 
 
+def test_a_slow_leader_gives_a_start_and_delays_no_other(
+    client: KafkaClient, topic: str, cluster: EmbeddedCluster
+) -> None:
+    handler = client.cluster.handler
+    zero, one, _ = keys(topic)
+    cluster.set_latency(2, 1_500)
+    with client.consumer() as consumer:
+        consumer.assign(keys(topic))
+        began = handler.now()
+        while handler.now() - began < 4:  # longer and longer searches for the start of the other one
+            consumer.seek_to_beginning(zero)
+            assert consumer.position(zero, timeout=3) == 0
+            handler.sleep(0.1)
+        assert consumer.position(one, timeout=SOCKET_S) == 0
+        read(consumer, 30)
+        began = handler.now()
+    assert handler.now() - began < SOCKET_S / 2
+
+
+def test_a_silent_coordinator_keeps_no_call(client: KafkaClient, topic: str, cluster: EmbeddedCluster) -> None:
+    handler = client.cluster.handler
+    zero = TopicPartition(topic, 0)
+    groups = (f"{topic}-{number}" for number in range(100))
+    group = next(name for name in groups if client.cluster.get_group_coordinator(name).id == 2)
+    cluster.set_latency(2, 60_000)
+    began = handler.now()
+    with client.consumer(group=group) as consumer:
+        consumer.assign(keys(topic))
+        assert handler.now() - began < SOCKET_S / 2
+        for _ in range(3):  # while a worker connects to the coordinator, with more time
+            handler.sleep(0.5)
+            begins = handler.now()
+            with pytest.raises(KafkaException):
+                consumer.committed(timeout=0.2)
+            with pytest.raises(KafkaException):
+                consumer.explain_start(zero, timeout=0.2)
+            assert handler.now() - begins < 2
+        consumer.seek_to_beginning(zero)  # this needs no commit
+        assert consumer.position(zero, timeout=5) == 0
+        read(consumer, 10)
+    assert handler.now() - began < SOCKET_S
+
+
 def test_no_broker_answers(client: KafkaClient, make: Any, cluster: EmbeddedCluster) -> None:
     handler = client.cluster.handler
     name = make(1)
@@ -180,7 +223,7 @@ def test_position_raises_no_error_of_others(client: KafkaClient, topic: str, mon
             with pytest.raises(type(error)):
                 consumer.one(5)
         away = LeaderNotFoundError(topic=topic, partition=1)
-        monkeypatch.setattr(engine, "find_starts", lambda wanted: ({}, dict.fromkeys(wanted, away)))
+        monkeypatch.setattr(engine, "find_starts", lambda wanted, limit_ms: ({}, dict.fromkeys(wanted, away)))
         consumer.seek_to_beginning(one)
         engine.worker_failed(errors[1])
         with pytest.raises(TopicAuthorizationFailed):
