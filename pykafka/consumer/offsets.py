@@ -387,6 +387,12 @@ class GroupOffsets:
             self._coordinator = self._cluster.coordinators.find(self._cluster, self._group, left_ms)
         return self._coordinator
 
+    def _reached(self, deadline: float) -> Broker:
+        """Return the group's coordinator, connected and with known versions, or raise within the time (s)."""
+        coordinator = self._found(deadline)
+        coordinator.connect_within(min(self._left_ms(deadline), coordinator.timeout_ms(CHANNEL)))
+        return coordinator
+
     def _call(self, coordinator: Broker, request: Request[R], version: int, deadline: float) -> R:
         """Send a request and return the answer; it has what is left of the time (s), and no more than the channel gives."""
         timeout_ms = min(self._left_ms(deadline), coordinator.timeout_ms(CHANNEL))
@@ -444,7 +450,7 @@ class GroupOffsets:
         identity: tuple[int, str] | None,
         deadline: float,
     ) -> dict[TopicPartition, KafkaException]:
-        coordinator = self._found(deadline)
+        coordinator = self._reached(deadline)
         ids = self._ids(offsets, of)
         version = _version(coordinator, wire.OffsetCommitRequest, COMMIT_BY_ID if ids else 0, COMMIT_CEILING)
         if version == 0:  # version 0 commits to ZooKeeper, later ones to Kafka
@@ -478,7 +484,7 @@ class GroupOffsets:
         return found, errors
 
     def _fetch_once(self, partitions: Collection[TopicPartition], deadline: float) -> Fetched:
-        coordinator = self._found(deadline)
+        coordinator = self._reached(deadline)
         ids = self._ids(partitions, {})
         version = max(_version(coordinator, wire.OffsetFetchRequest, FETCH_BY_ID if ids else 0, FETCH_CEILING), 1)
         request = fetch_request(self._group, version, partitions, ids)
