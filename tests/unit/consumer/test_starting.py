@@ -56,7 +56,9 @@ class Asker:
         self.answers.append(offset)
         self.come.set()
 
-    def find_starts(self, wanted: dict[TopicPartition, Any]) -> tuple[dict[TopicPartition, tuple[int, Lineage]], Any]:
+    def find_starts(
+        self, wanted: dict[TopicPartition, Any], limit_ms: int
+    ) -> tuple[dict[TopicPartition, tuple[int, Lineage]], Any]:
         self.named += wanted.values()
         self.asked += 1
         while not self.answers:
