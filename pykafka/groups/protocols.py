@@ -131,15 +131,17 @@ class ChosenShares:
 
     def leave(self) -> None:
         """Give all partitions up, and leave the group."""
-        chosen, self.chosen = self.chosen, None
         self._topics = None
         self._link.closing = True
-        if chosen is not None:
-            self.chosen = chosen  # the hooks may ask for what is theirs
+        if (
+            self.chosen is not None
+        ):  # the hooks may ask for what is theirs, and an interrupt leaves the rest to the next call
             try:
-                chosen.leave()
-            finally:
+                self.chosen.leave()
+            except KafkaException:
                 self.chosen = None
+                raise
+            self.chosen = None
         self._link.drop_connection()
 
     def idle(self, waiting: bool) -> None:

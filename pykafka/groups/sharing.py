@@ -61,6 +61,8 @@ class Sharing:
         self.is_called_back = False
         #: The membership; None for none.
         self.shares: Shares | None = None
+        #: What `leave` is leaving, until it is done; an interrupt leaves it here, and the next call finishes.
+        self._leaving: Shares | None = None
         #: The parallel run that reads the consumer; told of what goes before the listener is. None for none.
         self.run: Hooks | None = None
 
@@ -131,7 +133,10 @@ class Sharing:
         """
         shares, self.shares = self.shares, None
         if shares is None:
+            if self._leaving is not None and not self._leaving.is_in_hook:
+                self._leave(self._leaving, keeping)
             return
+        self._leaving = shares
         self._midway = midway
         try:
             if shares.is_in_hook:  # the listener ends the membership: nobody revokes the share
@@ -142,6 +147,10 @@ class Sharing:
     def _leave(self, shares: Shares, keeping: Collection[TopicPartition]) -> None:
         try:
             shares.leave()
+            self._leaving = None
+        except KafkaException:
+            self._leaving = None
+            raise
         finally:
             self._wanted = self._unread = frozenset()
             self._engine.unshelve(keeping)

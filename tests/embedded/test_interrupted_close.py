@@ -16,10 +16,12 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.broker import Broker
 from pykafka.consumer import commits, recovery
+from pykafka.coordinator.link import GroupLink
 from pykafka.embedded import EmbeddedCluster
 from pykafka.groups import worker
 from pykafka.handlers import Handler
 from pykafka.handlers.bridge import await_in_bridge, bridged
+from pykafka.handlers.ending import Ending
 from pykafka.metadata import closing
 from pykafka.network import turns
 from pykafka.producer import deliveries, sender
@@ -225,6 +227,38 @@ def test_a_member_whose_close_was_interrupted_leaves_when_it_is_called_again(
         consumer.close()
         assert consumer._sharing.shares is None
         assert not consumer._engine.running
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_close_that_was_interrupted_while_a_member_left_lets_it_leave_when_it_is_called_again(
+    cluster: EmbeddedCluster, concurrency: Concurrency, monkeypatch: pytest.MonkeyPatch, protocol: str
+) -> None:
+    """The second call closed the connections meanwhile, and the group waited for the member until its session had ended."""
+    client = KafkaClient(cluster.hosts, **concurrency())
+    client.producer().produce("t", b"x").get()
+    consumer = client.consumer("t", group=str(uuid.uuid4()), protocol=protocol, auto_offset_reset="earliest")
+    assert consumer.one(20) is not None
+    begun, left = consumer._cluster.handler.Event(), []
+    leave_at = GroupLink._leave_at
+
+    def slowly(link: GroupLink, once: Any, deadline: float) -> None:
+        begun.set()
+        consumer._cluster.handler.Event().wait(0.5)
+        leave_at(link, once, deadline)
+        left.append(link.group_id)
+
+    def interrupted(_ending: Ending, _timeout: float | None = None) -> bool:
+        monkeypatch.setattr(Ending, "wait", wait)
+        begun.wait(10)
+        raise Interrupted
+
+    wait = Ending.wait
+    monkeypatch.setattr(GroupLink, "_leave_at", slowly)
+    monkeypatch.setattr(Ending, "wait", interrupted)
+    with pytest.raises(Interrupted):
+        client.close()
+    client.close()
+    assert len(left) == 1
 
 
 def test_a_share_consumer_whose_close_was_interrupted_ends_when_it_is_called_again(
