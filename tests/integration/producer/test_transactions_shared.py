@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient, KafkaProducer, exactly_once
-from pykafka.exceptions import TransactionStateError
+from pykafka.exceptions import ProducerStoppedException, TransactionStateError
 from tests.integration.producer.test_transactions import committed, unique
 from tests.support.topics import create_topic
 
@@ -100,7 +100,7 @@ def test_close_while_another_worker_begins(client: KafkaClient) -> None:
         go_on.set()
         other.end()
         closing.end()
-    with pytest.raises(TransactionStateError):
+    with pytest.raises(ProducerStoppedException):
         producer.commit_transaction()
     assert committed(client, topic) == []
 
