@@ -382,15 +382,19 @@ class Transactions:
     def is_committed(self) -> bool:
         """Return whether the last transaction, whose outcome was not known, is committed, by the offsets that it sent.
 
-        Call it when the producer has a new epoch: then the transaction has ended.
+        Call it when the producer has a new epoch: then the transaction has ended. An offset beyond those that were sent proves
+        nothing: after a seek backwards the group has had it since before.
 
         :raises KafkaException: the coordinator of a group did not answer in time
         """
+        sent: dict[Any, dict[TopicPartition, int]] = {}
+        for taken in self._sent:  # of what was sent twice, the last one counts
+            sent.setdefault(taken.group, {}).update({key: one.offset for key, one in taken.offsets.items()})
         return all(
-            found[key].offset >= one.offset
-            for taken in self._sent
-            for found in (taken.group.fetch(list(taken.offsets)),)
-            for key, one in taken.offsets.items()
+            found[key].offset == offset
+            for group, offsets in sent.items()
+            for found in (group.fetch(list(offsets)),)
+            for key, offset in offsets.items()
         )
 
     def after_fork(self) -> None:

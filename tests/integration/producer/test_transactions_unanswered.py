@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pykafka import KafkaClient, KafkaProducer, ProducerRecord, aio, exactly_once
+from pykafka import KafkaClient, KafkaProducer, ProducerRecord, TopicPartition, aio, exactly_once
 from pykafka.exceptions import (
     KafkaException,
     ProducerFencedError,
@@ -558,3 +558,25 @@ def test_offsets_keep_their_deadline_while_the_broker_is_silent(hushed: Hushed, 
         with hushed.silent(cut, TransactionAbortableError):
             producer.send_offsets(consumer, timeout=TIMEOUT)
         producer.abort_transaction()
+
+
+@pytest.mark.later("gevent")
+def test_records_that_a_seek_repeats_are_not_counted_if_their_transaction_was_not_committed(
+    client: KafkaClient, proxy: FrameProxy
+) -> None:
+    """The group has had later offsets since before, which looked like those of the transaction."""
+    source, target = create_topic(client).name, create_topic(client).name
+    with client.producer() as filler:
+        for number in NUMBERS:
+            filler.produce(source, number)
+    options: Any = {"group": unique(), "isolation_level": "read_committed", "consumer_timeout_ms": 3000}
+    with client.producer(transactional_id=unique()) as producer, client.consumer(source, **options) as consumer:
+
+        def copied(record: Any) -> ProducerRecord[Any, Any]:
+            return ProducerRecord(record.value, topic=target)
+
+        assert exactly_once(consumer, producer, copied) == len(NUMBERS)
+        consumer.seek(TopicPartition(source, 0), 0)
+        with holding(proxy):
+            assert exactly_once(consumer, producer, copied, 10) == 0
+    assert committed(client, target) == NUMBERS
