@@ -69,7 +69,7 @@ class _Wanted(NamedTuple):
 
 @dataclass
 class _Leader:
-    """What is known of a leader that was asked in vain.
+    """A leader that was asked in vain.
 
     :param limit_ms: how long the next search may take: longer after each that was cut off, as the broker may be slow
     :param due: when it may begin (s)
@@ -191,7 +191,7 @@ class Starting(OnDemand[Beginner]):
         return bool(errors)
 
     def _ask_again(self, reader: Beginner, late: Mapping[TopicPartition, _Wanted]) -> float:
-        """Have each leader asked again that is due; return how long to wait until the next one is (s)."""
+        """Ask each leader again that is due; return how long to wait until the next one is (s)."""
         by_leader: dict[int | None, dict[TopicPartition, _Wanted]] = {}
         for key, one in late.items():
             by_leader.setdefault(_leader_of(reader, key), {})[key] = one

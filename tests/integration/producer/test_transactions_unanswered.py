@@ -147,7 +147,7 @@ class Hushed:
 
     @contextmanager
     def silent(self, cut: bool, kind: type[Exception] = KafkaException) -> Iterator[None]:
-        """Have all hosts say nothing; the call that is made meanwhile fails in time.
+        """Mute all hosts; the call that is made meanwhile fails in time.
 
         :param cut: close the connections first, so that the call needs another
         :param kind: the error

@@ -128,7 +128,7 @@ def test_a_child_that_ends_as_a_program_is_not_named(fork: Callable[[Callable[[]
 
 
 class Queue:
-    """What is like a producer and its delivery, and a dictionary as well."""
+    """A stand-in for a producer, its delivery, and a dictionary."""
 
     def __init__(self, found: list[bool]) -> None:
         self.found = found
