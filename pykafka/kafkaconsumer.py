@@ -545,7 +545,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         self._end_run()
         if timeout is None:
             timeout = self._cluster.socket_timeout_ms / 1000
-        deadline = self._engine.deadline(timeout)
+        deadline = self._engine.stop_by = self._engine.deadline(timeout)
         self._engine.membership.closing = True
         if self._engine.commits is not None:
             self._engine.commits.until = deadline

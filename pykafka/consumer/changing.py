@@ -117,7 +117,7 @@ class ChangingEngine(ConsumerEngine):
         """Stop, as any engine."""
         self.unshelve(())
         super().stop(midway)
-        self.starting.join()
+        self.starting.join(self.stop_by)
 
     # -- partitions ------------------------------------------------------------------------------------------------
 

@@ -95,6 +95,8 @@ class ConsumerEngine:
         self.owner_stopping: EventType | None = None
         #: How long to look for leaders when asking for offsets (ms); None for the socket timeout.
         self.search_timeout_ms: int | None = None
+        #: When `stop()` waits no longer for workers that wait for brokers, of the handler's clock (s).
+        self.stop_by = math.inf
         self._searches = Searches(cluster, isolation_number(options.isolation_level))
         self.errors: deque[BaseException] = deque()
         self.running = False
@@ -191,8 +193,8 @@ class ConsumerEngine:
         self.stopping.set()
         self.has_arrived.set()
         self.detach_all()
-        self.recovery.join()
-        self.growth.join()
+        self.recovery.join(self.stop_by)
+        self.growth.join(self.stop_by)
         self.detach_all()  # the partitions that recovery has attached meanwhile
         self.await_loans()
         if self.commits is not None:

@@ -7,6 +7,7 @@ and offsets.
 from __future__ import annotations
 
 import logging
+import math
 import weakref
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -68,11 +69,14 @@ class Growth:
                 if self._worker is None:
                     self._worker = self._handler.spawn(self._run, name="pykafka.Growth")
 
-    def join(self) -> None:
-        """Wait for the worker to end; set the consumer's `stopping` before."""
+    def join(self, until: float = math.inf) -> None:
+        """Wait for the worker to end; set the consumer's `stopping` before.
+
+        :param until: when to wait no longer, of the handler's clock (s); five seconds from now at the most
+        """
         worker = self._worker
         if worker is not None:
-            worker.join(5.0)
+            worker.join(min(5.0, max(until - self._handler.now(), 0.0)))
 
     def _run(self) -> None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import weakref
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -55,12 +56,15 @@ class OnDemand(ABC, Generic[R]):
             with self._lock:
                 self._start()
 
-    def join(self) -> None:
-        """Wait for the worker to end; set the consumer's `running` to False before."""
+    def join(self, until: float = math.inf) -> None:
+        """Wait for the worker to end; set the consumer's `running` to False before.
+
+        :param until: when to wait no longer, of the handler's clock (s); `JOIN_S` from now at the most
+        """
         self._wake.set()
         worker = self._worker
         if worker is not None:
-            worker.join(JOIN_S)
+            worker.join(min(JOIN_S, max(until - self._handler.now(), 0.0)))
 
     def _start(self) -> None:
         """Start the worker if there is none; the caller holds the lock."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetAndMetadata, OffsetType, TopicPartition
 from pykafka.consumer.startchoice import explained, left_ms
-from pykafka.exceptions import KafkaException, OffsetResetNeededError, ResponseTimeoutError
+from pykafka.exceptions import KafkaException, LeaderNotFoundError, OffsetResetNeededError, ResponseTimeoutError
 from pykafka.utils import INT64_MAX, milliseconds
 
 if TYPE_CHECKING:
@@ -157,7 +157,10 @@ class Seeking:
         ends, errors = self._engine.find_each_offset(
             dict.fromkeys(positions, OffsetType.LATEST), left_ms(self._engine, deadline)
         )
-        self._heed(errors, bool(partitions) or not ends, "lag() leaves out")
+        self._heed(errors, bool(partitions) or (bool(errors) and not ends), "lag() leaves out")
+        if not partitions and (in_vain := self._engine.starting.in_vain()):
+            unknown = LeaderNotFoundError("no broker has said yet where to begin")
+            self._heed(dict.fromkeys(in_vain, unknown), False, "lag() leaves out, as their position is not known,")
         return {key: max(ends[key] - position, 0) for key, position in positions.items() if key in ends}
 
     def committed(

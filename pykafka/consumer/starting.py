@@ -138,6 +138,11 @@ class Starting(OnDemand[Beginner]):
         with self._lock:
             return [key for key in self._wanted if key in keys and key not in self._tried]
 
+    def in_vain(self) -> list[TopicPartition]:
+        """Return the partitions whose start was looked for, and is not known yet."""
+        with self._lock:
+            return [key for key in self._wanted if key in self._tried]
+
     def wanted(self) -> dict[TopicPartition, Wanted]:
         """Return what is waited for, so that a forked child goes on with it; this needs no lock."""
         return {key: one.position for key, one in list(self._wanted.items())}

@@ -141,3 +141,14 @@ def test_a_partition_that_is_put_back_as_soon_as_it_has_a_start_goes_back_there(
     asker.answer(10)
     until(asker.handler, lambda: asker.begun_at == [-1, 10])
     assert asker.named == [None, Return(10)]
+
+
+def test_the_wait_for_its_worker_keeps_a_deadline(asker: Asker) -> None:
+    """`close(timeout=0.5)` waited five seconds for a worker that a silent broker kept."""
+    asker.take_up()
+    until(asker.handler, lambda: asker.asked == 1)
+    began = asker.handler.now()
+    asker.starting.join(began + 0.1)
+    assert asker.handler.now() - began < 3
+    asker.answer(10)
+    until(asker.handler, lambda: asker.begun_at == [10])
