@@ -133,8 +133,8 @@ class Member(RebalanceListener):
 
     @property
     def _generation(self) -> int:
-        shares = self.consumer._sharing.shares
-        return 0 if shares is None else shares.member.generation_id
+        # Not that of the shares: `close()` forgets these at once, while another worker may still be given partitions.
+        return max(self.consumer._engine.membership.generation_id, 0)
 
     @property
     def name(self) -> str:
