@@ -10,6 +10,7 @@ import uuid
 import warnings
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -35,12 +36,7 @@ def cluster() -> Iterator[EmbeddedCluster]:
 def run(request: pytest.FixtureRequest) -> Run:
     """Return what runs a coroutine on a new loop of each kind; asyncio's in debug mode."""
     kind, debug = request.param
-
-    def call(main: Coroutine[Any, Any, Any]) -> Any:
-        with asyncio.Runner(loop_factory=lambda: loops.new_loop(kind), debug=debug) as runner:
-            return runner.run(asyncio.wait_for(main, 60))
-
-    return call
+    return partial(loops.run_coroutine, kind, debug=debug)
 
 
 async def fill(client: KafkaClient, topic: str, count: int) -> None:

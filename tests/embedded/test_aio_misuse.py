@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -27,12 +28,7 @@ def cluster() -> Iterator[EmbeddedCluster]:
 @pytest.fixture(params=loops.KINDS)
 def run(request: pytest.FixtureRequest) -> Run:
     """Return what runs a coroutine on a new loop of each kind."""
-
-    def call(main: Coroutine[Any, Any, Any]) -> Any:
-        with asyncio.Runner(loop_factory=lambda: loops.new_loop(request.param)) as runner:
-            return runner.run(asyncio.wait_for(main, 60))
-
-    return call
+    return partial(loops.run_coroutine, request.param)
 
 
 def test_a_message_with_more_than_a_value_does_not_wait_either(

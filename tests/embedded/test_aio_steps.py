@@ -8,6 +8,7 @@ import gc
 import warnings
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -32,12 +33,7 @@ def cluster() -> Iterator[EmbeddedCluster]:
 def run(request: pytest.FixtureRequest) -> Run:
     """Return what runs a coroutine on a new loop of each kind; asyncio's in debug mode."""
     kind, debug = request.param
-
-    def call(main: Coroutine[Any, Any, Any]) -> Any:
-        with asyncio.Runner(loop_factory=lambda: loops.new_loop(kind), debug=debug) as runner:
-            return runner.run(asyncio.wait_for(main, 60))
-
-    return call
+    return partial(loops.run_coroutine, kind, debug=debug)
 
 
 @pytest.fixture

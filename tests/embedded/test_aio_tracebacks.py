@@ -6,6 +6,7 @@ import asyncio
 import json
 import traceback
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -33,12 +34,7 @@ def cluster() -> Iterator[EmbeddedCluster]:
 @pytest.fixture(params=loops.KINDS)
 def run(request: pytest.FixtureRequest) -> Run:
     """Return what runs a coroutine on a new loop of each kind."""
-
-    def call(main: Coroutine[Any, Any, Any]) -> Any:
-        with asyncio.Runner(loop_factory=lambda: loops.new_loop(request.param)) as runner:
-            return runner.run(asyncio.wait_for(main, 60))
-
-    return call
+    return partial(loops.run_coroutine, request.param)
 
 
 async def a_helper_of_the_user(*_: object) -> None:

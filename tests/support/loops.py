@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -32,6 +32,12 @@ def new_loop(kind: str = "asyncio") -> asyncio.AbstractEventLoop:
         loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
         return loop
     return asyncio.new_event_loop()
+
+
+def run_coroutine(kind: str, main: Coroutine[Any, Any, Any], debug: bool | None = None) -> Any:
+    """Run a coroutine on a new loop of a kind, for a minute at the most."""
+    with asyncio.Runner(loop_factory=lambda: new_loop(kind), debug=debug) as runner:
+        return runner.run(asyncio.wait_for(main, 60))
 
 
 def run(fn: Callable[..., Any], *args: Any, kind: str = "asyncio", debug: bool = False) -> Any:
