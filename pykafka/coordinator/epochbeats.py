@@ -57,8 +57,10 @@ class Answer(NamedTuple):
     join: int
     epoch: int
     assignment: Assignment
-    #: The subscription that the coordinator had when it answered.
+    #: The subscription that the coordinator had when it answered, and the partitions that the member had by its own word. An
+    #: assignment that has not changed is news to a member that has given up part of it since.
     wanted: Wanted
+    owned: Assignment
 
 
 class News(NamedTuple):
@@ -248,7 +250,7 @@ class EpochBeats(BeatWorker[Place]):
         self._waits = 0 if assignment else self._waits + 1
         self.heartbeat.interval = interval if assignment else min(interval, FIRST_S * 2.0 ** min(self._waits, 10))
         self._received()
-        answer = Answer(join, response.member_epoch, assignment, wanted)
+        answer = Answer(join, response.member_epoch, assignment, wanted, owned)
         if answer != self.answer:
             self.answer = answer
             self._have_attended()

@@ -222,6 +222,19 @@ def test_subscriptions_change_and_partitions_are_added(members: Members) -> None
     members.until(lambda: len(one.share) == 7)
 
 
+def test_a_topic_that_is_dropped_and_subscribed_again_at_once_is_read(members: Members) -> None:
+    """Also if no heartbeat went out in between, so that the coordinator's answer is the same as before."""
+    first, second = members.topics
+    one = members.join()
+    members.settled(6)
+    for _ in range(5):
+        one.subscriber.subscribe([first])
+        one.serve()
+        assert one.share == members.keys(first)
+        one.subscriber.subscribe([first, second])
+        members.settled(6)
+
+
 @pytest.mark.later("greenlets")
 def test_assignors_are_names_of_the_broker(members: Members) -> None:
     """With range, partitions of one number stay together."""
