@@ -57,10 +57,8 @@ class Answer(NamedTuple):
     join: int
     epoch: int
     assignment: Assignment
-    #: The subscription that the coordinator had when it answered, and the partitions that the member had by its own word. An
-    #: assignment that has not changed is news to a member that has given up part of it since.
+    #: The subscription that the coordinator had when it answered.
     wanted: Wanted
-    owned: Assignment
 
 
 class News(NamedTuple):
@@ -250,8 +248,8 @@ class EpochBeats(BeatWorker[Place]):
         self._waits = 0 if assignment else self._waits + 1
         self.heartbeat.interval = interval if assignment else min(interval, FIRST_S * 2.0 ** min(self._waits, 10))
         self._received()
-        answer = Answer(join, response.member_epoch, assignment, wanted, owned)
-        if answer != self.answer:
+        answer = Answer(join, response.member_epoch, assignment, wanted)
+        if answer != self.answer or _lacks(owned, assignment):
             self.answer = answer
             self._have_attended()
             self._native.post(self._notify)
@@ -331,6 +329,14 @@ class EpochBeats(BeatWorker[Place]):
         self.news.append(News(join, found, error, idle, overdue))
         self._have_attended()
         self._native.post(self._notify)
+
+
+def _lacks(owned: Assignment, assignment: Assignment) -> bool:
+    """Return whether the member, by its own word, does not have all of its assignment.
+
+    If it has given up a topic and subscribed to it again, the assignment that has not changed is news to it.
+    """
+    return any(not set(partitions).issubset(owned.get(id_, ())) for id_, partitions in assignment.items())
 
 
 def _request(place: Place, member_id: str, epoch: int) -> wire.ConsumerGroupHeartbeatRequest:
