@@ -233,7 +233,8 @@ def _protoc(*arguments: str) -> str:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
         timeout=COMPILE_S,
         check=False,
     )

@@ -57,7 +57,7 @@ def writer(message: Any) -> Callable[[dict[str, Any]], bytes]:
 
 
 class _Putters:
-    """What sets the fields of messages.
+    """Functions that set the fields of messages.
 
     :param empty: names of the messages that can hold no value
     """
@@ -73,24 +73,23 @@ class _Putters:
         if message.full_name in self._empty:  # it may contain itself
             return _nothing(message)
         described = described_fields(message)
-        fields = {}
+        paths = {one.name: f"{path}.{one.name}" if path else one.name for one in message.fields}
         kinds = {one.name: _kind(one, described[one.name]) for one in message.fields}
-        for one in message.fields:
-            inside = f"{path}.{one.name}" if path else one.name
-            fields[one.name] = inside, self._of_field(one, described[one.name], inside)
+        puts = {one.name: self._of_field(one, described[one.name], paths[one.name]) for one in message.fields}
 
         def fill(target: Any, row: dict[str, Any]) -> None:
             for name, value in row.items():
-                if value is not None:
-                    if name not in fields:
-                        raise ValueError(f"{message.full_name} has no field {name}")
-                    inside, put = fields[name]
-                    try:
-                        put(target, value)
-                    except FieldError:
-                        raise
-                    except Exception as error:
-                        raise FieldError(inside, _why(error, value, kinds[name])) from error
+                if value is None:
+                    continue
+                put = puts.get(name)
+                if put is None:
+                    raise ValueError(f"{message.full_name} has no field {name}")
+                try:
+                    put(target, value)
+                except FieldError:
+                    raise
+                except Exception as error:
+                    raise FieldError(paths[name], _why(error, value, kinds[name])) from error
 
         return fill
 
@@ -102,6 +101,8 @@ class _Putters:
             return self._of_list(field, described, path)
         if described.type not in (MESSAGE, GROUP):
             value_of = _scalar(field)
+            if value_of is _same:
+                return _alone(field, lambda target, value: setattr(target, name, value))
             return _alone(field, lambda target, value: setattr(target, name, value_of(value)))
         put, present = self._of_value(field.message_type, path), method(field.message_type, "SetInParent")
 
@@ -227,9 +228,10 @@ def _whole(value: Any) -> Any:
     """Return a number of 64 bits without a sign, which is a DECIMAL in rows."""
     if not isinstance(value, Decimal):
         return value
-    if value != int(value):
+    number = int(value)
+    if number != value:
         raise ValueError(f"{value} is no whole number")
-    return int(value)
+    return number
 
 
 def _in_range(value: Any) -> Any:

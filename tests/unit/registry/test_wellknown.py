@@ -68,6 +68,16 @@ def test_a_descriptor_needs_no_reference_and_no_protoc(monkeypatch: pytest.Monke
     assert tuple(field.message_type.full_name for field in message.fields) == kinds
 
 
+def test_a_descriptor_file_that_was_written_without_its_imports() -> None:
+    main = base64.b64decode(described("google/type/money.proto", kinds=("google.type.Money",), name="a.proto").text)
+    made = descriptor_pb2.FileDescriptorSet(file=[descriptor_pb2.FileDescriptorProto.FromString(main)])
+    message = protobuf.of_set(made.SerializeToString()).named("A")
+    assert message.fields_by_name["f1"].message_type.full_name == "google.type.Money"
+    made.file[0].dependency.append("shop/order.proto")
+    with pytest.raises(SchemaError, match="imports 'shop/order.proto', but has no reference of that name"):
+        protobuf.of_set(made.SerializeToString())
+
+
 @pytest.mark.parametrize("theirs", [meta_pb2, decimal_pb2, variant_pb2])
 def test_confluents_files_are_those_of_its_own_client(theirs: Any) -> None:
     wanted = descriptor_pb2.FileDescriptorProto.FromString(theirs.DESCRIPTOR.serialized_pb)
