@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from typing import Any
 
 from pykafka.exceptions import SchemaError
 from pykafka.registry.schemas import PROTOBUF, Schema
+from pykafka.registry.wellknown import check_installed, confluent_files, google_sources, known_file
 
 #: The name of the file that a schema of a subject is, for protoc.
 _MAIN = "schema.proto"
@@ -22,6 +24,8 @@ _MAIN = "schema.proto"
 COMPILE_S = 60
 #: So many compiled schemas are kept in a process.
 _COMPILED_MAX = 64
+#: What protoc says of a file that is missing.
+_NOT_FOUND = re.compile(r"^(.+): File not found\.$", re.MULTILINE)
 
 
 class ProtoFile:
@@ -107,31 +111,24 @@ def compiled(schema: Schema, needed: Mapping[str, Schema]) -> ProtoFile:
     """Return the file that a schema is.
 
     :param schema: text, or a descriptor in base64
-    :param needed: what it imports, by the names that it imports them by
-    :raises SchemaError: it is none of Protobuf
-    :raises ImportError: grpcio-tools is missing, for one that is text
+    :param needed: what it imports, by the names that it imports them by; what Confluent's serializers know may be missing
+    :raises SchemaError: it is none of Protobuf, or imports what is missing
+    :raises ImportError: grpcio-tools is missing, for one that is text; or the package that has a file of Google's
     """
     if schema.kind != PROTOBUF:
         raise SchemaError(f"the schema is of {schema.kind}, not of Protobuf")
-    main = _descriptor(schema.text)
-    if main is None:
-        return of_set(_compile(tuple((name, one.text) for name, one in needed.items()), schema.text))
-    rest = []
-    for name, one in needed.items():
-        found = _descriptor(one.text)
-        if found is None:
-            raise SchemaError(
-                f"the schema is a descriptor, and {name!r}, which it imports, is text: register both in one form"
-            )
-        found.name = name
-        rest.append(found)
-    return ProtoFile(_with_known([*rest, main]))
+    imports = tuple((name, one.text) for name, one in needed.items())
+    found = [_descriptor(name, text) for name, text in (*imports, ("", schema.text))]
+    if None in found:
+        return of_set(_compile(imports, schema.text))
+    return ProtoFile(_with_known(found))
 
 
 def of_set(data: bytes) -> ProtoFile:
     """Return the last file of a descriptor set, as `protoc --include_imports --descriptor_set_out` writes it.
 
-    :raises SchemaError: the bytes are none
+    :raises SchemaError: the bytes are none, or a file is missing that one of them imports
+    :raises ImportError: a file of Google's is missing, and the package that has it
     """
     from google.protobuf import descriptor_pb2
     from google.protobuf.message import DecodeError
@@ -145,8 +142,11 @@ def of_set(data: bytes) -> ProtoFile:
     return ProtoFile(_with_known(found))
 
 
-def _descriptor(text: str) -> Any:
-    """Return the descriptor of a file from base64; None if the text is none."""
+def _descriptor(name: str, text: str) -> Any:
+    """Return the descriptor of a file from base64; None if the text is none.
+
+    :param name: by which others import it; "" for the one that it has itself
+    """
     from google.protobuf import descriptor_pb2
     from google.protobuf.message import DecodeError
 
@@ -154,37 +154,27 @@ def _descriptor(text: str) -> Any:
         found = descriptor_pb2.FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
     except (ValueError, DecodeError):
         return None
-    found.name = found.name or _MAIN
+    found.name = name or found.name or _MAIN
     return found
 
 
 def _with_known(descriptors: list[Any]) -> list[Any]:
-    """Return descriptors with those of Google's own types that they import and lack."""
-    from google.protobuf import (  # noqa: F401 - what is imported is in the default pool
-        any_pb2,
-        api_pb2,
-        descriptor_pb2,
-        duration_pb2,
-        empty_pb2,
-        field_mask_pb2,
-        source_context_pb2,
-        struct_pb2,
-        timestamp_pb2,
-        type_pb2,
-        wrappers_pb2,
-    )
-    from google.protobuf.descriptor_pool import Default
+    """Return descriptors, behind the well-known files that they import and lack.
 
+    :raises SchemaError: they import a file that is missing
+    :raises ImportError: the package is missing that has it
+    """
     there = {one.name for one in descriptors}
     known: list[Any] = []
 
     def add(names: Sequence[str]) -> None:
         for name in names:
-            if name in there or not name.startswith("google/protobuf/"):
+            if name in there:
                 continue
             there.add(name)
-            found = descriptor_pb2.FileDescriptorProto()
-            Default().FindFileByName(name).CopyToProto(found)
+            found = known_file(name)
+            if found is None:
+                raise SchemaError(_missing(name))
             add(found.dependency)
             known.append(found)
 
@@ -193,14 +183,21 @@ def _with_known(descriptors: list[Any]) -> list[Any]:
     return [*known, *descriptors]
 
 
+def _missing(name: str) -> str:
+    return (
+        f"the schema imports {name!r}, but has no reference of that name, and Confluent's serializers do not know the file: "
+        "register the schema with such a reference, or give descriptor_file, which protoc writes with --include_imports"
+    )
+
+
 @lru_cache(_COMPILED_MAX)
 def _compile(imports: tuple[tuple[str, str], ...], text: str) -> bytes:
     """Return the descriptor set of a file with those that it imports, by a process of protoc: once, as each task asks anew.
 
-    :param imports: the name and the text of each
-    :param text: of the file itself
+    :param imports: the name and the text of each, or its descriptor in base64
+    :param text: of the file itself, or its descriptor
     :raises SchemaError: they have errors
-    :raises ImportError: protoc is not there
+    :raises ImportError: protoc is not there, or the package that has a file of Google's
     """
     try:
         import grpc_tools
@@ -211,31 +208,76 @@ def _compile(imports: tuple[tuple[str, str], ...], text: str) -> bytes:
             "descriptor_file, which protoc has written",
             name="grpc_tools",
         ) from error
+    main = _MAIN
+    while main in dict(imports):
+        main = f"_{main}"
     with tempfile.TemporaryDirectory() as directory:
-        main = _MAIN
-        while main in dict(imports):
-            main = f"_{main}"
-        for name, one in (*imports, (main, text)):
-            path = Path(directory, name)
-            if "\0" in name or Path(directory).resolve() not in path.resolve().parents:
-                raise SchemaError(f"the schema imports {name!r}, which is no name of a file below another")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(one.encode(errors="replace"))
-        out = Path(directory, "descriptors")
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "grpc_tools.protoc", f"--proto_path={directory}"),
-                f"--proto_path={files(grpc_tools) / '_proto'}",
-                *("--include_imports", f"--descriptor_set_out={out}", main),
-            ],
-            # It finds grpcio-tools where this Python did, which Spark may have added to the path.
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=COMPILE_S,
-            check=False,
+        root, known, out = (Path(directory, name) for name in ("files", "known", "out"))
+        # protoc takes a file of the root first, then one of Google's, then a descriptor.
+        google = [Path(str(files(grpc_tools) / "_proto")), *filter(None, [google_sources()])]
+        known.write_bytes(_put(root, (*imports, (main, text)), google))
+        places = [f"--proto_path={one}" for one in (root, *google)]
+        said = _protoc(
+            *places, f"--descriptor_set_in={known}", "--include_imports", f"--descriptor_set_out={out}", main
         )
-        if done.returncode:
-            raise SchemaError(f"protoc refuses the schema: {done.stderr.replace(f'{directory}/', '').strip()[-500:]}")
+        if not out.exists():
+            raise _refused(said.replace(f"{root}/", ""))
         return out.read_bytes()
+
+
+def _protoc(*arguments: str) -> str:
+    """Run protoc, and return what it has to say about an error."""
+    done = subprocess.run(
+        [sys.executable, "-m", "grpc_tools.protoc", *arguments],
+        # It finds grpcio-tools where this Python did, which Spark may have added to the path.
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        timeout=COMPILE_S,
+        check=False,
+    )
+    return done.stderr
+
+
+def _put(root: Path, named: Sequence[tuple[str, str]], google: Sequence[Path]) -> bytes:
+    """Write texts as files of their names; return the descriptors, and those of Confluent's files, as a set.
+
+    :param google: directories with files that protoc prefers to descriptors
+    :raises SchemaError: a name is none of a file, or a descriptor cannot be used beside texts
+    """
+    from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+    names, found = {name for name, _ in named}, FileDescriptorSet()
+    found.file.extend(one for one in confluent_files() if one.name not in names)
+    for name, text in named:
+        path = Path(root, name)
+        if "\0" in name or root.resolve() not in path.resolve().parents:
+            raise SchemaError(f"the schema imports {name!r}, which is no name of a file below another")
+        described = _descriptor(name, text)
+        if described is None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode(errors="replace"))
+            continue
+        if any(Path(one, name).is_file() for one in google):
+            raise SchemaError(
+                f"the schema imports {name!r}, which is a descriptor, and another file of it is text: register all in one "
+                "form"
+            )
+        found.file.append(described)
+    root.mkdir(exist_ok=True)
+    return bytes(found.SerializeToString())
+
+
+def _refused(said: str) -> SchemaError:
+    """Return the error about a schema that protoc refuses.
+
+    :param said: what protoc has written
+    :raises ImportError: it misses a file of Google's, and the package that has it is not installed
+    """
+    missing = _NOT_FOUND.search(said)
+    if missing is None:
+        return SchemaError(f"protoc refuses the schema: {said.strip()[-500:]}")
+    check_installed(missing[1])
+    return SchemaError(_missing(missing[1]))

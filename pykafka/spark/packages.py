@@ -57,7 +57,7 @@ def formats_needed() -> Iterator[None]:
         raise PackageMissingError(
             f"{here()} cannot import {error.name or 'a package'}, which Avro, Protobuf or JSON Schema needs there ({error}): "
             "install the extra formats in that Python, or make its archive with `kafka-tools spark-pack --add fastavro --add "
-            "grpcio-tools --add jsonschema`"
+            "grpcio-tools --add googleapis-common-protos --add jsonschema`"
         ) from error
 
 

@@ -29,7 +29,7 @@ from pykafka.spark.formats.columns import decoded, encoded
 from pykafka.spark.pipeline import Declaration, DeclarationError, Pipeline, StopRequest
 from pykafka.spark.pipeline.restarts import is_lasting
 from tests.spark.test_pipeline import Directory
-from tests.support.formats import CLICK, JSON_SCHEMA, NEWER, PROTO, arrow_of, avro_bytes, order, values
+from tests.support.formats import CLICK, JSON_SCHEMA, NEWER, PROTO, arrow_of, avro_bytes, order, proto_class, values
 from tests.support.registry import register, running_registry
 from tests.support.registrystub import RegistryStub
 from tests.support.spark.topics import Record, Topics
@@ -158,6 +158,29 @@ def test_another_run_of_a_pipeline_takes_the_newest_schema(topics: Topics, tmp_p
     assert not is_lasting(caught.value)
 
 
+def test_messages_without_fields_in_a_frame(spark: SparkSession, tmp_path: Path) -> None:
+    text = 'syntax = "proto3"; message Empty { Empty e = 1; } message A { Empty e = 1; map<uint64, string> m = 2; }'
+    (tmp_path / "schema").write_text(text)
+    options = {"schema_file": str(tmp_path / "schema")}
+    records = spark.sql("SELECT CAST(CAST(id AS STRING) AS BINARY) AS value FROM range(3)").where("value = X'30'")
+    records = records.unionAll(spark.sql("SELECT X'' AS value UNION ALL SELECT CAST(NULL AS BINARY)"))
+    # Nothing remains of the first message: its rows have no columns, and are there nevertheless.
+    parsed = decoded(records, make_decoder("protobuf", options))
+    assert parsed.schema["parsed"].dataType.simpleString() == "struct<>"
+    found = [(row["value"], row["parsed"] is None, row["reason"] is None) for row in parsed.collect()]
+    assert found == [(b"0", True, False), (b"", False, True), (None, True, True)]
+    assert decoded(records, make_decoder("protobuf", options)).selectExpr("parsed.*", "reason").columns == ["reason"]
+    nothing = encoded(spark.sql("SELECT 'k' AS key"), make_encoder("protobuf", options), keep=("key",))
+    assert [tuple(row) for row in nothing.collect()] == [("k", b"")]
+    # Keys without a sign, and a field that is left out, come back.
+    options["message"] = "A"
+    rows = spark.sql("SELECT map(CAST(18446744073709551615 AS DECIMAL(20,0)), 'x') AS m, struct() AS e")
+    data = encoded(rows, make_encoder("protobuf", options))
+    back = decoded(data, make_decoder("protobuf", options)).selectExpr("parsed.*").collect()
+    assert [row.asDict() for row in back] == [{"m": {2**64 - 1: "x"}}]
+    assert data.collect()[0]["value"].startswith(b"\n\0") or data.collect()[0]["value"].endswith(b"\n\0")
+
+
 @pytest.mark.matrix
 def test_the_api_of_a_real_registry(registry: str) -> None:
     client = Registry(registry, ThreadingHandler())
@@ -207,6 +230,41 @@ def test_the_peer_writes_protobuf_and_reads_ours(registry: str, peers: Peers) ->
     decoder = make_decoder("protobuf", options)
     rows = pa.array([order()], arrow_of(decoder))
     assert decoder.decode(make_encoder("protobuf", options).encode(rows), None)[0].to_pylist() == [order()]
+
+
+@pytest.mark.matrix
+@pytest.mark.parametrize("text", ["as the peer registers it", "as text"])
+def test_the_peer_writes_protobuf_that_imports_without_references(registry: str, peers: Peers, text: str) -> None:
+    client, topic = peers(registry), f"payments-{text.replace(' ', '-')}"
+    schema = """
+        syntax = "proto3"; package pay;
+        import "google/type/money.proto"; import "google/type/date.proto"; import "confluent/meta.proto";
+        import "confluent/type/decimal.proto"; import "google/protobuf/empty.proto"; import "google/protobuf/wrappers.proto";
+        message Payment {
+          google.type.Money price = 1; confluent.type.Decimal tax = 2 [(confluent.field_meta).doc = "d"];
+          oneof due { google.type.Date day = 3; google.protobuf.Empty never = 4; } map<uint64, google.type.Money> parts = 5;
+          google.protobuf.StringValue note = 6;
+        }
+    """
+    kind = proto_class(schema, "Payment")
+    message = kind(price={"units": 5, "currency_code": "EUR"}, tax={"value": b"\7", "precision": 1, "scale": 2})
+    message.day.year = 2024
+    message.parts[2**64 - 1].units = 3
+    options = {"registry": registry, "topic": topic}
+    if text == "as text":
+        number = register(registry, f"{topic}-value", schema, "PROTOBUF")
+        data = with_id(number) + b"\0" + message.SerializeToString()
+    else:
+        data = ProtobufSerializer(kind, client, BY_TOPIC)(message, context(topic))
+    rows, reasons = make_decoder("protobuf", options).decode(values(data), None)
+    assert reasons.null_count == 1, reasons
+    row = rows[0].as_py()
+    assert (row["price"]["units"], row["day"]["year"], row["parts"][0][0]) == (5, 2024, 2**64 - 1)
+    assert "never" not in row
+    ours = make_encoder("protobuf", options).encode(rows)[0].as_py()
+    assert (ours[:6], kind.FromString(ours[6:])) == (data[:6], message)
+    if text != "as text":  # which the peer cannot read
+        assert ProtobufDeserializer(kind, BY_TOPIC, client)(ours, context(topic)) == message
 
 
 @pytest.mark.matrix

@@ -11,7 +11,10 @@ from typing import Any
 
 import fastavro
 import pyarrow as pa
+from google.protobuf import message_factory
 
+from pykafka.registry import protobuf
+from pykafka.registry.schemas import PROTOBUF, Schema
 from pykafka.spark.formats.decoder import Decoder
 
 CLICK = {
@@ -68,6 +71,11 @@ def avro_bytes(schema: Any, row: Any) -> bytes:
     stream = io.BytesIO()
     fastavro.schemaless_writer(stream, fastavro.parse_schema(schema), row)
     return stream.getvalue()
+
+
+def proto_class(text: str, name: str = "A") -> Any:
+    """Return the class of a message, by the protobuf library itself."""
+    return message_factory.GetMessageClass(protobuf.compiled(Schema(PROTOBUF, text), {}).named(name))
 
 
 def values(*data: bytes | None) -> pa.Array:

@@ -16,16 +16,25 @@ from pykafka.spark.formats.arrowtypes import TIMESTAMP, VALUES_MAX, Bounds
 from pykafka.spark.formats.decoder import Read, SchemaDecoder
 from pykafka.spark.formats.encoder import SchemaEncoder, Write
 from pykafka.spark.formats.options import NONE, Side
+from pykafka.spark.formats.protobuffields import (
+    ENUM,
+    GROUP,
+    MESSAGE,
+    REPEATED,
+    described_fields,
+    is_map,
+    is_timestamp,
+    is_wrapper,
+    message_of,
+    method,
+    without_values,
+)
+from pykafka.spark.formats.protobufmessages import writer
+from pykafka.spark.loss import warn
 
-_TIMESTAMP = "google.protobuf.Timestamp"
-_WRAPPERS = {
-    f"google.protobuf.{name}Value"
-    for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
-}
 _MICROS, _NANOS, _NANOS_MAX = 1_000_000, 1_000, 1_000_000_000
 #: The first second of the year 1, and the last one of 9999, since 1970.
 _FIRST_S, _LAST_S = -62_135_596_800, 253_402_300_799
-_REPEATED, _GROUP, _MESSAGE, _ENUM = 3, 10, 11, 14
 #: By the numbers of FieldDescriptorProto.Type.
 _SCALARS = {
     **{1: pa.float64(), 2: pa.float32(), 8: pa.bool_(), 9: pa.string(), 12: pa.binary()},
@@ -34,6 +43,8 @@ _SCALARS = {
     **dict.fromkeys((13, 7), pa.int64()),
     **dict.fromkeys((4, 6), pa.decimal128(20, 0)),
 }
+#: So many fields that are left out are named.
+_NAMED_MAX = 20
 #: Makes a value of Arrow of one of Protobuf; None where it is the same.
 _Convert = Callable[[Any], Any] | None
 
@@ -66,15 +77,14 @@ class ProtobufDecoder(_Message, SchemaDecoder):
     def _arrow(self) -> pa.StructType:
         _, message = self.found()
         self._name = message.full_name
-        kind, _ = _of_message(message, (), "", Bounds())
-        return kind
+        columns = _Columns(message)
+        columns.warn()
+        return columns.kind
 
     def _reader(self, schema: Schema | None, path: bytes | None) -> Read:
-        from google.protobuf import message_factory
-
         own, mine = self.found()
-        parse, bounds = message_factory.GetMessageClass(mine).FromString, Bounds()
-        _, convert = _of_message(mine, (), "", bounds)
+        parse, columns = method(mine, "FromString"), _Columns(mine)
+        convert, bounds = columns.convert, columns.bounds
 
         def parsed(data: bytes, start: int) -> Any:
             bounds.values_left = VALUES_MAX
@@ -123,24 +133,15 @@ class ProtobufEncoder(_Message, SchemaEncoder):
     def _names(self) -> list[str]:
         file, message = self.found()
         self._at = file.path_of(message.full_name) if self.side.framing != NONE else ()
-        _of_message(message, (), "", Bounds())  # what has no type cannot be written either
+        _Columns(message)  # what has no type cannot be written either
         return [one.name for one in message.fields]
 
     def _path(self) -> bytes:
         return with_indexes(self._at)
 
     def _writer(self) -> Write:
-        from google.protobuf import message_factory
-
-        _, descriptor = self.found()
-        make, fill = message_factory.GetMessageClass(descriptor), _filler(descriptor)
-
-        def write(row: dict[str, Any]) -> bytes:
-            message = make()
-            fill(message, row)
-            return bytes(message.SerializeToString())
-
-        return write
+        _, message = self.found()
+        return writer(message)
 
 
 def _some(schema: Schema | None) -> Schema:
@@ -148,92 +149,110 @@ def _some(schema: Schema | None) -> Schema:
     return schema
 
 
-def _described(message: Any) -> dict[str, Any]:
-    """Return FieldDescriptorProto by name: it says alike in all releases whether a field repeats."""
-    from google.protobuf.descriptor_pb2 import DescriptorProto
+class _Columns:
+    """The columns of a message.
 
-    copied = DescriptorProto()
-    message.CopyToProto(copied)
-    return {one.name: one for one in copied.field}
-
-
-def _of_message(
-    message: Any, around: tuple[str, ...], path: str, bounds: Bounds
-) -> tuple[pa.StructType, Callable[[Any], Any]]:
-    """Return the type of a message, and what makes a dict of one.
-
-    :param around: names of the messages that it lies in
-    :param path: of the field, for errors
-    :param bounds: of the schema
+    :param message: its descriptor
     :raises SchemaError: Spark has no type for it
+    :ivar kind: their type
+    :ivar convert: makes a row of a message
+    :ivar bounds: of the schema
     """
-    name = message.full_name
-    if name in around:
-        raise SchemaError(f"{path} is a {name} within a {name}: Spark has no type that contains itself")
-    if not message.fields:
-        raise SchemaError(f"{path or 'the schema'} is a message without fields, {name}: Spark has no such type")
-    kinds: list[tuple[str, pa.DataType]] = []
-    getters: list[tuple[str, Callable[[Any], Any]]] = []
-    described = _described(message)
-    with bounds.within(path or "the schema"):
-        for one in message.fields:
-            inside = f"{path}.{one.name}" if path else one.name
-            kind, get = _of_field(one, described[one.name], (*around, name), inside, bounds)
-            kinds.append((one.name, kind))
-            getters.append((one.name, get))
 
-    def convert(value: Any) -> dict[str, Any]:
-        # A message of two bytes may have a thousand fields, and a list any number of those.
-        bounds.values_left -= len(getters)
-        if bounds.values_left < 0:
-            raise ValueError(f"{path} makes it more than {VALUES_MAX:,} values: such records are not read")
-        return {field: get(value) for field, get in getters}
+    def __init__(self, message: Any) -> None:
+        self.bounds = Bounds()
+        self._name = message.full_name
+        self._empty = without_values(message)
+        self._left_out: dict[str, str] = {}
+        self.kind, self.convert = self._of_message(message, (), "")
 
-    return pa.struct(kinds), convert
+    def warn(self) -> None:
+        """Log a warning with the fields that are no columns, since their messages have no fields."""
+        named = [f"{path} ({name})" for path, name in self._left_out.items()]
+        if len(named) > _NAMED_MAX:
+            named[_NAMED_MAX:] = [f"{len(named) - _NAMED_MAX} more"]
+        if named:
+            warn(
+                f"these fields of {self._name} are left out, as their messages have no fields, and Spark has no type for "
+                f"such: {', '.join(named)}"
+            )
+        if not self.kind.num_fields:
+            warn(f"the rows have no columns, as the message {self._name} has no fields that a column could hold")
 
+    def _of_message(
+        self, message: Any, around: tuple[str, ...], path: str
+    ) -> tuple[pa.StructType, Callable[[Any], Any]]:
+        """Return the type of a message, and what makes a dict of one.
 
-def _of_field(
-    field: Any, told: Any, around: tuple[str, ...], path: str, bounds: Bounds
-) -> tuple[pa.DataType, Callable[[Any], Any]]:
-    """Return the type of a field, and what gets it of its message."""
-    name = field.name
-    if told.label == _REPEATED and told.type == _MESSAGE and field.message_type.GetOptions().map_entry:
-        parts = field.message_type.fields_by_name
-        key, _ = _of_value(parts["key"], told=None, around=around, path=path, bounds=bounds)
-        item, convert = _of_value(parts["value"], told=None, around=around, path=f"{path}{{}}", bounds=bounds)
+        :param around: names of the messages that it lies in
+        :param path: of the field, for errors
+        :raises SchemaError: Spark has no type for it
+        """
+        name = message.full_name
+        if name in around:
+            raise SchemaError(f"{path} is a {name} within a {name}: Spark has no type that contains itself")
+        kinds: list[tuple[str, pa.DataType]] = []
+        getters: list[tuple[str, Callable[[Any], Any]]] = []
+        described = described_fields(message)
+        with self.bounds.within(path or "the schema"):
+            for one in message.fields:
+                inside = f"{path}.{one.name}" if path else one.name
+                inner = message_of(one)
+                if inner is not None and inner.full_name in self._empty:
+                    self._left_out[inside] = inner.full_name
+                    continue
+                kind, get = self._of_field(one, described[one.name], (*around, name), inside)
+                kinds.append((one.name, kind))
+                getters.append((one.name, get))
+
+        def convert(value: Any) -> dict[str, Any]:
+            # A message of two bytes may have a thousand fields, and a list any number of those.
+            self.bounds.values_left -= len(getters)
+            if self.bounds.values_left < 0:
+                raise ValueError(f"{path} makes it more than {VALUES_MAX:,} values: such records are not read")
+            return {field: get(value) for field, get in getters}
+
+        return pa.struct(kinds), convert
+
+    def _of_field(
+        self, field: Any, described: Any, around: tuple[str, ...], path: str
+    ) -> tuple[pa.DataType, Callable[[Any], Any]]:
+        """Return the type of a field, and what gets it of its message."""
+        name = field.name
+        if is_map(field):
+            parts = field.message_type.fields_by_name
+            key, _ = self._of_value(parts["key"], parts["key"].type, around, path)
+            item, convert = self._of_value(parts["value"], parts["value"].type, around, f"{path}{{}}")
+            if convert is None:
+                return pa.map_(key, item), lambda message: list(getattr(message, name).items())
+            return pa.map_(key, item), lambda message: [(k, convert(v)) for k, v in getattr(message, name).items()]
+        repeated = described.label == REPEATED
+        kind, convert = self._of_value(field, described.type, around, f"{path}[]" if repeated else path)
+        if repeated:
+            if convert is None:
+                return pa.list_(kind), lambda message: list(getattr(message, name))
+            return pa.list_(kind), lambda message: [convert(each) for each in getattr(message, name)]
+        if field.has_presence:
+            same, has = convert or _same, method(field.containing_type, "HasField")
+            return kind, lambda message: same(getattr(message, name)) if has(message, name) else None
         if convert is None:
-            return pa.map_(key, item), lambda message: list(getattr(message, name).items())
-        return pa.map_(key, item), lambda message: [(k, convert(v)) for k, v in getattr(message, name).items()]
-    kind, convert = _of_value(field, told, around, f"{path}[]" if told.label == _REPEATED else path, bounds)
-    if told.label == _REPEATED:
-        if convert is None:
-            return pa.list_(kind), lambda message: list(getattr(message, name))
-        return pa.list_(kind), lambda message: [convert(each) for each in getattr(message, name)]
-    if field.has_presence:
-        same = convert or _same
-        return kind, lambda message: same(getattr(message, name)) if message.HasField(name) else None
-    if convert is None:
-        return kind, lambda message: getattr(message, name)
-    return kind, lambda message: convert(getattr(message, name))
+            return kind, lambda message: getattr(message, name)
+        return kind, lambda message: convert(getattr(message, name))
 
-
-def _of_value(
-    field: Any, told: Any, around: tuple[str, ...], path: str, bounds: Bounds
-) -> tuple[pa.DataType, _Convert]:
-    """Return the type of one value of a field, and what makes a value of Arrow."""
-    kind = field.type if told is None else told.type
-    if kind == _ENUM:
-        names = {number: one.name for number, one in field.enum_type.values_by_number.items()}
-        return pa.string(), lambda number: names.get(number) or str(number)
-    if kind not in (_MESSAGE, _GROUP):
-        return _SCALARS[kind], None
-    full = field.message_type.full_name
-    if full == _TIMESTAMP:
-        return TIMESTAMP, _micros
-    if full in _WRAPPERS:
-        inner, _ = _of_value(field.message_type.fields_by_name["value"], None, around, path, bounds)
-        return inner, lambda value: value.value
-    return _of_message(field.message_type, around, path, bounds)
+    def _of_value(self, field: Any, type: int, around: tuple[str, ...], path: str) -> tuple[pa.DataType, _Convert]:
+        """Return the type of one value of a field, and what makes a value of Arrow."""
+        if type == ENUM:
+            # Of several names of a number the first one counts, as in Protobuf's JSON.
+            names = {one.number: one.name for one in reversed(field.enum_type.values)}
+            return pa.string(), lambda number: names.get(number) or str(number)
+        if type not in (MESSAGE, GROUP):
+            return _SCALARS[type], None
+        if is_timestamp(field.message_type):
+            return TIMESTAMP, _micros
+        if is_wrapper(field.message_type):
+            (inner,) = field.message_type.fields
+            return self._of_value(inner, inner.type, around, path)[0], lambda value: value.value
+        return self._of_message(field.message_type, around, path)
 
 
 def _micros(value: Any) -> int:
@@ -249,82 +268,3 @@ def _micros(value: Any) -> int:
 
 def _same(value: Any) -> Any:
     return value
-
-
-def _filler(message: Any) -> Callable[[Any, dict[str, Any]], None]:
-    """Return what fills a message from a dict; null leaves a field out."""
-    described = _described(message)
-    fields = {one.name: _setter(one, described[one.name]) for one in message.fields}
-
-    def fill(target: Any, row: dict[str, Any]) -> None:
-        for name, value in row.items():
-            if value is not None:
-                if name not in fields:
-                    raise ValueError(f"{target.DESCRIPTOR.full_name} has no field {name}")
-                fields[name](target, value)
-
-    return fill
-
-
-def _setter(field: Any, told: Any) -> Callable[[Any, Any], None]:
-    name = field.name
-    if told.type not in (_MESSAGE, _GROUP):
-        value_of = _scalar(field)
-        if told.label == _REPEATED:
-            return lambda target, value: getattr(target, name).extend(map(value_of, value))
-        return lambda target, value: setattr(target, name, value_of(value))
-    if told.label == _REPEATED and field.message_type.GetOptions().map_entry:
-        return _map_setter(name, field.message_type.fields_by_name["value"])
-    put = _putter(field.message_type)
-    if told.label == _REPEATED:
-
-        def extend(target: Any, value: Any) -> None:
-            for each in value:
-                put(getattr(target, name).add(), each)
-
-        return extend
-
-    def one(target: Any, value: Any) -> None:
-        inner = getattr(target, name)
-        inner.SetInParent()  # a message without fields that are set is there nevertheless
-        put(inner, value)
-
-    return one
-
-
-def _map_setter(name: str, item: Any) -> Callable[[Any, Any], None]:
-    if item.type == _MESSAGE:
-        put = _putter(item.message_type)
-
-        def fill(target: Any, value: Any) -> None:
-            for key, each in value.items():
-                put(getattr(target, name)[key], each)
-
-        return fill
-    value_of = _scalar(item)
-    return lambda target, value: getattr(target, name).update({key: value_of(each) for key, each in value.items()})
-
-
-def _putter(message: Any) -> Callable[[Any, Any], None]:
-    """Return what sets a message of a value."""
-    if message.full_name == _TIMESTAMP:
-        return lambda target, value: target.FromDatetime(value)
-    if message.full_name in _WRAPPERS:
-        value_of = _scalar(message.fields_by_name["value"])
-        return lambda target, value: setattr(target, "value", value_of(value))
-    return _filler(message)
-
-
-def _scalar(field: Any) -> Callable[[Any], Any]:
-    """Return what makes a value of Protobuf."""
-    if field.type == _ENUM:
-        numbers = {name: one.number for name, one in field.enum_type.values_by_name.items()}
-        full = field.enum_type.full_name
-
-        def number(value: str) -> Any:
-            if value not in numbers:
-                raise ValueError(f"{value!r} is none of {full}")
-            return numbers[value]
-
-        return number
-    return int if field.type in (4, 6) else _same

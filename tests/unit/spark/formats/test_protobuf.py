@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from google.protobuf import text_format
 
 from pykafka.exceptions import SchemaError
 from pykafka.registry import protobuf
 from pykafka.registry.framing import with_id
+from pykafka.spark.errors import SinkError
 from pykafka.spark.formats import make_decoder, make_encoder
-from tests.support.formats import PROTO, arrow_of, file, order, values
+from tests.support.formats import PROTO, arrow_of, file, order, proto_class, values
 from tests.support.registrystub import RegistryStub
 
 
@@ -72,8 +75,11 @@ def test_descriptors_and_imports(stub: RegistryStub, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('syntax = "proto3"; message A { A a = 1; }', "a is a A within a A"),
-        ('syntax = "proto3"; message A { }', "message without fields, A"),
+        ('syntax = "proto3"; message A { int32 z = 1; A a = 2; }', "a is a A within a A"),
+        (
+            'syntax = "proto3"; message A { B b = 1; message B { repeated A a = 1; int32 z = 2; } }',
+            r"b\.a\[\] is a A within a A",
+        ),
         ('syntax = "proto3"; enum E { X = 0; }', "has no message"),
         ('syntax = "proto3"; message A { int32 a = 1 }', "protoc refuses the schema: schema.proto:1:"),
     ],
@@ -97,3 +103,102 @@ def test_an_import_that_is_no_name_of_a_file(stub: RegistryStub, name: str) -> N
     stub.add("t-value", outer, "PROTOBUF", [{"name": name, "subject": "inner", "version": 1}])
     with pytest.raises(SchemaError, match="no name of a file below another"):
         make_decoder("protobuf", {"registry": stub.url, "topic": "t"})
+
+
+EMPTY = """
+syntax = "proto3";
+import "google/protobuf/empty.proto";
+message A {
+  message Loop { Other other = 1; google.protobuf.Empty e = 2; }
+  message Other { repeated Loop loops = 1; map<string, Other> others = 2; }
+  message Inner { int32 z = 1; Loop loop = 2; google.protobuf.Empty e = 3; }
+  google.protobuf.Empty one = 1; repeated google.protobuf.Empty many = 2; map<int64, google.protobuf.Empty> by = 3;
+  oneof either { Loop loop = 4; string text = 5; }
+  Inner inner = 6; repeated Inner inners = 7; map<string, Inner> by_name = 8; Other other = 9;
+}
+"""
+#: The fields of it that have no values.
+LEFT_OUT = (
+    *(
+        "one",
+        "many",
+        "by",
+        "loop",
+        "inner.loop",
+        "inner.e",
+        "inners[].loop",
+        "inners[].e",
+        "by_name{}.loop",
+        "by_name{}.e",
+    ),
+    "other",
+)
+
+
+def test_messages_without_fields_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    decoder = make_decoder("protobuf", file(tmp_path, EMPTY))
+    assert decoder.ddl == (
+        "`text` STRING, `inner` STRUCT<`z`: INT>, `inners` ARRAY<STRUCT<`z`: INT>>, `by_name` MAP<STRING, STRUCT<`z`: INT>>"
+    )
+    (warning,) = caplog.messages
+    assert warning.startswith("these fields of A are left out, as their messages have no fields")
+    kinds = {"loop": "A.Loop", "other": "A.Other"}
+    named = ", ".join(f"{path} ({kinds.get(path.rpartition('.')[2], 'google.protobuf.Empty')})" for path in LEFT_OUT)
+    assert warning.endswith(named)
+    caplog.clear()
+    every = proto_class(EMPTY)()
+    text_format.Parse(
+        "one {} many {} many {} by { key: 1 value {} } loop {} inner { z: 3 e {} } inners {} other {}", every
+    )
+    found, reasons = pickle.loads(pickle.dumps(decoder)).decode(values(every.SerializeToString(), b""), None)
+    assert found.to_pylist() == [
+        {"text": None, "inner": {"z": 3}, "inners": [{"z": 0}], "by_name": []},
+        {"text": None, "inner": None, "inners": [], "by_name": []},
+    ]
+    assert reasons.null_count == 2
+    # Workers warn of nothing.
+    assert not caplog.messages
+
+
+def test_messages_without_fields_are_written(tmp_path: Path) -> None:
+    encoder = make_encoder("protobuf", file(tmp_path, EMPTY))
+    empty, made = pa.struct([]), proto_class(EMPTY)
+    rows = pa.array([{"inner": {"z": 3}}, None])
+    assert [one and made.FromString(one) for one in encoder.encode(rows).to_pylist()] == [made(inner={"z": 3}), None]
+    kind = pa.struct([("one", empty), ("many", pa.list_(empty)), ("by", pa.map_(pa.int64(), empty)), ("loop", empty)])
+    row: dict[str, Any] = {"one": {}, "many": [{}, {}], "by": [(7, {})], "loop": {}}
+    wanted = text_format.Parse("one {} many {} many {} by { key: 7 value {} } loop {}", made())
+    assert made.FromString(encoder.encode(pa.array([row], kind))[0].as_py()) == wanted
+    with pytest.raises(SinkError, match=r"other: A\.Other has no field that holds a value, such as loops"):
+        encoder.encode(
+            pa.array([{"other": {"loops": [{}]}}], pa.struct([("other", pa.struct([("loops", pa.list_(empty))]))]))
+        )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "message A {}",
+        "message A { A a = 1; }",
+        "message A { B b = 1; map<int32, B> bs = 2; } message B { repeated A a = 1; }",
+        'import "google/protobuf/empty.proto"; message A { oneof o { google.protobuf.Empty a = 1; A b = 2; } }',
+    ],
+)
+def test_a_message_of_which_nothing_remains_has_no_columns(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str
+) -> None:
+    options = file(tmp_path, f'syntax = "proto3"; {text}')
+    decoder, encoder = make_decoder("protobuf", options), make_encoder("protobuf", options)
+    assert decoder.ddl == ""
+    assert "the rows have no columns, as the message A has no fields that a column could hold" in caplog.messages
+    found, reasons = decoder.decode(values(b"", None, b"\xff"), None)
+    assert found.to_pylist() == [{}, None, None]
+    assert reasons[0].as_py() is None
+    assert "DecodeError" in reasons[2].as_py()
+    assert encoder.encode(found).to_pylist() == [b"", None, None]
+
+
+def test_many_fields_that_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    fields = "".join(f"E e{number} = {number};" for number in range(2, 1002))
+    make_decoder("protobuf", file(tmp_path, f'syntax = "proto3"; message A {{ int32 z = 1; {fields} }} message E {{}}'))
+    assert caplog.messages[0].endswith("e21 (E), 980 more")
