@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from pykafka.config import keys
-from pykafka.config.configuration import targets_of, unknown_key
+from pykafka.config.configuration import targets_of, tell_ignored, unknown_key, why_meant
 from pykafka.config.files import read_file
 from pykafka.config.keys import PROTOCOL, SASL, TLS, flag, is_ignored, secret, targets
-from pykafka.config.references import in_quotes, literal, plain, resolved
+from pykafka.config.names import plain
+from pykafka.config.references import in_quotes, literal, resolved
 from pykafka.config.security import SYSTEM
 from pykafka.exceptions import ConfigurationError
 from pykafka.security.callbacks import CALLBACKS, is_known
@@ -75,7 +76,9 @@ def configured(table: Table) -> dict[str, str]:
     options: dict[str, str] = {}
     said: dict[str, str] = {}
     try:
-        for written, value in read_file(Path(path)).items():
+        given = read_file(Path(path))
+        tell_ignored([written for written in given if not targets_of(plain(written))], path)
+        for written, value in given.items():
             for name, meant in _options_of(written, value).items():
                 if options.setdefault(name, meant) != meant:
                     raise ConfigurationError(
@@ -100,15 +103,17 @@ def _options_of(written: str, value: Any) -> Mapping[str, str]:
     aimed = targets_of(key)
     if key not in targets():
         key = key.removeprefix("client.")
-    why = keys.why_refused(key)
+    why = keys.why_refused(key, value)
     if why is not None:
         raise ConfigurationError(f"{written} cannot be used: {why_refused(f'kafka.{key}') or why}")
     ours = next((target.name for target in aimed if target.section == "client"), None)
     name = f"kafka.{_OTHER_NAMES.get(key, key) if ours is None else _OURS.get(ours, plain(ours))}"
     if not aimed:
-        if why_refused(name) is None and not is_ignored(key):
+        if why_refused(name) is not None and keys.why_refused(key) is None:
+            return {name: ""}  # Spark's options say why
+        if not is_ignored(key) and why_meant(written):
             raise ConfigurationError(unknown_key(written))
-        return {} if why_refused(name) is None else {name: ""}  # Spark's options say why
+        return {}
     if not {target.section for target in aimed} & {"client", "tls", "sasl"}:
         return {}
     if any(target.parse is secret for target in aimed):
