@@ -22,6 +22,7 @@ from pykafka.config.keys import (
     is_shared,
     known,
     of_topics,
+    similar_topic_key,
     targets,
     text,
     why_refused,
@@ -44,7 +45,11 @@ _SECTIONS = ("client", "producer", "consumer")
 _PARTS = ("producer", "consumer", "admin")
 #: What stands before keys of Kafka in files of Java's Spring.
 _SPRING = ("spring.kafka.", "spring.cloud.stream.")
-_HOSTS = (".bootstrap.servers", ".metadata.broker.list")
+#: How other software's keys for brokers end.
+_HOSTS = (".bootstrap.servers", ".bootstrap", ".servers", ".broker.list", ".brokers")
+_ABOUT_SECURITY = ("ssl.", "sasl.", "security.")
+#: What an argument of the client replaces in a file: the beginnings of keys.
+_REPLACED = {"ssl_config": ("ssl.", "security.providers"), "sasl": ("sasl.", "java.security.auth.")}
 #: What an unknown key looks like; other texts may be a line of a private key or of a password.
 _LIKE_A_KEY = re.compile(r"(?=.{1,80}$)(?:[A-Za-z][\w>-]*(?:\.[\w>-]+)+|[A-Za-z_]{1,30})")
 _NOT_SHOWN = "lines that are no keys, and are not shown as they may be parts of values"
@@ -110,7 +115,7 @@ class Configuration:
         winning = _by_key(_variables(variables), variables) if env else {}
         values = {**values, **winning}
         where = "" if source is None or isinstance(source, Mapping) else str(source)
-        _check_known(values, hosts)
+        _check_known(values, hosts, replaced)
         return cls._sorted(values, replaced, winning, hosts, where)
 
     @classmethod
@@ -131,11 +136,11 @@ class Configuration:
         """
         found = _Sorting(winning)
         for key, (written, value) in values.items():
-            why = why_refused(key, value)
+            why = None if _is_replaced(key, replaced) else why_refused(key, value)
             if why is not None:
                 raise ConfigurationError(f"{written} cannot be used: {why}")
             aimed = targets_of(key)
-            if not aimed and not _is_said(key, values):
+            if not aimed and not is_said(key, values):
                 found.ignored.append(written)
             for target in aimed:
                 if key in winning or _place(target) not in found.taken:
@@ -147,7 +152,7 @@ class Configuration:
         _secure(client, found.secure, replaced, hosts)
         if "sasl" not in replaced:
             found.ignored += idle(found.secure)
-        tell_ignored(found.ignored, where)
+        log_ignored(found.ignored, where)
         return cls(client, producer, consumer)
 
 
@@ -282,37 +287,61 @@ def why_meant(written: str) -> str:
         return "Spring's files are not read: write the keys behind spring.kafka.properties into a file of their own"
     if section in _PARTS and is_shared(rest):
         return f"write it without {section!r}: a client has one connection to a broker for all that it does"
-    return f"write it without {section!r}" if section in _SECTIONS and targets_of(rest) else ""
+    if section in _SECTIONS and targets_of(rest):
+        return f"write it without {section!r}"
+    if _bare(key).startswith(_ABOUT_SECURITY):
+        return "it is about TLS or logins, and must not be without effect: remove it, or see docs/security.md"
+    return ""
 
 
-def _is_said(key: str, values: Mapping[str, tuple[str, Any]]) -> bool:
+def _bare(key: str) -> str:
+    section, _, rest = key.partition(".")
+    return rest if section in {*_SECTIONS, *_PARTS, "kafka"} else key
+
+
+def _is_replaced(key: str, replaced: Collection[str]) -> bool:
+    """Return whether an argument of the client takes the place of what a key says.
+
+    :param replaced: as of `Configuration.read`
+    """
+    return any(_bare(key).startswith(_REPLACED[one]) for one in replaced)
+
+
+def is_said(key: str, values: Mapping[str, tuple[str, Any]]) -> bool:
     """Return whether a part of a file, as "producer.", repeats what the whole has, as files for Kafka Connect do."""
     section, _, rest = key.partition(".")
     return section in _PARTS and is_shared(rest) and rest in values and values[rest][1] == values[key][1]
 
 
-def _check_known(values: Mapping[str, tuple[str, Any]], hosts: str) -> None:
+def _check_known(values: Mapping[str, tuple[str, Any]], hosts: str, replaced: Collection[str]) -> None:
     """Check the keys that this client does not know: what is meant for it must not be without effect.
 
-    :param hosts: the brokers that the caller connects to instead; "" for none
+    :param hosts: as of `Configuration.read`
+    :param replaced: as of `Configuration.read`
     """
     unknown = [key for key in values if not (targets_of(key) or is_ignored(key) or why_refused(key))]
-    strange = [key for key in unknown if not _is_said(key, values)]
+    strange = [key for key in unknown if not is_said(key, values) and not _is_replaced(key, replaced)]
     for key in strange:
         if why_meant(key):
             raise ConfigurationError(unknown_key(values[key][0]))
     if strange and len(unknown) == len(values):
         raise ConfigurationError(unknown_key(values[strange[0]][0]))
-    elsewhere = [values[key][0] for key in strange if key.endswith(_HOSTS)]
+    elsewhere = [values[key][0] for key in strange if f".{key}".endswith(_HOSTS)]
     named = {_place(target) for key in values for target in targets_of(key)}
     if elsewhere and not hosts and ("client", "hosts") not in named:
         raise ConfigurationError(
             f"the configuration names brokers as {elsewhere[0]} and not as bootstrap.servers: it is one of other software; "
-            "write the keys of one cluster into a file of their own, without what is before them"
+            "write bootstrap.servers and the other keys of one cluster into a file of their own"
         )
 
 
-def tell_ignored(keys: Collection[str], where: str) -> None:
+def _with_hint(written: str) -> str:
+    """Return an unknown key, with the property of topics that it is nearly: programs have `topic.` keys of their own, too."""
+    near = similar_topic_key(plain(written))
+    return written if near is None else f"{written} (did you mean {near}?)"
+
+
+def log_ignored(keys: Collection[str], where: str) -> None:
     """Log keys that have no effect, once, in one line.
 
     :param keys: as written
@@ -326,7 +355,7 @@ def tell_ignored(keys: Collection[str], where: str) -> None:
     _told.update((where, key) for key in new)
     known_ones = [key for key in new if targets_of(plain(key)) or is_ignored(plain(key))]
     others = [key for key in new if key not in known_ones]
-    unknown = [key for key in others if _LIKE_A_KEY.fullmatch(key)]
+    unknown = [_with_hint(key) for key in others if _LIKE_A_KEY.fullmatch(key)]
     unknown += [_NOT_SHOWN] if len(unknown) < len(others) else []
     kinds = [", ".join(known_ones)] if known_ones else []
     kinds += [f"unknown: {', '.join(unknown)}"] if unknown else []

@@ -118,12 +118,12 @@ def _pairs(path: Path, text: str, is_kcat: bool) -> dict[str, str]:
         if line != whole and plain(name) not in _JAVAS:
             changed.append(name)
     if changed:
-        _tell_changed(str(path), ", ".join(sorted({*changed})))
+        _log_changed(str(path), ", ".join(sorted({*changed})))
     return found
 
 
-@lru_cache(maxsize=100)  # so that one file is told once
-def _tell_changed(path: str, keys: str) -> None:
+@lru_cache(maxsize=100)  # one file is logged once
+def _log_changed(path: str, keys: str) -> None:
     log.warning(
         "configuration %r: a backslash before ':' or '=' is left out of %s, as kcat does; if it belongs to the value, refer "
         "to that, as in ${file:/path}",

@@ -332,6 +332,14 @@ _IGNORED = (
     *("background.event.cb", "connect.cb", "closesocket.cb", "opaque", "default.topic.conf", "interceptors"),
     *("msg.order.cmp", "partitioner.cb", "oauthbearer.token.refresh.cb", "ssl.engine.callback.data", "task.timeout.ms"),
 )
+#: Settings of brokers about TLS and SASL, for files that are shared with them.
+_OF_BROKERS = frozenset(
+    {
+        *("sasl.enabled.mechanisms", "sasl.mechanism.controller.protocol", "sasl.mechanism.inter.broker.protocol"),
+        *("security.inter.broker.protocol", "ssl.allow.dn.changes", "ssl.allow.san.changes", "ssl.client.auth"),
+        "ssl.principal.mapping.rules",
+    }
+)
 #: The beginnings of keys of other software that reads the same files; what follows may be a key of this client.
 _OF_OTHERS = (
     *("schema.registry.", "basic.auth.", "bearer.auth.", "confluent.", "metrics.", "config.providers."),
@@ -361,6 +369,20 @@ _REFUSED_UNLESS: dict[str, tuple[tuple[str, ...], str]] = {
     "ssl.engine.factory.class": (
         ("", "org.apache.kafka.common.security.ssl.defaultsslenginefactory"),
         "it is a Java class, and TLS is OpenSSL's here; remove it, or give KafkaClient tls=SslConfig(...)",
+    ),
+    "sasl.login.class": (
+        (
+            *("", "org.apache.kafka.common.security.authenticator.defaultlogin"),
+            "org.apache.kafka.common.security.kerberos.kerberoslogin",
+        ),
+        "it is a Java class; remove it, or give KafkaClient sasl=...",
+    ),
+    "sasl.oauthbearer.jwt.retriever.class": (
+        (
+            *("", "org.apache.kafka.common.security.oauthbearer.defaultjwtretriever"),
+            "org.apache.kafka.common.security.oauthbearer.clientcredentialsjwtretriever",
+        ),
+        "it is a Java class, and tokens are those of the token endpoint here; give KafkaClient sasl=OAuthBearer(...)",
     ),
     **dict.fromkeys(
         ("ssl.provider", "ssl.providers"),
@@ -467,7 +489,7 @@ def is_ignored(key: str) -> bool:
 
     :param key: as `plain` returns it
     """
-    if key in _IGNORED or key in _REFUSED_UNLESS or key.startswith(_OF_OTHERS):
+    if key in _IGNORED or key in _REFUSED_UNLESS or key in _OF_BROKERS or key.startswith(_OF_OTHERS):
         return True
     topics = of_topics(key)
     if topics:
@@ -489,5 +511,12 @@ def is_shared(key: str) -> bool:
 
 def known() -> list[str]:
     """Return all keys by name, for advice about misspelt ones."""
-    topics = {f"{_OF_TOPICS[0]}{one}" for one in _TOPIC}
-    return sorted({*targets(), *_REFUSED_UNLESS, *topics, *(one for one in _IGNORED if not one.endswith("*"))})
+    return sorted({*targets(), *_REFUSED_UNLESS, *(one for one in _IGNORED if not one.endswith("*"))})
+
+
+def similar_topic_key(key: str) -> str | None:
+    """Return the key of librdkafka's topics that an unknown key is nearly; None for none.
+
+    :param key: as `plain` returns it
+    """
+    return most_similar(key, (f"{_OF_TOPICS[0]}{one}" for one in _TOPIC))

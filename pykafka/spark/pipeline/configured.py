@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pykafka.config import keys
-from pykafka.config.configuration import targets_of, tell_ignored, unknown_key, why_meant
+from pykafka.config.configuration import is_said, log_ignored, targets_of, unknown_key, why_meant
 from pykafka.config.files import read_file
 from pykafka.config.keys import PROTOCOL, SASL, TLS, flag, is_ignored, secret, targets
 from pykafka.config.names import plain
@@ -75,10 +75,15 @@ def configured(table: Table) -> dict[str, str]:
         return {}
     options: dict[str, str] = {}
     said: dict[str, str] = {}
+    ignored: list[str] = []
     try:
         given = read_file(Path(path))
-        tell_ignored([written for written in given if not targets_of(plain(written))], path)
+        values = {plain(written): (written, value) for written, value in given.items()}
         for written, value in given.items():
+            if is_said(plain(written), values):
+                continue
+            if not targets_of(plain(written)):
+                ignored.append(written)
             for name, meant in _options_of(written, value).items():
                 if options.setdefault(name, meant) != meant:
                     raise ConfigurationError(
@@ -87,6 +92,7 @@ def configured(table: Table) -> dict[str, str]:
                 said.setdefault(name, written)
         _check_passwords(options, said)
         _log_in(options)
+        log_ignored(ignored, path)
     except ConfigurationError as error:
         table.problem("config", str(error))
     return {name: text for name, text in options.items() if name not in {_USER, _PASSWORD}}

@@ -1,4 +1,4 @@
-"""Java's properties and the files of librdkafka's clients: how they are told apart, and what each of them keeps."""
+"""Java's properties and the files of librdkafka's clients: how they are distinguished, and what each of them keeps."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BY_KEYS = ("librdkafka.config", "librdkafka.properties", "app.conf", "app.cfg", 
 def nothing_told() -> None:
     """Have all warnings again."""
     configuration._told.clear()
-    dialects._tell_changed.cache_clear()
+    dialects._log_changed.cache_clear()
 
 
 def of_file(tmp_path: Path, name: str, text: str, **variables: str) -> Configuration:
@@ -203,8 +203,10 @@ def test_keys_of_topics_elsewhere(tmp_path: Path) -> None:
 
 
 def test_keys_of_topics_that_cannot_be(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with pytest.raises(ConfigurationError, match="topic.ackss, which is unknown; did you mean topic.acks"):
-        of_file(tmp_path, "kcat.conf", "bootstrap.servers=a\ntopic.ackss=1")
+    of_file(tmp_path, "kcat.conf", "bootstrap.servers=a\ntopic.ackss=1\ntopic.name=orders\ntopic.transactional.id=a")
+    assert caplog.messages[-1].endswith(
+        "unknown: topic.ackss (did you mean topic.acks?), topic.name, topic.transactional.id"
+    )
     with pytest.raises(ConfigurationError, match="topic.acks must be one of all"):
         of_file(tmp_path, "kcat.conf", "topic.acks=some")
     with pytest.raises(ConfigurationError, match="acks and required_acks are one option, with two values"):
@@ -230,7 +232,7 @@ def test_one_warning_a_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) ->
 
 
 def test_lines_of_a_private_key_are_not_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Somebody has pasted it, without the backslashes that join lines."""
+    """As they are when the backslashes that join lines are missing."""
     line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
     token = f"eyJhbGciOiJSUzI1NiJ9.{line}.{line}"
     of_file(tmp_path, "c.properties", f"bootstrap.servers=a\nmy.own.key=1\n{line}\n{token}\n{SECRET}\n")
@@ -263,6 +265,20 @@ def test_what_was_told_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"ssl.engine.id": "pkcs11"}, "ssl.engine.id cannot be used: no engines of OpenSSL"),
         ({"ssl.curves.list": "P-521"}, "ssl.curves.list cannot be used: curves and signatures are those of OpenSSL"),
         ({"ssl.sigalgs.list": "x"}, "ssl.sigalgs.list cannot be used"),
+        ({"sasl.login.class": "a.B"}, "sasl.login.class cannot be used: it is a Java class"),
+        ({"sasl.oauthbearer.jwt.retriever.class": "a.B"}, "retriever.class cannot be used: it is a Java class"),
+        (
+            {"ssl.ca": "/ca", "bootstrap.servers": "a"},
+            "ssl.ca cannot be used: it is an object of C; give ssl.ca.location",
+        ),
+        ({"ssl.enabled": "true", "bootstrap.servers": "a"}, "ssl.enabled, which is unknown; it is about TLS or logins"),
+        ({"kafka.sasl.user": SECRET, "bootstrap.servers": "a"}, "kafka.sasl.user, which is unknown; it is about TLS"),
+        (
+            {"security.mode": "x", "bootstrap.servers": "a"},
+            "security.mode, which is unknown; it is about TLS or logins",
+        ),
+        ({"brokers": "b:1", "acks": "1"}, "names brokers as brokers and not as bootstrap.servers"),
+        ({"kafka.broker.list": "b:1", "acks": "1"}, "names brokers as kafka.broker.list and not as bootstrap.servers"),
         ({"bootstrap.servers": "a", "security.protocl": "SASL_SSL"}, "did you mean security.protocol?"),
         ({"bootstrap.servers": "a", "my.own.key": 1, "isolation.levl": "x"}, "did you mean isolation.level?"),
         ({"producer.security.protocol": "SSL", "security.protocol": "PLAINTEXT"}, "write it without 'producer'"),
@@ -287,12 +303,40 @@ def test_what_says_what_is_so_in_any_case() -> None:
         "consumer.security.protocol": "SSL",
         "admin.request.timeout.ms": 5,
         "west.bootstrap.servers": "b",
+        "brokers": "3",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "ssl.client.auth": "required",
         "bootstrap.servers": "a",
     }
     found = Configuration.read(values, environment={}).client
     assert (found["hosts"], found["ssl_config"].ciphers) == ("a", None)
     del values["bootstrap.servers"]
     assert Configuration.read(values, environment={}, hosts="c:1").client.keys() == {"ssl_config"}
+
+
+def test_what_an_argument_replaces_is_not_refused(caplog: pytest.LogCaptureFixture) -> None:
+    """The sentences of refusals say so: `give KafkaClient sasl=...`."""
+    values = {
+        "bootstrap.servers": "a",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.login.class": "a.B",
+        "sasl.oauthbearer.assertion.file": "/a",
+        "java.security.auth.login.config": "/jaas",
+        "producer.sasl.jaas.config": SECRET,
+        "sasl.my.own": "1",
+    }
+    own = {
+        "ssl.engine.factory.class": "a.B",
+        "security.providers": "a.B",
+        "ssl.curves.list": "P-521",
+        "ssl.my.own": "1",
+    }
+    for chosen, replaced in ((values, ["sasl"]), (own, ["ssl_config"]), (values | own, ["sasl", "ssl_config"])):
+        Configuration.read({**chosen, "bootstrap.servers": "a"}, environment={}, replaced=replaced)
+        with pytest.raises(ConfigurationError, match="cannot be used|unknown"):
+            Configuration.read({**chosen, "bootstrap.servers": "a"}, environment={}, replaced=replaced[:-1])
+    assert "ssl.my.own" in caplog.text
 
 
 # -- pipelines -------------------------------------------------------------------------------------------------------
@@ -311,6 +355,8 @@ def test_a_pipeline_takes_the_same_files(tmp_path: Path, caplog: pytest.LogCaptu
     assert 'username="CORP\\\\tom" password="p\\\\w"' in found["kafka.sasl.jaas.config"]
     assert not {name for name in found if "own" in name or "topic" in name or "providers" in name}
     assert caplog.messages[-1].endswith("no effect in this client: debug, security.providers; unknown: my.own.key")
+    repeated = options("bootstrap.servers=a:1\nsecurity.protocol=SSL\nproducer.security.protocol=SSL\n")
+    assert repeated["kafka.security.protocol"] == "SSL"
     for line, error in (
         ("linger.mss=5", "did you mean linger.ms"),
         ("security.providers=a.B", "they are Java classes"),
