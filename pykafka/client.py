@@ -196,12 +196,12 @@ class KafkaClient:
 
         Options of producers and consumers in it become the defaults of those made from this client.
 
-        :param config: a path (`.properties`, `.toml`, `.json` or `.ini`) or a mapping; None for the environment alone
+        :param config: a path (`.properties`, `.conf`, `.toml`, `.json` or `.ini`) or a mapping; None for the environment alone
         :param env: add the variables ``PYKAFKA_*``, which win: PYKAFKA_BOOTSTRAP_SERVERS is the key bootstrap.servers, and
             PYKAFKA_CONFIG names the file where `config` is None
         :param overrides: arguments of KafkaClient, which win over both
-        :raises ConfigurationError: a key is unknown, a value malformed, or a reference leads nowhere; it names the key, and
-            never shows a value
+        :raises ConfigurationError: a key is misspelt or cannot be honoured, a value malformed, or a reference leads nowhere; it
+            names the key, and never shows a value
         """
         try:
             hosts = get_string(joined_hosts(overrides.get("hosts", "")), "hosts")

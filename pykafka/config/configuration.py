@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,16 @@ from pykafka.config.keys import (
     Target,
     flag,
     is_ignored,
+    is_shared,
     known,
+    of_topics,
+    similar_topic_key,
     targets,
     text,
     why_refused,
 )
-from pykafka.config.references import plain, resolved
+from pykafka.config.names import plain
+from pykafka.config.references import resolved
 from pykafka.config.security import SAME, idle, mechanism_of, protocol_of, tls_of
 from pykafka.exceptions import ConfigurationError
 from pykafka.utils.concealed import concealing
@@ -36,11 +41,22 @@ PREFIX = "PYKAFKA_"
 FILE_VARIABLE = f"{PREFIX}CONFIG"
 _OTHER_VARIABLES = ("PYKAFKA_CONFIG", "PYKAFKA_COMPILED", "PYKAFKA_PURE_PYTHON", "PYKAFKA_TEST_", "PYKAFKA_BENCH")
 _SECTIONS = ("client", "producer", "consumer")
-#: What stands before keys of Java's Spring, and before those of topics in old dicts for librdkafka.
-_SPRING = "spring."
-_OF_TOPICS = "default.topic.config."
-# Keys that were logged as ignored; grows by single operations, and no further than there are keys.
-_told: set[str] = set()
+#: Parts of a file that belong to one kind of client each; the connections are those of the whole client.
+_PARTS = ("producer", "consumer", "admin")
+#: What stands before keys of Kafka in files of Java's Spring.
+_SPRING = ("spring.kafka.", "spring.cloud.stream.")
+#: How other software's keys for brokers end.
+_HOSTS = (".bootstrap.servers", ".bootstrap", ".servers", ".broker.list", ".brokers")
+_ABOUT_SECURITY = ("ssl.", "sasl.", "security.")
+#: What an argument of the client replaces in a file: the beginnings of keys.
+_REPLACED = {"ssl_config": ("ssl.", "security.providers"), "sasl": ("sasl.", "java.security.auth.")}
+#: What an unknown key looks like; other texts may be a line of a private key or of a password.
+_LIKE_A_KEY = re.compile(r"(?=.{1,80}$)(?:[A-Za-z][\w>-]*(?:\.[\w>-]+)+|[A-Za-z_]{1,30})")
+_NOT_SHOWN = "lines that are no keys, and are not shown as they may be parts of values"
+#: More keys than these of all files together are logged again.
+_MOST_TOLD = 10_000
+# What was logged as ignored, as (file, key); grows by single operations.
+_told: set[tuple[str, str]] = set()
 
 
 class Configuration:
@@ -79,12 +95,13 @@ class Configuration:
     ) -> Configuration:
         """Return the configuration of a file or a mapping, and of the environment.
 
-        :param source: a path (`.properties`, `.toml`, `.json`, `.ini`) or a mapping
+        :param source: a path (`.properties`, `.conf`, `.toml`, `.json`, `.ini`) or a mapping
         :param env: add the variables PYKAFKA_..., which win; without `source`, PYKAFKA_CONFIG names the file
         :param environment: variables by name; None for those of this process
         :param replaced: "ssl_config" or "sasl" where the caller has its own: those of the file are not made then
         :param hosts: the brokers that the caller connects to instead: those of AWS and Azure show whom a token is for
-        :raises ConfigurationError: a key is unknown, a value malformed, a reference leads nowhere; it names the key
+        :raises ConfigurationError: a key is misspelt or cannot be honoured, a value malformed, a reference leads nowhere; it
+            names the key
         """
         variables = os.environ if environment is None else environment
         if source is None and env:
@@ -95,75 +112,91 @@ class Configuration:
         elif source is not None:
             given = read_file(Path(source))
         values = _by_key(given, variables)
-        if env:
-            winning = _by_key(_variables(variables), variables)
-            return cls._sorted({**values, **winning}, replaced, winning, hosts=hosts)
-        return cls._sorted(values, replaced, hosts=hosts)
+        winning = _by_key(_variables(variables), variables) if env else {}
+        values = {**values, **winning}
+        where = "" if source is None or isinstance(source, Mapping) else str(source)
+        _check_known(values, hosts, replaced)
+        return cls._sorted(values, replaced, winning, hosts, where)
 
     @classmethod
     def _sorted(
         cls,
         values: Mapping[str, tuple[str, Any]],
         replaced: Collection[str],
-        winning: Collection[str] = (),
-        hosts: str = "",
+        winning: Collection[str],
+        hosts: str,
+        where: str,
     ) -> Configuration:
         """Return the values by receiver.
 
         :param values: {key as `plain` returns it: (key as written, value)}
         :param winning: keys that replace others for the same options
         :param hosts: as of `read`
+        :param where: the file; "" for none
         """
-        taken = {place for key in winning for place in _places(key)}
-        found: dict[str, dict[str, Any]] = {section: {} for section in _SECTIONS}
-        said: dict[tuple[str, str], str] = {}
-        secure: dict[str, Any] = {}
-        ignored: list[str] = []
-        levels: dict[int, int] = {}
+        found = _Sorting(winning)
         for key, (written, value) in values.items():
-            aimed = targets_of(key)
-            why = why_refused(key)
+            why = None if _is_replaced(key, replaced) else why_refused(key, value)
             if why is not None:
                 raise ConfigurationError(f"{written} cannot be used: {why}")
-            if not aimed and is_ignored(key):
-                ignored.append(written)
-                continue
-            if not aimed:
-                raise ConfigurationError(unknown_key(written))
+            aimed = targets_of(key)
+            if not aimed and not is_said(key, values):
+                found.ignored.append(written)
             for target in aimed:
-                if key not in winning and _place(target) in taken:
-                    continue
-                made = target.parse(value, written)
-                place = (target.section, target.name)
-                if target.section in {"tls", "sasl"}:
-                    if secure.setdefault(target.name, made) != made:
-                        raise ConfigurationError(_twice(said[place], written))
-                    said[place] = written
-                    continue
-                if made is NO_EFFECT:
-                    ignored.append(written)
-                    continue
-                if target.section == "levels":
-                    levels[LEVELS[target.name]] = made
-                    continue
-                if place in said and found[target.section][target.name] != made:
-                    raise ConfigurationError(_twice(said[place], written))
-                said[place] = written
-                found[target.section][target.name] = made
-        codec = found["producer"].get("compression")
-        if codec in levels:
-            found["producer"].setdefault("compression_level", levels[codec])
-        _secure(found["client"], secure, replaced, hosts)
+                if key in winning or _place(target) not in found.taken:
+                    found.add(target, written, value)
+        client, producer, consumer = (found.options[section] for section in _SECTIONS)
+        codec = producer.get("compression")
+        if codec in found.levels:
+            producer.setdefault("compression_level", found.levels[codec])
+        _secure(client, found.secure, replaced, hosts)
         if "sasl" not in replaced:
-            ignored += idle(secure)
-        _tell_ignored(ignored)
-        return cls(found["client"], found["producer"], found["consumer"])
+            found.ignored += idle(found.secure)
+        log_ignored(found.ignored, where)
+        return cls(client, producer, consumer)
+
+
+class _Sorting:
+    """The values of a configuration, as they are sorted.
+
+    :param winning: keys that replace others for the same options
+    """
+
+    def __init__(self, winning: Collection[str]) -> None:
+        self.taken = {place for key in winning for place in _places(key)}
+        self.options: dict[str, dict[str, Any]] = {section: {} for section in _SECTIONS}
+        self.secure: dict[str, Any] = {}
+        self.levels: dict[int, int] = {}
+        self.ignored: list[str] = []
+        self._said: dict[tuple[str, str], str] = {}
+
+    def add(self, target: Target, written: str, value: Any) -> None:
+        """Take a value for an option.
+
+        :param written: its key, as written
+        :raises ConfigurationError: another key has another value for it
+        """
+        made = target.parse(value, written)
+        if made is NO_EFFECT:
+            self.ignored.append(written)
+        elif target.section == "levels":
+            self.levels[LEVELS[target.name]] = made
+        else:
+            taken = self.secure if target.section in {"tls", "sasl"} else self.options[target.section]
+            said = self._said.setdefault((target.section, target.name), written)
+            # As in kcat, the last line counts, whether or not it says "topic.".
+            if taken.get(target.name, made) != made and not any(of_topics(plain(one)) for one in (said, written)):
+                raise ConfigurationError(_twice(said, written))
+            self._said[target.section, target.name] = written
+            taken[target.name] = made
 
 
 def targets_of(key: str) -> tuple[Target, ...]:
-    """Return what a key sets; "producer.", "consumer.", "client." and "kafka." before it say for whom it is."""
+    """Return what a key sets; "producer.", "consumer.", "client.", "kafka." and "topic." before it say for whom it is."""
     table = targets()
-    key = key.removeprefix(_OF_TOPICS)
+    topics = of_topics(key)
+    if topics:
+        return table.get(f"topic.{topics}") or table.get(topics, ())
     if key in table:
         return table[key]
     section, _, rest = key.partition(".")
@@ -230,26 +263,103 @@ def _variables(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def unknown_key(written: str) -> str:
-    """Return a sentence about a key that nobody knows, with what to do."""
-    key = plain(written)
-    section, _, rest = key.partition(".")
-    near = most_similar(key, known())
-    if near is not None:
-        advice = f"did you mean {near}?"
-    elif key.startswith(_SPRING):
-        advice = "Spring's files are not read: write the keys behind spring.kafka.properties into a file of their own"
-    elif section in _SECTIONS and targets_of(rest):
-        advice = f"write it without {section!r}"
-    else:
-        advice = "remove it, or see docs/configuration-files.md for those known"
+    """Return a sentence about a key that this client does not know, with what to do."""
+    advice = why_meant(written)
+    if not advice and not _LIKE_A_KEY.fullmatch(written):
+        return (
+            f"the configuration has {_NOT_SHOWN}; write key=value, and a backslash at the end of a line that continues"
+        )
+    advice = advice or "remove it, or see docs/configuration-files.md for those known"
     return f"the configuration has the key {written}, which is unknown; {advice}"
 
 
-def _tell_ignored(keys: list[str]) -> None:
-    new = sorted(key for key in keys if key not in _told)
-    if new:
-        _told.update(new)
-        log.warning("configuration: no effect in this client: %s", ", ".join(new))
+def why_meant(written: str) -> str:
+    """Return the advice about an unknown key that is meant for this client: a misspelt one, or a part of another form.
+
+    "" for a key of other software: clients of Java, too, only log such.
+    """
+    key = plain(written)
+    near = most_similar(key, known())
+    section, _, rest = key.partition(".")
+    if near is not None and not key.endswith(f".{near}"):  # "a.group.id" is of what a.* configures
+        return f"did you mean {near}?"
+    if key.startswith(_SPRING):
+        return "Spring's files are not read: write the keys behind spring.kafka.properties into a file of their own"
+    if section in _PARTS and is_shared(rest):
+        return f"write it without {section!r}: a client has one connection to a broker for all that it does"
+    if section in _SECTIONS and targets_of(rest):
+        return f"write it without {section!r}"
+    if _bare(key).startswith(_ABOUT_SECURITY):
+        return "it is about TLS or logins, and must not be without effect: remove it, or see docs/security.md"
+    return ""
+
+
+def _bare(key: str) -> str:
+    section, _, rest = key.partition(".")
+    return rest if section in {*_SECTIONS, *_PARTS, "kafka"} else key
+
+
+def _is_replaced(key: str, replaced: Collection[str]) -> bool:
+    """Return whether an argument of the client takes the place of what a key says.
+
+    :param replaced: as of `Configuration.read`
+    """
+    return any(_bare(key).startswith(_REPLACED[one]) for one in replaced)
+
+
+def is_said(key: str, values: Mapping[str, tuple[str, Any]]) -> bool:
+    """Return whether a part of a file, as "producer.", repeats what the whole has, as files for Kafka Connect do."""
+    section, _, rest = key.partition(".")
+    return section in _PARTS and is_shared(rest) and rest in values and values[rest][1] == values[key][1]
+
+
+def _check_known(values: Mapping[str, tuple[str, Any]], hosts: str, replaced: Collection[str]) -> None:
+    """Check the keys that this client does not know: what is meant for it must not be without effect.
+
+    :param hosts: as of `Configuration.read`
+    :param replaced: as of `Configuration.read`
+    """
+    unknown = [key for key in values if not (targets_of(key) or is_ignored(key) or why_refused(key))]
+    strange = [key for key in unknown if not is_said(key, values) and not _is_replaced(key, replaced)]
+    for key in strange:
+        if why_meant(key):
+            raise ConfigurationError(unknown_key(values[key][0]))
+    if strange and len(unknown) == len(values):
+        raise ConfigurationError(unknown_key(values[strange[0]][0]))
+    elsewhere = [values[key][0] for key in strange if f".{key}".endswith(_HOSTS)]
+    named = {_place(target) for key in values for target in targets_of(key)}
+    if elsewhere and not hosts and ("client", "hosts") not in named:
+        raise ConfigurationError(
+            f"the configuration names brokers as {elsewhere[0]} and not as bootstrap.servers: it is one of other software; "
+            "write bootstrap.servers and the other keys of one cluster into a file of their own"
+        )
+
+
+def _with_hint(written: str) -> str:
+    """Return an unknown key, with the property of topics that it is nearly: programs have `topic.` keys of their own, too."""
+    near = similar_topic_key(plain(written))
+    return written if near is None else f"{written} (did you mean {near}?)"
+
+
+def log_ignored(keys: Collection[str], where: str) -> None:
+    """Log keys that have no effect, once, in one line.
+
+    :param keys: as written
+    :param where: the file; "" for none
+    """
+    new = sorted({key for key in keys if (where, key) not in _told})
+    if not new:
+        return
+    if len(_told) > _MOST_TOLD:
+        _told.clear()
+    _told.update((where, key) for key in new)
+    known_ones = [key for key in new if targets_of(plain(key)) or is_ignored(plain(key))]
+    others = [key for key in new if key not in known_ones]
+    unknown = [_with_hint(key) for key in others if _LIKE_A_KEY.fullmatch(key)]
+    unknown += [_NOT_SHOWN] if len(unknown) < len(others) else []
+    kinds = [", ".join(known_ones)] if known_ones else []
+    kinds += [f"unknown: {', '.join(unknown)}"] if unknown else []
+    log.warning("configuration%s: no effect in this client: %s", f" {where!r}" if where else "", "; ".join(kinds))
 
 
 def _secure(client: dict[str, Any], values: Mapping[str, Any], replaced: Collection[str], hosts: str) -> None:

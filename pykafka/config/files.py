@@ -1,4 +1,4 @@
-"""Reading configuration files: properties, TOML, JSON and INI, as one flat mapping."""
+"""Reading configuration files: `key=value` lines, TOML, JSON and INI, as one flat mapping."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pykafka.config.dialects import pairs_of
+from pykafka.config.properties import properties
 from pykafka.exceptions import ConfigurationError
 from pykafka.utils.concealed import concealing
+
+__all__ = ["TABLES", "flat", "properties", "read_file"]
 
 #: Tables that hold a file's configuration of Kafka where it configures other things, too.
 TABLES = ("pykafka", "kafka")
@@ -19,17 +23,13 @@ TABLES = ("pykafka", "kafka")
 _NO_SECTION = "default"
 #: Endings of files that would be misread as properties: of YAML, quotes and nesting would become parts of passwords.
 _YAML = (".yaml", ".yml")
-#: What ends a line to Java, and what it calls white space: passwords may hold the rest of what Unicode calls so.
-_LINE_END = re.compile(r"\r\n|\r|\n")
-_BLANKS = " \t\f"
-_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 @concealing
 def read_file(path: Path) -> dict[str, Any]:
     """Return the configuration in a file: {key: value}.
 
-    :param path: `.toml`, `.json` or `.ini`; a file with another ending is a Java properties file
+    :param path: `.toml`, `.json` or `.ini`; a file with another ending has `key=value` lines: `pairs_of` says of which kind
     :raises ConfigurationError: it cannot be read
     """
     if path.suffix.lower() in _YAML:
@@ -43,7 +43,7 @@ def read_file(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"the configuration file {str(path)!r} cannot be read: {reason}") from None
     wrong = ""
     try:
-        found = _parsed(text, path.suffix.lower())
+        found = _parsed(text, path)
     except (tomllib.TOMLDecodeError, json.JSONDecodeError, configparser.Error) as error:
         wrong = f"not valid {path.suffix.lower().lstrip('.').upper()}{_place(error)}"
     if wrong:  # out here, without a trace of the error: that may show a line of the file, and so a password
@@ -56,7 +56,8 @@ def read_file(path: Path) -> dict[str, Any]:
     return flat(found)
 
 
-def _parsed(text: str, suffix: str) -> Any:
+def _parsed(text: str, path: Path) -> Any:
+    suffix = path.suffix.lower()
     if suffix == ".toml":
         return tomllib.loads(text)
     if suffix == ".json":
@@ -69,7 +70,7 @@ def _parsed(text: str, suffix: str) -> Any:
         for name in parser.sections():
             _add(found, dict(parser[name]) if name.lower() == _NO_SECTION else {name: dict(parser[name])})
         return found
-    return properties(text)
+    return pairs_of(path, text)
 
 
 def _place(error: Exception) -> str:
@@ -102,54 +103,3 @@ def _add(found: dict[str, Any], more: Mapping[str, Any]) -> None:
     for name, value in more.items():
         if found.setdefault(name, value) != value:
             raise ConfigurationError(f"the key {name} is there twice, with two values: remove one of them")
-
-
-def properties(text: str) -> dict[str, str]:
-    """Return the keys and values of a Java properties file."""
-    found: dict[str, str] = {}
-    lines = iter(_LINE_END.split(text))
-    for raw in lines:
-        line = raw.lstrip(_BLANKS)
-        if not line or line[0] in "#!":
-            continue
-        while _goes_on(line):
-            line = line[:-1] + next(lines, "").lstrip(_BLANKS)
-        key, value = _divided(line)
-        found[_unescaped(key)] = _unescaped(value)
-    return found
-
-
-def _goes_on(line: str) -> bool:
-    """Return whether a line ends by a backslash that is not escaped itself."""
-    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
-
-
-def _divided(line: str) -> tuple[str, str]:
-    at = 0
-    while at < len(line) and line[at] not in f"=:{_BLANKS}":
-        at += 2 if line[at] == "\\" else 1
-    rest = line[at:].lstrip(_BLANKS)
-    if rest[:1] in {"=", ":"}:
-        rest = rest[1:].lstrip(_BLANKS)
-    return line[:at], rest
-
-
-def _unescaped(text: str) -> str:
-    if "\\" not in text:
-        return text
-    found, at = [], 0
-    while at < len(text):
-        letter = text[at]
-        at += 1
-        if letter == "\\" and at < len(text):
-            letter = text[at]
-            at += 1
-            digits = text[at : at + 4]
-            if letter == "u" and len(digits) == 4 and all(one in "0123456789abcdefABCDEF" for one in digits):
-                letter = chr(int(digits, 16))
-                at += 4
-            else:
-                letter = _ESCAPES.get(letter, letter)
-        found.append(letter)
-    # Java writes a character above U+FFFF as two escapes.
-    return "".join(found).encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")

@@ -11,7 +11,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 from pykafka.common import CompressionType, OffsetType
-from pykafka.config.references import plain
+from pykafka.config.names import plain
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.consumer.startrules import BY_DURATION, valid_rule
 from pykafka.exceptions import ConfigurationError
@@ -138,6 +138,7 @@ def _first_of(choices: dict[str, Any], value: Any, key: str) -> Any:
 _ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
 _CODECS = {name: getattr(CompressionType, name.upper()) for name in ("none", "gzip", "snappy", "lz4", "zstd")}
 _CODECS |= {str(int(codec)): codec for codec in _CODECS.values()}
+_CODECS["inherit"] = NO_EFFECT  # of a topic's own property, to librdkafka: that of all topics counts
 _RESETS: dict[str, Any] = {
     **dict.fromkeys(("earliest", "smallest", "beginning", str(int(OffsetType.EARLIEST))), OffsetType.EARLIEST),
     **dict.fromkeys(("latest", "largest", "end", str(int(OffsetType.LATEST))), OffsetType.LATEST),
@@ -242,6 +243,7 @@ _ALIASES: dict[str, tuple[tuple[str, str], ...]] = {
     "auto.commit.interval.ms": (("consumer", "auto_commit_interval_ms"),),
     "max.partition.fetch.bytes": (("consumer", "fetch_message_max_bytes"),),
     "fetch.max.wait.ms": (("consumer", "fetch_wait_max_ms"),),
+    "topic.request.timeout.ms": (("producer", "ack_timeout_ms"),),
     "fetch.wait.max.ms": (("consumer", "fetch_wait_max_ms"),),
     "fetch.error.backoff.ms": (("consumer", "fetch_error_backoff_ms"),),
     "topic.metadata.refresh.interval.ms": (("consumer", "metadata_max_age_ms"),),
@@ -305,14 +307,13 @@ PROTOCOL = "security.protocol"
 #: Keys that have a meaning only in other clients, by their beginnings (with "*") or as they are.
 _IGNORED = (
     *("key.serializer", "value.serializer", "key.deserializer", "value.deserializer", "interceptor.classes"),
-    *("metric.reporters", "metrics.*", "auto.include.jmx.reporter", "enable.metrics.push", "security.providers"),
-    *("config.providers", "config.providers.*", "partitioner.class", "partitioner.*", "batch.size", "max.block.ms"),
+    *("metric.reporters", "auto.include.jmx.reporter", "enable.metrics.push"),
+    *("config.providers", "partitioner.class", "partitioner.*", "batch.size", "max.block.ms"),
     *("max.in.flight.requests.per.connection", "max.in.flight", "max.poll.records", "fetch.max.bytes", "check.crcs"),
     *("default.api.timeout.ms", "receive.buffer.bytes", "send.buffer.bytes", "metadata.max.idle.ms"),
     *("internal.*", "share.*"),
     *("bootstrap.controllers", "enable.metrics"),
-    *("ssl.provider", "ssl.keymanager.algorithm", "ssl.trustmanager.algorithm", "ssl.secure.random.implementation"),
-    *("ssl.engine.factory.class", "ssl.engine.*", "ssl.providers", "ssl.curves.list", "ssl.sigalgs.list"),
+    *("ssl.keymanager.algorithm", "ssl.trustmanager.algorithm", "ssl.secure.random.implementation"),
     *("ssl.ca.certificate.stores", "enable.sasl.oauthbearer.unsecure.jwt"),
     *("sasl.login.*", "sasl.kerberos.*", "sasl.oauthbearer.*"),
     *("api.version.*", "broker.version.fallback", "api.version", "broker.address.*", "socket.*", "log.*", "log_level"),
@@ -327,18 +328,85 @@ _IGNORED = (
     *("enable.auto.offset.store", "auto.commit.enable.*", "coordinator.query.interval.ms", "group.protocol.type"),
     *("offset.store.*", "allow.deprecated.*", "max.poll.*", "connections.*", "sock.chunk.bytes", "selector"),
     *("api.version.auto.timeout.ms", "enable.gapless.guarantee", "enable.random.seed", "receive.message.max.bytes"),
-    *("message.copy.max.bytes", "open.cb", "socket.cb", "schema.registry.*", "basic.auth.*", "kafka.version"),
+    *("message.copy.max.bytes", "open.cb", "socket.cb", "kafka.version"),
+    *("background.event.cb", "connect.cb", "closesocket.cb", "opaque", "default.topic.conf", "interceptors"),
+    *("msg.order.cmp", "partitioner.cb", "oauthbearer.token.refresh.cb", "ssl.engine.callback.data", "task.timeout.ms"),
+)
+#: Settings of brokers about TLS and SASL, for files that are shared with them.
+_OF_BROKERS = frozenset(
+    {
+        *("sasl.enabled.mechanisms", "sasl.mechanism.controller.protocol", "sasl.mechanism.inter.broker.protocol"),
+        *("security.inter.broker.protocol", "ssl.allow.dn.changes", "ssl.allow.san.changes", "ssl.client.auth"),
+        "ssl.principal.mapping.rules",
+    }
+)
+#: The beginnings of keys of other software that reads the same files; what follows may be a key of this client.
+_OF_OTHERS = (
+    *("schema.registry.", "basic.auth.", "bearer.auth.", "confluent.", "metrics.", "config.providers."),
+    *("key.converter.", "value.converter.", "header.converter.", "sasl.server.", "listener.name."),
 )
 #: What may stand before a key.
-_SECTIONS = ("kafka", "client", "producer", "consumer")
+_SECTIONS = ("kafka", "client", "producer", "consumer", "admin")
+#: What may stand before a property of librdkafka's topics, as kcat and dicts for librdkafka have it; and these properties.
+_OF_TOPICS = ("topic.", "default.topic.config.")
+_TOPIC = frozenset(
+    {
+        *("request.required.acks", "acks", "request.timeout.ms", "message.timeout.ms", "delivery.timeout.ms"),
+        *("queuing.strategy", "produce.offset.report", "partitioner", "partitioner.cb", "msg.order.cmp", "opaque"),
+        *("compression.codec", "compression.type", "compression.level", "auto.commit.enable", "enable.auto.commit"),
+        *("auto.commit.interval.ms", "auto.offset.reset", "offset.store.path", "offset.store.sync.interval.ms"),
+        *("offset.store.method", "consume.callback.max.messages"),
+    }
+)
 #: Keys that would change what is written or read, and which this client lacks.
 REFUSED = {
     "transactional.id": "it belongs to one producer, and a second one would fence the first: give it to that producer alone, "
     "client.producer(transactional_id=...)",
 }
+#: Keys that are refused unless they say what is so in any case: those values, in lower case, and why.
+_REFUSED_UNLESS: dict[str, tuple[tuple[str, ...], str]] = {
+    "security.providers": (("",), "they are Java classes, and TLS is OpenSSL's here; remove it"),
+    "ssl.engine.factory.class": (
+        ("", "org.apache.kafka.common.security.ssl.defaultsslenginefactory"),
+        "it is a Java class, and TLS is OpenSSL's here; remove it, or give KafkaClient tls=SslConfig(...)",
+    ),
+    "sasl.login.class": (
+        (
+            *("", "org.apache.kafka.common.security.authenticator.defaultlogin"),
+            "org.apache.kafka.common.security.kerberos.kerberoslogin",
+        ),
+        "it is a Java class; remove it, or give KafkaClient sasl=...",
+    ),
+    "sasl.oauthbearer.jwt.retriever.class": (
+        (
+            *("", "org.apache.kafka.common.security.oauthbearer.defaultjwtretriever"),
+            "org.apache.kafka.common.security.oauthbearer.clientcredentialsjwtretriever",
+        ),
+        "it is a Java class, and tokens are those of the token endpoint here; give KafkaClient sasl=OAuthBearer(...)",
+    ),
+    **dict.fromkeys(
+        ("ssl.provider", "ssl.providers"),
+        (
+            ("", "sunjsse", "default", "dynamic"),
+            "TLS is that of Python's OpenSSL here, with the providers of its own configuration; remove it",
+        ),
+    ),
+    **dict.fromkeys(
+        ("ssl.engine.location", "ssl.engine.id"),
+        (("", "dynamic"), "no engines of OpenSSL are loaded here; give ssl.key.location and ssl.certificate.location"),
+    ),
+    **dict.fromkeys(
+        ("ssl.curves.list", "ssl.sigalgs.list"),
+        (("",), "curves and signatures are those of OpenSSL's own configuration here; remove it"),
+    ),
+    **{f"ssl.{part}": ((), f"it is an object of C; give ssl.{part}.location") for part in ("ca", "certificate", "key")},
+    "ssl.certificate.verify.cb": ((), "certificates are checked by OpenSSL here; give ssl.ca.location"),
+}
 #: The beginning of keys that are refused, and why.
 ASSERTIONS = "sasl.oauthbearer.assertion."
 _REFUSED_FROM = {
+    "java.security.auth.login.config": "files of JAAS are not read; write the entry of its KafkaClient section "
+    "as sasl.jaas.config",
     ASSERTIONS: "tokens are asked for by client id and secret here, not by assertions; give KafkaClient sasl=OAuthBearer(...)",
 }
 
@@ -392,14 +460,27 @@ def targets() -> dict[str, tuple[Target, ...]]:
     return found
 
 
-def why_refused(key: str) -> str | None:
+def of_topics(key: str) -> str:
+    """Return the property of librdkafka's topics that a key names, without what says so before it; "" for other keys.
+
+    :param key: as `plain` returns it
+    """
+    rest = next((key.removeprefix(one) for one in _OF_TOPICS if key.startswith(one)), "")
+    return rest if rest in _TOPIC else ""
+
+
+def why_refused(key: str, value: Any = None) -> str | None:
     """Return why a key cannot be used; None where it can.
 
     :param key: as `plain` returns it
+    :param value: its value; None for any
     """
     section, _, rest = key.partition(".")
     if rest and section in _SECTIONS:
         key = rest
+    harmless, why = _REFUSED_UNLESS.get(key, ((), None))
+    if why is not None and str(value).strip().lower() not in harmless:
+        return why
     return REFUSED.get(key) or next((why for start, why in _REFUSED_FROM.items() if key.startswith(start)), None)
 
 
@@ -408,8 +489,11 @@ def is_ignored(key: str) -> bool:
 
     :param key: as `plain` returns it
     """
-    if key in _IGNORED:
+    if key in _IGNORED or key in _REFUSED_UNLESS or key in _OF_BROKERS or key.startswith(_OF_OTHERS):
         return True
+    topics = of_topics(key)
+    if topics:
+        return is_ignored(topics)
     section, _, rest = key.partition(".")
     if rest and section in _SECTIONS:
         return is_ignored(rest)
@@ -417,6 +501,22 @@ def is_ignored(key: str) -> bool:
     return begins and most_similar(key, targets()) is None
 
 
+def is_shared(key: str) -> bool:
+    """Return whether a key is about the connections of the whole client: its brokers, TLS and SASL.
+
+    :param key: as `plain` returns it
+    """
+    return key in TLS | SASL | {PROTOCOL, "bootstrap.servers", "metadata.broker.list", "hosts"}
+
+
 def known() -> list[str]:
     """Return all keys by name, for advice about misspelt ones."""
-    return sorted({*targets(), *(one for one in _IGNORED if not one.endswith("*"))})
+    return sorted({*targets(), *_REFUSED_UNLESS, *(one for one in _IGNORED if not one.endswith("*"))})
+
+
+def similar_topic_key(key: str) -> str | None:
+    """Return the key of librdkafka's topics that an unknown key is nearly; None for none.
+
+    :param key: as `plain` returns it
+    """
+    return most_similar(key, (f"{_OF_TOPICS[0]}{one}" for one in _TOPIC))

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from pykafka.config.files import properties
+from pykafka.config.dialects import pairs_of
+from pykafka.config.names import plain
 from pykafka.exceptions import ConfigurationError
 
 _REFERENCE = re.compile(r"\$(?:\$(?=\{)|\{([^{}]*)\})")
@@ -20,11 +21,6 @@ _JAAS = re.compile(
 )
 DOUBLE = '"'
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-def plain(key: str) -> str:
-    """Return a key as keys are compared."""
-    return key.strip().lower().replace("_", ".").replace("-", ".")
 
 
 def resolved(text: str, key: str, environment: Mapping[str, str]) -> str:
@@ -127,7 +123,7 @@ def _of_file(reference: str, key: str) -> str:
     path, colon, name = reference.rpartition(":")
     if not colon:
         return _content(Path(reference), key)
-    lines = properties(_content(Path(path), key))
+    lines = pairs_of(Path(path), _content(Path(path), key), name)
     if name not in lines:
         raise ConfigurationError(f"{key} refers to {name!r} in the file {path!r}, which has no such key")
     return lines[name]

@@ -25,11 +25,13 @@ from pykafka.security.callbacks import (
     CallbackError,
     is_known,
     mechanism_of_callbacks,
+    other_tokens,
 )
 from pykafka.security.javatls import VERSIONS, TlsOptionError, TlsOptions, tls_options
 from pykafka.security.othernames import TokensOfCallback, token_function
 from pykafka.security.ssl_config import check_agrees
 
+_SERVICE = "sasl.kerberos.service.name"
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 #: The same parameter of SslConfig by other names: librdkafka's, then kafka-python's.
 _FILES = {
@@ -76,7 +78,7 @@ def protocol_of(values: Mapping[str, Any]) -> tuple[bool, bool]:
             "ssl.protocol",
             "ssl.enabled.protocols",
         }
-        harmless |= {"sasl.mechanism", "sasl.mechanisms", *CALLBACKS}
+        harmless |= {"sasl.mechanism", "sasl.mechanisms", _SERVICE, *CALLBACKS}
         about_it = sorted(key for key in values if key.startswith(prefix) and key not in harmless)
         if about_it and not wanted:
             raise ConfigurationError(
@@ -103,7 +105,7 @@ def tls_of(values: Mapping[str, Any]) -> SslConfigLike:
     _add_files(given, values)
     _add_checks(given, values, algorithm)
     suites = java.get("cipher.suites")
-    if suites is not None:
+    if suites:
         if suites.startswith("TLS_") and "_WITH_" in suites:
             raise ConfigurationError(
                 "ssl.cipher.suites has Java's names, and OpenSSL has others: remove it, or give OpenSSL's list of ciphers"
@@ -257,6 +259,8 @@ def _name_of(values: Mapping[str, Any]) -> str:
 
 def idle(values: Mapping[str, Any]) -> list[str]:
     """Return the keys of a configuration that are about other mechanisms than its own, or name a class that is not called."""
+    if not protocol_of(values)[1]:
+        return [key for key in (_SERVICE, *CALLBACKS, *_AUTHORITIES, *_SOURCES) if key in values]
     own = _OF_MECHANISM.get(_name_of(values))
     classes = [key for key in CALLBACKS if key in values and not is_known(values[key])]
     if own is None:
@@ -284,6 +288,11 @@ def mechanism_of(values: Mapping[str, Any], hosts: str) -> Mechanism:
         raise ConfigurationError(f"{MSK_LINES}. Or give KafkaClient sasl=OAuthBearer(...), as in examples/msk_iam.py")
     if name not in _MECHANISMS:
         raise ConfigurationError(f"sasl.mechanism must be one of {', '.join(_MECHANISMS)}: one that the brokers offer")
+    others = [key for key in CALLBACKS if key in values and other_tokens(values[key])]
+    if name == "OAUTHBEARER" and others and _first(values, _URL, *_SOURCES) is None:
+        raise ConfigurationError(
+            f"{others[0]} names a Java class, which is not called here: {other_tokens(values[others[0]])}"
+        )
     try:
         if _JAAS in values:
             twice = sorted(key for key in values if key in _NOT_BESIDE_JAAS and key.startswith(_OF_MECHANISM[name]))

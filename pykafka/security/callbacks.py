@@ -29,6 +29,14 @@ MSK_LINES = (
 _ENTRA = ("CustomAuthenticateCallbackHandler", "KafkaOAuth2AuthenticateCallbackHandler")
 #: What Java's own client needs for tokens of an endpoint, and this one does without.
 _OIDC = ("OAuthBearerLoginCallbackHandler",)
+#: Other sources of tokens: a part of the class's name, and what to do instead.
+_OTHER_TOKENS = {
+    "GcpLoginCallbackHandler": "give KafkaClient sasl=OAuthBearer(...) with tokens of the package google-auth",
+    "strimzi": "write oauth.token.endpoint.uri as sasl.oauthbearer.token.endpoint.url, with clientId and clientSecret in "
+    "sasl.jaas.config; or give KafkaClient sasl=OAuthBearer(...)",
+    "": "write the address of the tokens as sasl.oauthbearer.token.endpoint.url, with clientId and clientSecret in "
+    "sasl.jaas.config; or give KafkaClient sasl=OAuthBearer(...)",
+}
 _REGION = re.compile(r"\.kafka(?:-serverless)?\.([a-z]{2}(?:-[a-z]+)+-\d+)\.(?:api\.)?amazonaws\.com")
 _EVENT_HUBS = re.compile(r"([\w-]+\.servicebus\.(?:windows\.net|usgovcloudapi\.net|chinacloudapi\.cn))", re.IGNORECASE)
 #: Options of a JAAS text for MSK, and those of them without a meaning here.
@@ -118,6 +126,16 @@ def is_known(name: str) -> bool:
     :param name: of a Java class
     """
     return _last(name) in (*_IAM, *_ENTRA)
+
+
+def other_tokens(name: str) -> str:
+    """Return what to do instead of calling a class that gets tokens; "" for one that is known or needless here.
+
+    :param name: of a Java class
+    """
+    if not name or is_known(name) or is_needless(name):
+        return ""
+    return next(remedy for part, remedy in _OTHER_TOKENS.items() if part in name)
 
 
 @concealing

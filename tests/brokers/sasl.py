@@ -32,12 +32,16 @@ _MODULES = {
 }
 _VALIDATOR = "org.apache.kafka.common.security.oauthbearer.{}OAuthBearerValidatorCallbackHandler"
 
+#: A user and a password of signs that formats of files give a meaning. Names for SCRAM are of ASCII, says Kafka.
+ODD = (r"""CORP\new "a=b" #1: x""", r"""!p\a\\s"s'#w=ö:r ${d \u0041;""" + "\\")
+
 
 @dataclass(frozen=True)
 class Sasl:
     """The logins that the brokers take.
 
     :param users: passwords by name, for PLAIN and SCRAM
+    :param odd: further passwords by name, for PLAIN alone, from Kafka 2.0 on: what quotes, escapes and comments must not change
     :param session_ms: how long a session of the short listeners lasts (ms)
     :param kerberos: GSSAPI, too, with a KDC of the cluster's own; the only mechanism that 0.9 has
     """
@@ -45,6 +49,7 @@ class Sasl:
     users: Mapping[str, str] = field(
         default_factory=lambda: {"alice": "Pw-of-alice-51f7c2", "bob": "Pw-of-bob-e09b44"}, repr=False
     )
+    odd: Mapping[str, str] = field(default_factory=lambda: dict([ODD]), repr=False)
     session_ms: int = 3000
     kerberos: bool = False
 
@@ -74,7 +79,7 @@ def settings(release: Release, sasl: Sasl, jwks: Path, kdc: Kdc | None) -> dict[
     for listener in listeners(release):
         prefix = f"listener.name.{listener.lower()}"
         for mechanism in offered:
-            found[f"{prefix}.{mechanism.lower()}.sasl.jaas.config"] = _login(mechanism, sasl, kdc)
+            found[f"{prefix}.{mechanism.lower()}.sasl.jaas.config"] = escaped(_login(mechanism, sasl, kdc, odd=True))
         if release.numbers >= (3, 1):
             package = "secured." if release.numbers < (3, 4) else ""
             found[f"{prefix}.oauthbearer.sasl.server.callback.handler.class"] = _VALIDATOR.format(package)
@@ -93,12 +98,24 @@ def settings(release: Release, sasl: Sasl, jwks: Path, kdc: Kdc | None) -> dict[
     return found | {secret: "of-the-brokers"} | _authorizer(release)
 
 
-def _login(mechanism: str, sasl: Sasl, kdc: Kdc | None) -> str:
+def _login(mechanism: str, sasl: Sasl, kdc: Kdc | None, odd: bool = False) -> str:
     if mechanism == "GSSAPI":
         assert kdc is not None
         return kdc.broker_jaas
     users = "".join(f' user_{name}="{password}"' for name, password in sasl.users.items())
+    if odd:
+        users += "".join(f' "user_{_in_quotes(name)}"="{_in_quotes(password)}"' for name, password in sasl.odd.items())
     return f"{_MODULES[mechanism]} required{users if mechanism == 'PLAIN' else ''};"
+
+
+def _in_quotes(text: str) -> str:
+    """Return a text as it stands between quotes in a JAAS text."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def escaped(text: str) -> str:
+    """Return a text as it stands in a Java properties file."""
+    return "".join(f"\\u{ord(one):04x}" if one == "\\" or one > "~" else one for one in text)
 
 
 def _authorizer(release: Release) -> dict[str, object]:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from pykafka.config import keys
-from pykafka.config.configuration import targets_of, unknown_key
+from pykafka.config.configuration import is_said, log_ignored, targets_of, unknown_key, why_meant
 from pykafka.config.files import read_file
 from pykafka.config.keys import PROTOCOL, SASL, TLS, flag, is_ignored, secret, targets
-from pykafka.config.references import in_quotes, literal, plain, resolved
+from pykafka.config.names import plain
+from pykafka.config.references import in_quotes, literal, resolved
 from pykafka.config.security import SYSTEM
 from pykafka.exceptions import ConfigurationError
 from pykafka.security.callbacks import CALLBACKS, is_known
@@ -74,8 +75,15 @@ def configured(table: Table) -> dict[str, str]:
         return {}
     options: dict[str, str] = {}
     said: dict[str, str] = {}
+    ignored: list[str] = []
     try:
-        for written, value in read_file(Path(path)).items():
+        given = read_file(Path(path))
+        values = {plain(written): (written, value) for written, value in given.items()}
+        for written, value in given.items():
+            if is_said(plain(written), values):
+                continue
+            if not targets_of(plain(written)):
+                ignored.append(written)
             for name, meant in _options_of(written, value).items():
                 if options.setdefault(name, meant) != meant:
                     raise ConfigurationError(
@@ -84,6 +92,7 @@ def configured(table: Table) -> dict[str, str]:
                 said.setdefault(name, written)
         _check_passwords(options, said)
         _log_in(options)
+        log_ignored(ignored, path)
     except ConfigurationError as error:
         table.problem("config", str(error))
     return {name: text for name, text in options.items() if name not in {_USER, _PASSWORD}}
@@ -100,15 +109,17 @@ def _options_of(written: str, value: Any) -> Mapping[str, str]:
     aimed = targets_of(key)
     if key not in targets():
         key = key.removeprefix("client.")
-    why = keys.why_refused(key)
+    why = keys.why_refused(key, value)
     if why is not None:
         raise ConfigurationError(f"{written} cannot be used: {why_refused(f'kafka.{key}') or why}")
     ours = next((target.name for target in aimed if target.section == "client"), None)
     name = f"kafka.{_OTHER_NAMES.get(key, key) if ours is None else _OURS.get(ours, plain(ours))}"
     if not aimed:
-        if why_refused(name) is None and not is_ignored(key):
+        if why_refused(name) is not None and keys.why_refused(key) is None:
+            return {name: ""}  # Spark's options say why
+        if not is_ignored(key) and why_meant(written):
             raise ConfigurationError(unknown_key(written))
-        return {} if why_refused(name) is None else {name: ""}  # Spark's options say why
+        return {}
     if not {target.section for target in aimed} & {"client", "tls", "sasl"}:
         return {}
     if any(target.parse is secret for target in aimed):

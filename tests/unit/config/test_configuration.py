@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 
 from pykafka.common import CompressionType, OffsetType
 from pykafka.config import Configuration, configuration
-from pykafka.config.files import properties, read_file
+from pykafka.config.files import read_file
 from pykafka.config.keys import is_ignored, known, targets
-from pykafka.config.references import plain, resolved
+from pykafka.config.names import plain
+from pykafka.config.properties import properties
+from pykafka.config.references import resolved
 from pykafka.exceptions import ConfigurationError
 from pykafka.membershipprotocol import RangeProtocol, RoundRobinProtocol
 from pykafka.partitioners import Murmur2Partitioner
