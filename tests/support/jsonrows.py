@@ -274,8 +274,11 @@ def differences(kind: pa.DataType, row: Any, value: Any, path: str, texts: set[s
         for name, one in fields.items():
             yield from differences(one, row[name], value.get(name), f"{path}.{name}".removeprefix("."), texts)
     elif pa.types.is_map(kind):
-        for name, one in row:
-            yield from differences(kind.item_type, one, value[name], f"{path}{{}}", texts)
+        inside = dict(row)
+        if inside.keys() != value.keys():
+            yield f"{path}: the keys {list(inside)} for {list(value)}"
+        for name in inside.keys() & value.keys():
+            yield from differences(kind.item_type, inside[name], value[name], f"{path}{{}}", texts)
     elif pa.types.is_list(kind):
         for one, other in zip(row, value, strict=True):
             yield from differences(kind.value_type, one, other, f"{path}[]", texts)
