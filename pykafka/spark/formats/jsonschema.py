@@ -243,7 +243,7 @@ class _Columns:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What of the schema is no typed column, as sentences."""
+        """Sentences about the parts of the schema that become no typed column."""
         texts, left_out, remarks = (
             ", ".join(dict.fromkeys(one)) for one in (self._texts, self._left_out, self._remarks)
         )
@@ -279,7 +279,8 @@ class _Columns:
             for notes, count in before:
                 del notes[count:]
             column = self._text(path, str(error))
-        self._remarks += (f"{path}: {remark}" for remark in shape.remarks)
+        if column is not _JSON or shape.kinds != EVERY:
+            self._remarks += (f"{path}: {remark}" for remark in shape.remarks)
         takes_null = "null" in shape.settled
         return column._replace(takes_null=takes_null, reads_null=takes_null or shape.nullable)
 
@@ -295,14 +296,14 @@ class _Columns:
         for name, column in _SIMPLE.items():
             if kinds and kinds <= TYPES[name]:
                 return column
-        return self._text(path, _reason(shape, kinds) or other or "no type")
+        return self._text(path, _reason(shape, kinds) or "; ".join(filter(None, (other, *shape.remarks))) or "no type")
 
     def _of_inner(self, shape: Shape, kinds: frozenset[str], path: str, around: tuple[frozenset[int], ...]) -> Column:
         is_map = shape.values is not None and not shape.properties and not shape.variants
         if not (shape.items if kinds == TYPES["array"] else shape.properties or is_map):
             return self._text(path, _reason(shape, kinds))
         if shape.parts in around:
-            raise SelfContainedError(path)
+            raise SelfContainedError.of(path)
         around = (*around, shape.parts)
         if kinds == TYPES["array"]:
             return _list_of(self.of(shape.all_items, f"{path}[]", around), path)
@@ -323,11 +324,12 @@ class _Columns:
                 inner[name] = self.of(node, inside, around)
             else:
                 inner[name] = self._variant(node, inside, around)
-        self._left_out += (f"{what} (of {path})" for what in shape.left_out)
+        missing = [f"{name}, which is required and not described" for name in shape.required if name not in inner]
+        self._left_out += (f"{what} (of {path})" for what in (*missing, *shape.left_out))
         return _object_of(inner, path)
 
     def _variant(self, node: Node, path: str, around: tuple[frozenset[int], ...]) -> Column:
-        """Return the column of a property that some objects have; an object of another form need not have null there."""
+        """Return the column of a property that only some objects have; null is not written, as other objects may refuse it."""
         try:
             return self.of(node, path, around, "in some forms of its object only")._replace(takes_null=False)
         except UnknownPartError as error:
@@ -345,7 +347,7 @@ def _numbers(kinds: frozenset[str]) -> set[str]:
 
 
 def _reason(shape: Shape, kinds: frozenset[str]) -> str:
-    """Return why a shape has no type of its own; "" where the schema does not say any type."""
+    """Return why a shape has no type of its own; "" if the schema says no type at all."""
     if kinds == EVERY - TYPES["null"]:
         return ""
     names = sorted(kinds - TYPES["number"]) + [name for name in ("integer", "number") if name in _numbers(kinds)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from pykafka.exceptions import SchemaError
 
@@ -39,23 +39,32 @@ _PARTS_MAX = 50_000
 class UnknownPartError(SchemaError):
     """A part contains itself, or refers to a schema that is not there.
 
-    :param path: to it
-    :param problem: what is wrong with it
+    :ivar problem: what is wrong with it, without its path
     """
 
-    def __init__(self, path: str, problem: str) -> None:
-        super().__init__(f"{path} {problem}")
-        self.problem = problem
+    problem = ""
+
+    @classmethod
+    def at(cls, path: str, problem: str) -> Self:
+        """Return the error of a part.
+
+        :param path: to it
+        """
+        error = cls(f"{path} {problem}")
+        error.problem = problem
+        return error
 
 
 class SelfContainedError(UnknownPartError):
-    """A part contains itself.
+    """A part contains itself."""
 
-    :param path: to it
-    """
+    @classmethod
+    def of(cls, path: str) -> Self:
+        """Return the error of a part.
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path, "contains itself: Spark has no such type")
+        :param path: to it
+        """
+        return cls.at(path, "contains itself: Spark has no such type")
 
 
 class Digits(NamedTuple):
@@ -119,15 +128,16 @@ class Shape(NamedTuple):
     :param says_null: whether the schema names null
     :param nullable: whether OpenAPI's word allows null
     :param formats: formats that all of the strings and numbers have
-    :param items: the items of all of the arrays; None where they may be anything
-    :param some_items: the items of some of the arrays, or anything; None where the schema has none
+    :param items: the items of all of the arrays; None if they may be anything
+    :param some_items: the items of some of the arrays, or anything; None if the schema has none
     :param properties: of all of the objects
     :param variants: properties that the schema has for some of the objects
-    :param values: the properties of maps; None where they may be anything
-    :param some_values: the properties of some of the maps, or anything; None where the schema has none
+    :param values: the properties of maps; None if they may be anything
+    :param some_values: the properties of some of the maps, or anything; None if the schema has none
     :param closed: whether objects have no other properties
-    :param left_out: what of the objects is no property with a name
-    :param remarks: what does not count, for the user
+    :param required: names of properties that the schema need not describe
+    :param left_out: descriptions of properties that have no names
+    :param remarks: words without effect, for the user
     :param chosen: whether it has no properties of its own, but those of others that it combines
     :param parts: identities of the schemas with the inner nodes
     """
@@ -143,6 +153,7 @@ class Shape(NamedTuple):
     values: Node | None = None
     some_values: Node | None = None
     closed: bool = False
+    required: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     chosen: bool = False
@@ -157,7 +168,7 @@ class Shape(NamedTuple):
 
     @property
     def all_items(self) -> Node:
-        """The node of what is in arrays."""
+        """The node of the items of arrays."""
         return _all([self.items, self.some_items]) or ANYTHING
 
     @property
@@ -166,7 +177,7 @@ class Shape(NamedTuple):
         return _all([self.values, self.some_values]) or ANYTHING
 
     def within(self, name: str) -> Node | None:
-        """Return the node of a property; None where the schema has none of that name."""
+        """Return the node of a property; None if the schema has none of that name."""
         nodes = [one[name] for one in (self.properties, self.variants) if name in one]
         return every(nodes) if nodes else None
 
@@ -194,11 +205,11 @@ class Shapes:
         """
         found = self._shapes.get(node.key)
         if isinstance(found, UnknownPartError):
-            raise UnknownPartError(path, found.problem)
+            raise UnknownPartError.at(path, found.problem)
         if found is not None:
             return found
         if node.key in self._open:
-            raise SelfContainedError(path)
+            raise SelfContainedError.of(path)
         self._count += 1
         if self._count > _PARTS_MAX:
             raise SchemaError(f"{path} is one of more than {_PARTS_MAX:,} parts: take a smaller schema")
@@ -237,9 +248,14 @@ class Shapes:
                 return _meet([*shapes, _ignored(schema)])
         if "$dynamicRef" in schema or "$recursiveRef" in schema:
             shapes.append(Shape(remarks=("it has a dynamic reference, which is not followed",)))
-        shapes.append(self._own(schema, resolver))
-        shapes += (self.of(node, path) for node in _combined(schema, lambda one: part(one, resolver)))
-        return _meet(shapes)
+        own = self._own(schema, resolver)
+        try:
+            combined = [self.of(node, path) for node in _combined(schema, lambda one: part(one, resolver))]
+        except UnknownPartError as error:
+            if not own.chosen:
+                raise
+            return Shape(remarks=(error.problem,))
+        return _meet([*shapes, own, *combined])
 
     def _of_some(self, node: Node, path: str) -> Shape:
         shapes, errors = list[Shape](), list[UnknownPartError]()
@@ -252,7 +268,7 @@ class Shapes:
             raise errors[0]
         found = _join([*shapes, *(Shape(remarks=(f"one of its forms {error.problem}",)) for error in errors)])
         if node.word == "one" and sum("null" in one.kinds for one in shapes) > 1:
-            # Null is of more than one, and so refused; it is read all the same.
+            # More than one branch takes null, so validators refuse it; it is read all the same.
             return found._replace(kinds=found.kinds - TYPES["null"], nullable=True)
         return found
 
@@ -261,7 +277,7 @@ class Shapes:
         kinds, says_null, remarks = _kinds(schema)
         properties = {name: part(one, resolver) for name, one in (schema.get("properties") or {}).items()}
         items, prefix = schema.get("items"), schema.get("prefixItems") or ()
-        patterns = schema.get("patternProperties") or {}
+        patterns = _of_names(schema, "patternProperties")
         words = ("additionalProperties", *(["unevaluatedProperties"] if self._siblings_count else []))
         rest = {word: schema[word] for word in words if word in schema}
         described = {word: one for word, one in rest.items() if isinstance(one, dict)}
@@ -279,6 +295,7 @@ class Shapes:
             if described
             else None,
             closed=False in rest.values() and not patterns,
+            required=tuple(map(str, required)) if isinstance(required := schema.get("required"), list) else (),
             left_out=tuple(left_out),
             remarks=remarks,
             chosen="properties" not in schema
@@ -297,7 +314,9 @@ def followed(reference: Any, resolver: Any, path: str) -> Any:
     try:
         return resolver.lookup(reference)
     except (Unresolvable, TypeError, AttributeError) as error:
-        raise UnknownPartError(path, f"refers to {reference!r}, which is in no schema that this one names") from error
+        raise UnknownPartError.at(
+            path, f"refers to {reference!r}, which is in no schema that this one names"
+        ) from error
 
 
 def _combined(schema: dict[str, Any], node: Callable[[Any], Node]) -> Iterable[Node]:
@@ -310,13 +329,18 @@ def _combined(schema: dict[str, Any], node: Callable[[Any], Node]) -> Iterable[N
         met = every([node(schema["if"]), node(schema.get("then", True))])
         yield some([met, node(schema.get("else", True))])
     for word in ("dependentSchemas", "dependencies"):
-        for one in (schema.get(word) or {}).values():
+        for one in _of_names(schema, word).values():
             if isinstance(one, dict):
                 yield some([node(one), ANYTHING])
 
 
+def _of_names(schema: dict[str, Any], word: str) -> dict[str, Any]:
+    found = schema.get(word)
+    return found if isinstance(found, dict) else {}
+
+
 def _ignored(schema: dict[str, Any]) -> Shape:
-    """Return the shape of the words beside a reference, in drafts where they have no meaning."""
+    """Return the shape of the words beside a reference, for drafts that ignore them."""
     beside = [word for word in _WORDS if word in schema]
     remarks = (f"{', '.join(beside)} beside $ref: up to draft 7 they have no meaning",) if beside else ()
     return Shape(nullable=schema.get("nullable") is True, remarks=remarks)
@@ -377,6 +401,7 @@ def _meet(shapes: Iterable[Shape]) -> Shape:
         _all(one.values for one in left),
         _all(one.some_values for one in left),
         any(one.closed for one in left),
+        _all_of(one.required for one in left),
         _all_of(one.left_out for one in left),
         _all_of(one.remarks for one in left),
         any(one.chosen for one in left),
@@ -398,6 +423,7 @@ def _join(shapes: list[Shape]) -> Shape:
         formats=texts[0].intersection(*texts[1:]) if texts else frozenset(),
         items=items,
         some_items=some_items,
+        required=_all_of(one.required for one in left),
         remarks=_all_of(one.remarks for one in left),
         chosen=any(one.chosen for one in left),
         parts=frozenset[int]().union(*(one.parts for one in left)),

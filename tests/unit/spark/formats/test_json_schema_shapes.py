@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import pickle
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -159,17 +160,19 @@ def test_one_warning_names_everything_that_is_no_typed_column(
         "either": {"oneOf": [BASE, {"properties": {"z": TEXT}}]},
         "gone": {"anyOf": [{"$ref": "#/nowhere"}, TEXT]},
     }
-    stub.add("t-value", whole(properties, additionalProperties=WHOLE), "JSON")
+    stub.add("t-value", whole(properties, additionalProperties=WHOLE, required=["any", "more"]), "JSON")
     with caplog.at_level(logging.WARNING, "pykafka.spark"):
         decoder: Any = make_decoder("json-schema", {"registry": stub.url, "topic": "t"})
     [message] = caplog.messages
     for words in (
         *("version 1 of t-value", "any (no type)", "both (string or integer)", "odd (no value fits all of it)"),
         *("list (an array without one schema for its items)", "sub.deep (an object without properties)"),
-        *("either (an object of several forms)", "old (no type)", "old: 'any' is no type of JSON Schema"),
+        *("either (an object of several forms)", "old ('any' is no type of JSON Schema)"),
         "properties whose names match '^x-' (of sub)",
         "properties that additionalProperties describes (of the schema)",
-        "gone: one of its forms refers to '#/nowhere', which is in no schema",
+        "left out of the rows: properties whose",
+        "more, which is required and not described (of the schema)",
+        "gone (one of its forms refers to '#/nowhere', which is in no schema",
     ):
         assert words in message
     text = {"any": "a", "both": 1, "old": None, "either": {"z": "1"}}
@@ -196,13 +199,13 @@ def test_words_beside_a_reference_are_named_where_they_do_not_count(made: Any) -
         ({"allOf": [{"$ref": "#"}], "properties": {"a": TEXT}}, "the schema contains itself"),
         (whole({"a": {"type": "array", "items": {"$ref": "#"}}}), r"a\[\] contains itself"),
         (whole({"a": {"allOf": [{"$ref": "gone.json"}]}}), "a refers to 'gone.json'"),
-        (whole({"a": {"oneOf": [NULL, {"$ref": "#/definitions/Gone"}]}}), "a refers to '#/definitions/Gone'"),
         (whole({"a": TEXT}, allOf=[{"$ref": "gone.json"}]), "the schema refers to 'gone.json'"),
     ],
 )
 def test_what_has_no_columns_is_refused_by_name(made: Any, schema: Any, words: str) -> None:
-    with pytest.raises(SchemaError, match=words):
+    with pytest.raises(SchemaError, match=words) as raised:
         made(schema)
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
 
 
 def test_a_type_within_itself_behind_a_choice_is_text(made: Any) -> None:
@@ -216,13 +219,29 @@ def test_a_type_within_itself_behind_a_choice_is_text(made: Any) -> None:
     assert json.loads(row["nodes"][0]["nodes"]) == [{"v": 3}]
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"oneOf": [NULL, {"$ref": "gone.json"}]},
+        {"allOf": [{"$ref": "gone.json"}, BASE]},
+        {"$ref": "#/definitions/Lost"},
+        {"anyOf": [{"$ref": "gone.json"}]},
+    ],
+)
+def test_a_reference_that_leads_nowhere_behind_a_choice_is_text(made: Any, schema: Any) -> None:
+    lost = {"allOf": [{"$ref": "gone.json"}, {"properties": {"b": TEXT}}]}
+    decoder, log = made({"properties": {"a": schema}, "definitions": {**DEFINITIONS, "Lost": lost}})
+    assert "a (refers to 'gone.json', which is in no schema that this one names)" in log
+    assert decoder.decode(values(b'{"a": {"b": "c"}}'), None)[0].to_pylist() == [{"a": '{"b":"c"}'}]
+
+
 def test_parts_that_only_some_forms_have_are_followed_no_further_than_they_can_be(made: Any) -> None:
     schema = whole(
         {"a": TEXT}, oneOf=[{"properties": {"b": {"$ref": "#"}}, "additionalProperties": False}, {"$ref": "gone.json"}]
     )
     decoder, log = made(schema)
     assert decoder.ddl == "`a` STRING, `b` STRING"
-    assert "b (in some forms of its object only)" in log
+    assert "b (in some forms of its object only" in log
     assert "the schema: one of its forms refers to 'gone.json'" in log
     assert decoder.decode(values(b'{"b": {"a": "x"}}'), None)[0].to_pylist() == [{"a": None, "b": '{"a":"x"}'}]
 
