@@ -71,8 +71,11 @@ class Makers:
             )
         if chance.random() < 0.2:
             return {"type": "array", "items": self.schema(depth - 1)}
+        if chance.random() < 0.05:
+            return {"type": "array", "prefixItems": [self.schema(depth - 1)], "items": self.schema(depth - 1)}
         if chance.random() < 0.15:
-            return {"type": "object", "additionalProperties": self.schema(depth - 1)}
+            patterns = {"patternProperties": {"^x": self.schema(depth - 1)}} if chance.random() < 0.3 else {}
+            return {"type": "object", "additionalProperties": self.schema(depth - 1), **patterns}
         if chance.random() < 0.4:
             if chance.random() < 0.3:
                 return {"allOf": [self.schema(depth - 1), {"title": "T"}]}
@@ -135,7 +138,8 @@ class Makers:
         chance = self._chance
         kind = schema["type"] if isinstance(schema["type"], str) else chance.choice(schema["type"])
         if kind == "array":
-            return [self.value(schema["items"]) for _ in range(chance.randint(0, 2))]
+            first = [self.value(one) for one in schema.get("prefixItems", ())]
+            return first + [self.value(schema["items"]) for _ in range(chance.randint(0, 2))]
         if kind == "object":
             return {
                 name: self.value(schema["additionalProperties"]) for name in chance.sample("xyz", chance.randint(0, 2))
