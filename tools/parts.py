@@ -246,7 +246,10 @@ SAME = [
         for name in ("checks", "command", "declaration", "mistakes", "progress", "tables")
     ),
     *(f"tests/unit/spark/test_{name}.py" for name in ("stream", "tls_options")),
-    *(f"tests/unit/spark/formats/test_{name}.py" for name in ("protobuf", "protobuf_language", "protobuf_maps")),
+    *(
+        f"tests/unit/spark/formats/test_{name}.py"
+        for name in ("json_schema_random", "json_schema_shapes", "protobuf", "protobuf_language", "protobuf_maps")
+    ),
     "tests/unit/registry",
 ]
 #: Tests against real brokers of the modules that may be compiled.

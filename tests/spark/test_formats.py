@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +18,7 @@ from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSe
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from pykafka.exceptions import RegistryError
 from pykafka.handlers import ThreadingHandler
@@ -29,7 +31,19 @@ from pykafka.spark.formats.columns import decoded, encoded
 from pykafka.spark.pipeline import Declaration, DeclarationError, Pipeline, StopRequest
 from pykafka.spark.pipeline.restarts import is_lasting
 from tests.spark.test_pipeline import Directory
-from tests.support.formats import CLICK, JSON_SCHEMA, NEWER, PROTO, arrow_of, avro_bytes, order, proto_class, values
+from tests.support.formats import (
+    CLICK,
+    JSON_SCHEMA,
+    NEWER,
+    PROTO,
+    arrow_of,
+    avro_bytes,
+    file,
+    order,
+    proto_class,
+    values,
+)
+from tests.support.jsonrows import DEFINITIONS, NULL, PROPERTIES, differences
 from tests.support.registry import register, running_registry
 from tests.support.registrystub import RegistryStub
 from tests.support.spark.topics import Record, Topics
@@ -83,6 +97,74 @@ def test_columns_of_a_frame(spark: SparkSession) -> None:
     (bad,) = [row for row in found if row["reason"] is not None]
     assert bad["id"] is None
     assert "begins with the byte 7" in bad["reason"]
+
+
+def plain(value: Any) -> Any:
+    """Return a value of a row as Arrow has it."""
+    if isinstance(value, Row):
+        return {name: plain(one) for name, one in value.asDict().items()}
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)
+    return [plain(one) for one in value] if isinstance(value, list) else value
+
+
+def test_columns_of_json_schema_in_a_frame(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All properties that people's tools write, as rows and as Arrow, equal the JSON; and are written back."""
+    schema = {
+        **{"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "definitions": DEFINITIONS},
+        "properties": {name: one.schema for name, one in PROPERTIES.items()},
+    }
+    records = [{name: one.values[0] for name, one in PROPERTIES.items()}, {}]
+    records += [{name: value} for name, one in PROPERTIES.items() for value in one.values[1:]]
+    options = file(tmp_path, schema)
+    with caplog.at_level(logging.WARNING, "pykafka.spark"):
+        decoder = make_decoder("json-schema", options)
+        encoder = make_encoder("json-schema", options)
+    texts = {f"{name}{inside}" for name, one in PROPERTIES.items() for inside in one.texts}
+    assert [set(re.findall(r"([\w.{}\[\]]+) \(", one.partition("type: ")[2])) >= texts for one in caplog.messages] == [
+        True,
+        True,
+    ]
+    data = [(number, bytearray(json.dumps(one).encode())) for number, one in enumerate(records)]
+    frame = decoded(spark.createDataFrame(data, "number INT, value BINARY").coalesce(1), decoder)
+    back = decoded(encoded(frame.select("number", "parsed.*"), encoder, keep=("number",)), decoder)
+    arrow = frame.toArrow()
+    found = [[plain(row.parsed) for row in frame.collect()], arrow["parsed"].to_pylist(maps_as_pydicts="strict")]
+    found.append([plain(row.parsed) for row in back.collect()])
+    assert arrow["reason"].null_count == len(records)
+    for rows in found:
+        for record, row in zip(records, rows, strict=True):
+            assert not list(differences(arrow["parsed"].type, row, record, "", texts))
+
+
+@pytest.mark.matrix
+def test_a_pipeline_of_json_schema(
+    topics: Topics, tmp_path: Path, spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = topics.create(1)
+    maybe = {"oneOf": [NULL, {"type": "string"}]}
+    schema = {
+        **{"type": "object", "properties": {"name": maybe, "extra": {}, "list": {"type": "array", "items": maybe}}},
+        "allOf": [{"properties": {"id": {"type": "integer"}}}],
+    }
+    with RegistryStub() as stub:
+        number = stub.add(f"{topic}-value", schema, "JSON")["id"]
+        texts = ['{"id":1,"name":"a","extra":"b","list":["c",null]}', '{"id":2,"name":null}', '{"id":"3"}']
+        topics.produce(topic, [Record(with_id(number) + text.encode(), b"k", 0) for text in texts])
+        made = Directory(tmp_path, topics.hosts, spark)
+        parse = f'[parse]\nformat = "json-schema"\nregistry = "{stub.url}"\n'
+        step = "[[transform]]\nsql = \"SELECT id, name, get_json_object(extra, '$') AS extra, list FROM records\""
+        made.declare(topic, parse, made.keep(), step)
+        with caplog.at_level(logging.WARNING, "pykafka.spark"):
+            done = made.run()
+    assert (done.records, done.malformed) == (3, 1)
+    assert sorted(tuple(row) for row in made.rows()) == [(1, "a", "b", ["c", None]), (2, None, None, None)]
+    warnings = [one for one in caplog.messages if "JSON text" in one]
+    assert len(warnings) == 1
+    assert f"version 1 of {topic}-value" in warnings[0]
+    assert "extra (no type)" in warnings[0]
 
 
 @pytest.mark.matrix

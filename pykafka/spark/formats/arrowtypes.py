@@ -98,8 +98,10 @@ class Bounds:
             raise SchemaError(
                 f"{path} is one of more than {COLUMNS_MAX:,} structs, lists and maps: take a smaller schema"
             )
-        yield
-        self._depth -= 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
 
 
 def settled(kind: pa.DataType) -> pa.DataType:

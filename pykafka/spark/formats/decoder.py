@@ -14,7 +14,7 @@ from pykafka.registry.framing import HEADERS, FramingError, read_header, read_id
 from pykafka.registry.schemas import Schema
 from pykafka.spark.formats.arrowtypes import ListRows, ddl_of_fields, reason, settled
 from pykafka.spark.formats.options import CONFLUENT, HEADER, Side
-from pykafka.spark.formats.registries import registry_for, resolve
+from pykafka.spark.formats.registries import registry_for, resolve, warn_of
 from pykafka.spark.packages import formats_needed
 
 #: Parses a record's bytes from a position on; raises whatever is wrong with them.
@@ -79,11 +79,14 @@ class SchemaDecoder(ABC):
     """
 
     ddl: str
+    #: Sentences about what of the schema does not become typed columns; set by `_arrow`.
+    notes: tuple[str, ...] = ()
 
     def __init__(self, side: Side) -> None:
         self.side = side
         _, self.registered, self.schema, self.needed = resolve(side)
         self._kind: pa.StructType = self._arrow()
+        warn_of(side, self.registered, self.notes)
         self.ddl = ddl_of_fields(settled(self._kind))
         self._readers: dict[bytes, Read] = {}
         self._rows: Rows | None = None

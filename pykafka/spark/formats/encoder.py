@@ -14,7 +14,7 @@ from pykafka.registry.schemas import Registered
 from pykafka.spark.errors import SinkError
 from pykafka.spark.formats.arrowtypes import check_zones, python_rows, reason
 from pykafka.spark.formats.options import CONFLUENT, HEADER, NONE, Side
-from pykafka.spark.formats.registries import resolve
+from pykafka.spark.formats.registries import resolve, warn_of
 from pykafka.spark.packages import formats_needed
 
 #: Returns the bytes of a row, without those that say the schema; raises whatever is wrong with the row.
@@ -53,11 +53,14 @@ class SchemaEncoder(ABC):
     header: tuple[str, bytes] | None = None
     #: Whether the schema has times without a zone.
     takes_local_times = False
+    #: Sentences about columns that have no type in the schema; set by `_names`.
+    notes: tuple[str, ...] = ()
 
     def __init__(self, side: Side) -> None:
         self.side = side
         registry, self.registered, self.schema, self.needed = resolve(side)
         self._fields = self._names()
+        warn_of(side, self.registered, self.notes)
         if self.registered is None and registry is not None and side.framing != NONE and self.schema is not None:
             ask = registry.register if side.register else registry.look_up
             self.registered = ask(side.subject, self.schema)

@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from math import isfinite
 from typing import Any, NamedTuple
+from urllib.parse import urljoin
 
 import pyarrow as pa
 
 from pykafka.exceptions import SchemaError
 from pykafka.registry.schemas import JSON, Schema
-from pykafka.spark.formats.arrowtypes import TIMESTAMP, Bounds
+from pykafka.spark.formats.arrowtypes import DECIMAL_MAX, TIMESTAMP, Bounds
 from pykafka.spark.formats.decoder import Read, SchemaDecoder
 from pykafka.spark.formats.encoder import SchemaEncoder, Write
+from pykafka.spark.formats.jsonshapes import (
+    ANYTHING,
+    EVERY,
+    TYPES,
+    Digits,
+    Node,
+    SelfContainedError,
+    Shape,
+    Shapes,
+    UnknownPartError,
+    followed,
+    part,
+)
 
 #: The field of rows whose schema is no object.
 VALUE = "value"
-_SCHEMA = "http://json-schema.org/draft-07/schema#"
+#: Longer whole numbers are no BIGINT.
+_DIGITS_MAX = 20
+_EXACT = Context(prec=2 * DECIMAL_MAX)
 
 
 class Column(NamedTuple):
@@ -28,7 +45,8 @@ class Column(NamedTuple):
     :param kind: type of Arrow
     :param read: makes a value of Arrow of one of JSON, which is not null
     :param write: makes a value of JSON of one of Spark, which is not null
-    :param takes_null: whether null is a value of it
+    :param takes_null: whether null is a value of it, and is written
+    :param reads_null: whether null is read: OpenAPI's word for it means nothing to validators
     :param fields: of an object with properties
     """
 
@@ -36,6 +54,7 @@ class Column(NamedTuple):
     read: Callable[[Any], Any]
     write: Callable[[Any], Any]
     takes_null: bool = False
+    reads_null: bool = False
     fields: Mapping[str, Column] | None = None
 
 
@@ -43,7 +62,8 @@ class JsonDecoder(SchemaDecoder):
     """Rows of one JSON Schema; what a record has beyond it is left out, and what it lacks is null."""
 
     def _arrow(self) -> pa.StructType:
-        kind = _column(self.schema, self.needed).kind
+        column, self.notes = _columns(self.schema, self.needed)
+        kind = column.kind
         if self.side.validate:
             _validator(self.schema, self.needed)  # a schema that is none is refused here, not by each record
         return kind if pa.types.is_struct(kind) else pa.struct([(VALUE, kind)])
@@ -55,13 +75,17 @@ class JsonDecoder(SchemaDecoder):
         wrap = not pa.types.is_struct(column.kind)
         check = _validator(self.schema, self.needed) if self.side.validate else None
 
+        parse = json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant).decode
+
         def read(data: bytes, start: int) -> Any:
-            value = json.loads(data[start:], parse_constant=_refuse_constant)
+            own = data[start:]
+            text = own.decode(json.detect_encoding(own), "surrogatepass")
+            value = parse(text)
             if check is not None:
-                check(value)
+                check(json.loads(text))  # which knows no decimals
             if wrap:
                 return {VALUE: None if value is None else column.read(value)}
-            return column.read(value)
+            return None if value is None and column.reads_null else column.read(value)
 
         return read
 
@@ -70,7 +94,8 @@ class JsonEncoder(SchemaEncoder):
     """Rows as JSON of one schema."""
 
     def _names(self) -> list[str]:
-        kind = _column(self.schema, self.needed).kind
+        column, self.notes = _columns(self.schema, self.needed)
+        kind = column.kind
         if not pa.types.is_struct(kind):
             raise SchemaError("the schema is no object with properties: rows cannot be written by it")
         if self.side.validate is not False:
@@ -82,10 +107,10 @@ class JsonEncoder(SchemaEncoder):
         check = None if self.side.validate is False else _validator(self.schema, self.needed)
 
         def write(row: dict[str, Any]) -> bytes:
-            value = column.write(row)
+            text = _compact(column.write(row))
             if check is not None:
-                check(value)
-            return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+                check(json.loads(text))
+            return text.encode()
 
         return write
 
@@ -108,11 +133,15 @@ def _documents(schema: Schema | None, needed: Mapping[str, Schema]) -> tuple[Any
         except (ValueError, RecursionError) as error:
             raise SchemaError(f"the schema is no JSON: {error}") from error
     main = found.pop("")
-    resources = [
-        (name, referencing.Resource.from_contents(content, default_specification=DRAFT7))
+    resources = {
+        name: referencing.Resource.from_contents(content, default_specification=DRAFT7)
         for name, content in found.items()
-    ]
-    return main, referencing.Registry().with_resources(resources)
+    }
+    own = referencing.Resource.from_contents(main, default_specification=DRAFT7)
+    bases = [uri for uri in (own.id(), *(one.id() for one in resources.values())) if uri]
+    # A reference is a name of the registry, and not relative to what the schema calls itself.
+    named = [(urljoin(base, name), one) for base in ("", *bases) for name, one in resources.items()]
+    return main, referencing.Registry().with_resources(named)
 
 
 def _validator(schema: Schema | None, needed: Mapping[str, Schema]) -> Callable[[Any], None]:
@@ -142,11 +171,7 @@ def _check_references(main: Any, documents: Any) -> None:
 
     :raises SchemaError: one of them leads nowhere
     """
-    from referencing.jsonschema import DRAFT7, specification_with
-
-    dialect = main.get("$schema") if isinstance(main, dict) else None
-    words = DRAFT7 if dialect is None else specification_with(dialect, default=DRAFT7)
-    siblings_count, seen = _siblings_count(main), set[int]()
+    words, siblings_count, seen = _words(main), _siblings_count(main), set[int]()
     left = [(main, documents.resolver_with_root(words.create_resource(main)))]
     while left:
         part, resolver = left.pop()
@@ -155,7 +180,7 @@ def _check_references(main: Any, documents: Any) -> None:
         seen.add(id(part))
         for word in ("$ref", "$dynamicRef"):
             if word in part:
-                found = _followed(part[word], resolver, "the schema")
+                found = followed(part[word], resolver, "the schema")
                 left.append((found.contents, found.resolver))
         if "$ref" in part and not siblings_count:
             continue
@@ -166,17 +191,12 @@ def _check_references(main: Any, documents: Any) -> None:
         )
 
 
-def _followed(reference: Any, resolver: Any, path: str) -> Any:
-    """Return what a reference refers to.
+def _words(main: Any) -> Any:
+    """Return the specification of a schema's draft."""
+    from referencing.jsonschema import DRAFT7, specification_with
 
-    :raises SchemaError: it is in no schema
-    """
-    from referencing.exceptions import Unresolvable
-
-    try:
-        return resolver.lookup(reference)
-    except (Unresolvable, TypeError, AttributeError) as error:
-        raise SchemaError(f"{path} refers to {reference!r}, which is in no schema that this one names") from error
+    dialect = main.get("$schema") if isinstance(main, dict) else None
+    return DRAFT7 if dialect is None else specification_with(dialect, default=DRAFT7)
 
 
 def _siblings_count(main: Any) -> bool:
@@ -184,8 +204,8 @@ def _siblings_count(main: Any) -> bool:
     return isinstance(main, dict) and "draft-0" not in str(main.get("$schema", "draft-07"))
 
 
-def _column(schema: Schema | None, needed: Mapping[str, Schema]) -> Column:
-    """Return what a schema is for Spark.
+def _columns(schema: Schema | None, needed: Mapping[str, Schema]) -> tuple[Column, tuple[str, ...]]:
+    """Return what a schema is for Spark, and a sentence about each part that is no typed column.
 
     :raises SchemaError: Spark has no type for it
     """
@@ -195,91 +215,149 @@ def _column(schema: Schema | None, needed: Mapping[str, Schema]) -> Column:
     try:
         main, documents = _documents(schema, needed)
         resource = referencing.Resource.from_contents(main, default_specification=DRAFT7)
-        return _Columns(_siblings_count(main)).of(main, documents.resolver_with_root(resource), "the schema", ())
+        columns = _Columns(Shapes(_words(main), _siblings_count(main)))
+        column = columns.of(part(main, documents.resolver_with_root(resource)), "the schema", ())
+        return column, columns.notes
     except SchemaError:
         raise
     except (AttributeError, TypeError, ValueError, RecursionError) as error:  # a word has a value that it cannot have
         raise SchemaError(f"the schema is none of JSON Schema: {type(error).__name__}: {error}") from error
 
 
+def _column(schema: Schema | None, needed: Mapping[str, Schema]) -> Column:
+    return _columns(schema, needed)[0]
+
+
 class _Columns:
     """Columns of the parts of a schema.
 
-    :param siblings_count: whether words beside `$ref` have a meaning
+    :param shapes: the values that they admit
     """
 
-    def __init__(self, siblings_count: bool) -> None:
-        self._siblings_count = siblings_count
+    def __init__(self, shapes: Shapes) -> None:
+        self._shapes = shapes
         self._bounds = Bounds()
+        self._texts: list[str] = []
+        self._left_out: list[str] = []
+        self._remarks: list[str] = []
 
-    def of(self, schema: Any, resolver: Any, path: str, around: tuple[int, ...]) -> Column:
-        """Return the column of a part.
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about the parts of the schema that become no typed column."""
+        texts, left_out, remarks = (
+            ", ".join(dict.fromkeys(one)) for one in (self._texts, self._left_out, self._remarks)
+        )
+        return tuple(
+            sentence
+            for some, sentence in (
+                (
+                    texts,
+                    f"JSON text, in which a string keeps its quotes, as the schema gives them no single type: {texts}",
+                ),
+                (left_out, f"left out of the rows: {left_out}"),
+                (remarks, f"without effect: {remarks}"),
+            )
+            if some
+        )
 
-        :param resolver: of the references in it
-        :param path: to it, for errors
+    def of(self, node: Node, path: str, around: tuple[frozenset[int], ...], other: str = "") -> Column:
+        """Return the column of a node.
+
+        :param path: to it, for errors and notes
         :param around: the parts that it lies in
+        :param other: why it has no type, if the schema says nothing about it
         :raises SchemaError: Spark has no type for it
         """
-        if not isinstance(schema, dict):
-            return _ANY
-        if id(schema) in around:
-            raise SchemaError(f"{path} contains itself: Spark has no such type")
-        with self._bounds.within(path):
-            return self._of_part(schema, resolver, path, (*around, id(schema)))
+        shape = self._shapes.of(node, path)
+        before = [(notes, len(notes)) for notes in (self._texts, self._left_out, self._remarks)]
+        try:
+            with self._bounds.within(path):
+                column = self._of_shape(shape, path, around, other)
+        except UnknownPartError as error:
+            if not shape.chosen:
+                raise
+            for notes, count in before:
+                del notes[count:]
+            column = self._text(path, str(error))
+        if column is not _JSON or shape.kinds != EVERY:
+            self._remarks += (f"{path}: {remark}" for remark in shape.remarks)
+        takes_null = "null" in shape.settled
+        return column._replace(takes_null=takes_null, reads_null=takes_null or shape.nullable)
 
-    def _of_part(self, schema: dict[str, Any], resolver: Any, path: str, around: tuple[int, ...]) -> Column:
-        if "$ref" in schema:
-            found = self._of_reference(schema["$ref"], resolver, path, around)
-            if not self._siblings_count or "properties" not in schema:
-                return found
-            own = self._of_part({k: v for k, v in schema.items() if k != "$ref"}, resolver, path, around)
-            return found if own.fields is None else _object_of({**(found.fields or {}), **own.fields}, path)
-        for word in ("oneOf", "anyOf", "allOf"):
-            if word in schema and "properties" not in schema:
-                return self._of_choice(schema[word], resolver, path, around)
-        kinds = schema.get("type")
-        kinds = [kinds] if isinstance(kinds, str) else list(kinds or _guessed(schema))
-        left = [one for one in kinds if one != "null"]
-        found = self._of_type(left, schema, resolver, path, around)
-        return found._replace(takes_null=found.takes_null or "null" in kinds)
+    def _of_shape(self, shape: Shape, path: str, around: tuple[frozenset[int], ...], other: str) -> Column:
+        kinds = shape.settled - TYPES["null"]
+        digits = next((one for one in shape.formats if isinstance(one, Digits)), None)
+        if digits is not None and kinds and kinds <= TYPES["number"] | TYPES["string"]:
+            return self._of_digits(digits, path)
+        if kinds == TYPES["string"]:
+            return _STRINGS[next(iter(shape.formats))] if len(shape.formats) == 1 else _TEXT
+        if kinds in (TYPES["array"], TYPES["object"]):
+            return self._of_inner(shape, kinds, path, around)
+        for name, column in _SIMPLE.items():
+            if kinds and kinds <= TYPES[name]:
+                return column
+        return self._text(path, _reason(shape, kinds) or "; ".join(filter(None, (other, *shape.remarks))) or "no type")
 
-    def _of_reference(self, reference: Any, resolver: Any, path: str, around: tuple[int, ...]) -> Column:
-        found = _followed(reference, resolver, path)
-        return self.of(found.contents, found.resolver, path, around)
+    def _of_inner(self, shape: Shape, kinds: frozenset[str], path: str, around: tuple[frozenset[int], ...]) -> Column:
+        is_map = shape.values is not None and not shape.properties and not shape.variants
+        if not (shape.items if kinds == TYPES["array"] else shape.properties or is_map):
+            return self._text(path, _reason(shape, kinds))
+        if shape.parts in around:
+            raise SelfContainedError.of(path)
+        around = (*around, shape.parts)
+        if kinds == TYPES["array"]:
+            return _list_of(self.of(shape.all_items, f"{path}[]", around), path)
+        if is_map:
+            return _map_of(self.of(shape.all_values, f"{path}{{}}", around), path)
+        return self._of_object(shape, path, around)
 
-    def _of_choice(self, choices: Any, resolver: Any, path: str, around: tuple[int, ...]) -> Column:
-        left = [one for one in choices if one != {"type": "null"}]
-        if len(left) != 1:
-            return _ANY
-        return self.of(left[0], resolver, path, around)._replace(takes_null=len(left) < len(choices))
+    def _of_digits(self, digits: Digits, path: str) -> Column:
+        if 0 <= digits.scale <= digits.precision <= DECIMAL_MAX and digits.precision:
+            return _decimal_of(digits)
+        return self._text(path, f"a decimal of {digits.precision} digits, {digits.scale} of them a fraction")
 
-    def _of_type(
-        self, kinds: list[str], schema: Mapping[str, Any], resolver: Any, path: str, around: tuple[int, ...]
-    ) -> Column:
-        if set(kinds) == {"integer", "number"}:
-            kinds = ["number"]
-        if len(kinds) != 1:
-            return _ANY
-        kind = kinds[0]
-        if kind == "string":
-            return _STRINGS.get(schema.get("format", ""), _TEXT)
-        if kind in _SIMPLE:
-            return _SIMPLE[kind]
-        if kind == "array" and isinstance(schema.get("items"), dict):
-            return _list_of(self.of(schema["items"], resolver, f"{path}[]", around), path)
-        if kind == "object" and schema.get("properties"):
-            return self._of_object(schema["properties"], resolver, path, around)
-        if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
-            return _map_of(self.of(schema["additionalProperties"], resolver, f"{path}{{}}", around), path)
-        return _ANY
-
-    def _of_object(self, properties: Mapping[str, Any], resolver: Any, path: str, around: tuple[int, ...]) -> Column:
-        inner = {
-            name: self.of(one, resolver, f"{path}.{name}" if len(around) > 1 else name, around)
-            for name, one in properties.items()
-        }
-
+    def _of_object(self, shape: Shape, path: str, around: tuple[frozenset[int], ...]) -> Column:
+        inner = dict[str, Column]()
+        for name in (*shape.properties, *(name for name in shape.variants if name not in shape.properties)):
+            node, inside = shape.within(name) or ANYTHING, f"{path}.{name}" if len(around) > 1 else name
+            if name in shape.properties:
+                inner[name] = self.of(node, inside, around)
+            else:
+                inner[name] = self._variant(node, inside, around)
+        missing = [f"{name}, which is required and not described" for name in shape.required if name not in inner]
+        self._left_out += (f"{what} (of {path})" for what in (*missing, *shape.left_out))
         return _object_of(inner, path)
+
+    def _variant(self, node: Node, path: str, around: tuple[frozenset[int], ...]) -> Column:
+        """Return the column of a property that only some objects have; null is not written, as other objects may refuse it."""
+        try:
+            return self.of(node, path, around, "in some forms of its object only")._replace(takes_null=False)
+        except UnknownPartError as error:
+            return self._text(path, str(error))
+
+    def _text(self, path: str, why: str) -> Column:
+        self._texts.append(f"{path} ({why})")
+        return _JSON
+
+
+def _numbers(kinds: frozenset[str]) -> set[str]:
+    if "fraction" in kinds:
+        return {"number"}
+    return {"integer"} if "integer" in kinds else set()
+
+
+def _reason(shape: Shape, kinds: frozenset[str]) -> str:
+    """Return why a shape has no type of its own; "" if the schema says no type at all."""
+    if kinds == EVERY - TYPES["null"]:
+        return ""
+    names = sorted(kinds - TYPES["number"]) + [name for name in ("integer", "number") if name in _numbers(kinds)]
+    if len(names) > 1:
+        return " or ".join(names)
+    if not names:
+        return "null" if shape.kinds else "no value fits all of it"
+    if names == ["array"]:
+        return "an array without one schema for its items"
+    return "an object of several forms" if shape.variants else "an object without properties"
 
 
 class _WrongError(ValueError):
@@ -306,6 +384,9 @@ def _object_of(inner: Mapping[str, Column], path: str) -> Column:
         return found
 
     def write(value: Any) -> Any:
+        unknown = [name for name, given in value.items() if given is not None and name not in inner]
+        if unknown:
+            raise ValueError(f"{unknown[0]} is no property of {path} in the schema")
         return {
             name: None if given is None else inner[name].write(given)
             for name, given in value.items()
@@ -360,18 +441,35 @@ def _text(value: Any) -> str:
 def _integer(value: Any) -> int:
     if type(value) is int:
         return value
-    if type(value) is float and value.is_integer():
+    if type(value) is Decimal and value.adjusted() < _DIGITS_MAX and value == value.to_integral_value():
         return int(value)
     raise _WrongError("is no integer")
 
 
 def _number(value: Any) -> float:
-    if type(value) not in (int, float):
+    if type(value) not in (int, Decimal):
         raise _WrongError("is no number")
     found = float(value)
-    if not isfinite(found):  # JSON's parser takes 1e999 for infinite
+    if not isfinite(found):  # 1e999
         raise _WrongError("is too large for DOUBLE")
     return found
+
+
+def _decimal_of(digits: Digits) -> Column:
+    """Return the column of a decimal of Kafka Connect, whose JSON is a number, or base64 of its digits as a whole number."""
+    kind, scale = pa.decimal128(*digits), digits.scale
+
+    def read(value: Any) -> Decimal:
+        if type(value) is str:
+            try:
+                value = Decimal(int.from_bytes(b64decode(value, validate=True), signed=True)).scaleb(-scale, _EXACT)
+            except (ValueError, ArithmeticError):
+                raise _WrongError("is no decimal") from None
+        if type(value) not in (int, Decimal):
+            raise _WrongError("is no decimal")
+        return Decimal(value)
+
+    return Column(kind, read, _number_of)
 
 
 def _boolean(value: Any) -> bool:
@@ -399,9 +497,7 @@ def _time(value: Any) -> datetime:
 
 def _number_of(value: Any) -> Any:
     """Return a number of Spark as one of JSON."""
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
-    return value
+    return int(value) if isinstance(value, Decimal) and value == value.to_integral_value() else value
 
 
 def _same(value: Any) -> Any:
@@ -409,9 +505,24 @@ def _same(value: Any) -> Any:
 
 
 def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        return _encode(value)
+    except TypeError:
+        return _exact(value)
 
 
+def _exact(value: Any) -> str:
+    """Return JSON with decimals in it, digit by digit."""
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, dict):
+        return f"{{{','.join(f'{_encode(name)}:{_exact(one)}' for name, one in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(_exact, value))}]"
+    return _encode(value)
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 _TEXT = Column(pa.string(), _text, _same)
 _STRINGS = {
     "date": Column(pa.date32(), _date, lambda value: value.isoformat() if isinstance(value, date) else value),
@@ -423,4 +534,4 @@ _SIMPLE = {
     "boolean": Column(pa.bool_(), _boolean, _same),
 }
 #: What has no type of its own: its JSON as text.
-_ANY = Column(pa.string(), _compact, json.loads, takes_null=True)
+_JSON = Column(pa.string(), _compact, json.JSONDecoder(parse_float=Decimal, parse_constant=_refuse_constant).decode)

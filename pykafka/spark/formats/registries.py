@@ -9,6 +9,7 @@ from pykafka.handlers import ThreadingHandler
 from pykafka.registry.client import Registry
 from pykafka.registry.schemas import Registered, Schema
 from pykafka.spark.formats.options import RegistryOptions, Side
+from pykafka.spark.loss import warn
 from pykafka.utils.concealed import concealing
 
 handler = ThreadingHandler()
@@ -59,3 +60,14 @@ def resolve(side: Side) -> Resolved:
         registered = registry.latest(side.subject) if wanted is None else registry.version(side.subject, wanted)
         schema = registered.schema
     return Resolved(registry, registered, schema, {} if registry is None or schema is None else registry.needed(schema))
+
+
+def warn_of(side: Side, registered: Registered | None, notes: tuple[str, ...]) -> None:
+    """Log what of a schema does not become typed columns, as one warning; on the driver, when a query is planned.
+
+    :param registered: the version of the subject; None where a file has the schema
+    :param notes: sentences; without any, nothing is logged
+    """
+    if notes:
+        where = "schema_file" if registered is None else f"version {registered.version} of {registered.subject}"
+        warn(f"the {side.format} schema of the {side.column} ({where}): {'; '.join(notes)}")
