@@ -68,7 +68,7 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
     The cluster keeps up with topics in use alone. Who lists or counts them has it ask for all, every five minutes at most,
     and raises NoBrokersAvailableError where no broker answers, and ClientClosedError once the client was closed;
     `update_cluster()` asks at once. Printing it asks, too, for five seconds at most, and raises neither: it shows the topics
-    that are known then.
+    that are known then. On an event loop, where it cannot wait, it shows them at once.
     """
 
     def __init__(self, cluster: TopicSource, exclude_internal_topics: bool, make: MakeTopic | None) -> None:
@@ -134,7 +134,7 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
     def _ask_quietly(self) -> None:
         """Ask for all names, for `SHOW_MS` at most: debuggers, logs and failing assertions need an answer, not an error."""
         cluster = self._cluster()
-        if cluster is None or cluster.closed or cluster.all_known:
+        if cluster is None or cluster.closed or cluster.all_known or not self._handler.may_wait:
             return
         try:
             cluster.update(timeout_ms=SHOW_MS)

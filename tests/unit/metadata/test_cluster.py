@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from pykafka import KafkaClient
+from pykafka import KafkaClient, aio
 from pykafka.exceptions import ClientClosedError, LeaderNotFoundError, NoBrokersAvailableError, UnknownTopicOrPartition
 from pykafka.handlers import Handler
 from pykafka.protocol import wire
+from tests.support.loops import run_coroutine
 from tests.support.scripted import TOPIC, ScriptedBroker
 from tests.support.waiting import until
 
@@ -223,6 +224,20 @@ def test_topics_can_be_shown_when_they_cannot_be_listed(
         assert time.monotonic() - began < 10
     for shown in (repr(client.topics), f"{client.topics}", repr(client), repr(client.cluster), repr(topic)):
         assert "topic-7" in shown or "<pykafka." in shown
+
+
+def test_showing_topics_on_an_event_loop_asks_nobody(large: Asked) -> None:
+    """It would block the loop; what had been tried in vain failed the next call."""
+
+    async def show() -> None:
+        async with aio.KafkaClient(large.hosts) as client:
+            del large.questions[:]
+            assert repr(client.topics) == "<pykafka.aio.Topics over {}>"
+            assert large.questions == []
+            assert sorted(await client.topics.keys()) == sorted(large.topics)
+            assert "'topic-8': None" in repr(client.topics)
+
+    run_coroutine("asyncio", show())
 
 
 @pytest.mark.parametrize(
