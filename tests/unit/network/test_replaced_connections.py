@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient, SslConfig
+from pykafka.cluster import Cluster
 from pykafka.connection import BrokerConnection
 from pykafka.exceptions import NoBrokersAvailableError
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
@@ -204,3 +205,26 @@ def test_greenlets_refuse_a_wrap_socket_that_would_block(monkeypatch: pytest.Mon
         replace(monkeypatch, broker, _wrap_socket=lambda sock: sock.makefile())
         with pytest.raises(NoBrokersAvailableError, match="would block every greenlet"):
             KafkaClient(broker.hosts, handler=GEventHandler())
+
+
+def test_a_wrapped_constructor_of_cluster(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Cluster.__init__
+
+    def init(
+        self: Any,
+        hosts: Any,
+        handler: Any,
+        socket_timeout_ms: int = 30_000,
+        offsets_channel_socket_timeout_ms: int = 10_000,
+        exclude_internal_topics: bool = True,
+        source_address: str = "",
+        zookeeper_hosts: Any = None,
+        ssl_config: Any = None,
+        broker_version: str = "0.9.0",
+    ) -> None:
+        assert hosts == f"{NOWHERE}:9092"
+        original(self, broker.hosts, handler, socket_timeout_ms, source_address=source_address)
+
+    monkeypatch.setattr(Cluster, "__init__", init)
+    with ScriptedBroker() as broker, KafkaClient(f"{NOWHERE}:9092", handler=handler) as client:
+        assert list(client.topics) == [TOPIC]
