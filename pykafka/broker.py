@@ -14,6 +14,7 @@ from pykafka.utils import get_string, old_attributes, old_names
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
+    from pykafka.network.connection import BrokerConnection
     from pykafka.network.requests import RequestHandler
     from pykafka.protocol import schema
     from pykafka.protocol.documented.groups import MembershipProtocol
@@ -81,6 +82,12 @@ class Broker(Node):
             broker_version,
             api_versions,
         )
+
+    @property
+    def _connection_class(self) -> type[BrokerConnection]:
+        # PyKafka 2 had the class in this module, and programs put one of their own there.
+        found: type[BrokerConnection] = globals().get("BrokerConnection", super()._connection_class)
+        return found
 
     @property
     def connected(self) -> bool:
