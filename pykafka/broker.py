@@ -10,16 +10,20 @@ from pykafka.membershipprotocol import RangeProtocol
 from pykafka.network.channel import group_channel
 from pykafka.network.node import CLIENT_ID, Node
 from pykafka.protocol import documented, wire
-from pykafka.utils import get_string
+from pykafka.utils import get_string, old_attributes, old_names
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
+    from pykafka.network.connection import BrokerConnection
     from pykafka.network.requests import RequestHandler
     from pykafka.protocol import schema
     from pykafka.protocol.documented.groups import MembershipProtocol
     from pykafka.security import SslConfigLike
 
 __all__ = ["CLIENT_ID", "Broker"]
+
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__)
 
 R = TypeVar("R")
 D = TypeVar("D", bound="documented.Response[Any]")
@@ -29,6 +33,12 @@ D = TypeVar("D", bound="documented.Response[Any]")
 AT_ONCE_MS = 5000
 
 
+@old_attributes(
+    """
+    _connection _offsets_channel_connection _offsets_channel_req_handler _req_handler _source_host _source_port
+    _ssl_config
+    """
+)
 class Broker(Node):
     """A Kafka server, with the documented requests: each one call and one answer. Constructor parameters as of `Node`.
 
@@ -72,6 +82,12 @@ class Broker(Node):
             broker_version,
             api_versions,
         )
+
+    @property
+    def _connection_class(self) -> type[BrokerConnection]:
+        # PyKafka 2 had the class in this module, and programs put one of their own there.
+        found: type[BrokerConnection] = globals().get("BrokerConnection", super()._connection_class)
+        return found
 
     @property
     def connected(self) -> bool:

@@ -22,6 +22,7 @@ from pykafka.groups.groupconsumer import GroupConsumer
 from pykafka.groups.options import MemberOptions, RebalanceCallback
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
 from pykafka.protocol import documented
+from pykafka.utils import old_attributes, old_names
 
 if TYPE_CHECKING:
     from pykafka.consumer.deserializing import Deserializer
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__)
+
 T = TypeVar("T")
 
 #: How often the worker looks at metadata (s); news of the heartbeat thread wake it.
@@ -42,6 +46,7 @@ LOOK_S = 1.0
 SEARCH_MS = 3000
 
 
+@old_attributes("_group_coordinator _heartbeat_interval_ms")
 class ManagedBalancedConsumer(GroupConsumer):
     """A consumer of a share of a topic; the brokers (0.9 and later) keep the group, and one of its members shares out.
 

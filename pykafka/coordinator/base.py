@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pykafka.coordinator.beating import OVERDUE
 from pykafka.coordinator.comeback import Comeback
-from pykafka.coordinator.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender, News
+from pykafka.coordinator.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender, News, PolledHeartbeats
 from pykafka.coordinator.link import LEAVE_TIMEOUT_MS, GroupLink
 from pykafka.coordinator.metrics import GroupCoordinatorMetrics, Metrics
 from pykafka.coordinator.openrequest import OpenRequest, TimeIsUp
@@ -43,7 +43,7 @@ R = TypeVar("R")
 __all__ = ["BaseCoordinator", "GroupCoordinatorMetrics", "HeartbeatTask"]
 
 
-class BaseCoordinator(ABC):
+class BaseCoordinator(PolledHeartbeats):
     """One member of a group, from joining to leaving.
 
     A member joins with its metadata (`group_protocols`). The coordinator makes one member the leader, which shares out
@@ -131,7 +131,7 @@ class BaseCoordinator(ABC):
         Metadata is bytes, or has `encode()`. The coordinator chooses a name that all members know.
         """
 
-    def _on_join_prepare(self, generation: int, member_id: str) -> None:  # noqa: B027 - many have nothing to do
+    def _on_join_prepare(self, generation: int, member_id: str) -> None:
         """Commit what was consumed; called before a rebalance takes the present share away, if there is one."""
 
     @abstractmethod
