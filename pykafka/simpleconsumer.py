@@ -118,6 +118,7 @@ class SimpleConsumer(DocumentedConsumer):
         self._set_up(topic, cluster, ConsumerOptions.of(locals()), partitions, deserializer)
         self._engine.membership.generation_id = generation_id
         self._engine.membership.member_id = get_string(consumer_id, "consumer_id")
+        self._engine.commits_start = True
         if auto_start:
             self.start()
 
@@ -153,6 +154,8 @@ class SimpleConsumer(DocumentedConsumer):
             self._engine.own_whole(topic)
         else:
             self._engine.own(chosen)
+        if self._engine.commits is not None:
+            self._engine.commits.consumer_id = ""
         self._deserializing = None if convert is None else Deserializing(self._engine, convert)
         self._arrow = ArrowBatches(self._engine)
         self._buffers = self._engine.buffers  # close at hand: each message is taken from there

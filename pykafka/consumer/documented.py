@@ -53,6 +53,8 @@ class DocumentedConsumer:
     @consumer_id.setter
     def consumer_id(self, value: str | bytes) -> None:
         self._engine.membership.member_id = get_string(value)
+        if self._engine.commits is not None:
+            self._engine.commits.consumer_id = self._engine.membership.member_id
 
     def fetch(self) -> None:
         """Fetch every partition that has room in its buffer now, without waiting for the answers.

@@ -110,6 +110,9 @@ class ConsumerEngine:
         # The metadata whose topic ids were compared last.
         self._generation = -1
         self.membership = Membership()
+        #: Whether `start()` commits where partitions begin that have no commit, as PyKafka 2 does: a consumer that stops before
+        #: its first commit goes on there, also with `auto_offset_reset="latest"`.
+        self.commits_start = False
         self.commits: Commits | None = None
         if options.consumer_group is not None:
             group = GroupOffsets.of(cluster, options, self.membership)
@@ -523,10 +526,18 @@ class ConsumerEngine:
             return
         self._look_at_ids()
         missing = [key for key, owned in self.partitions.items() if owned.position < 0]
-        starts, _ = beginnings(self, missing, committed_together, lambda wanted: (self.find_offsets(wanted), {}))
+        searched: dict[TopicPartition, int] = {}
+
+        def ask(wanted: Mapping[TopicPartition, Position]) -> Outcome:
+            searched.update(self.find_offsets(wanted))
+            return searched, {}
+
+        starts, _ = beginnings(self, missing, committed_together, ask)
         for key, (offset, lineage) in starts.items():
             self.move(key, offset, offset - 1)
             self.partitions[key].lineage = lineage  # it is not being fetched yet
+        if self.commits_start and self.commits is not None and searched:
+            self.commits.commit_start(searched)
 
     def _look_at_ids(self) -> None:
         """Ask for metadata if there are positions of before: their topics may have been made anew meanwhile."""

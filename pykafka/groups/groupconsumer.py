@@ -516,6 +516,8 @@ class GroupConsumer(ABC):
 
     def _tell_membership(self, consumer: SimpleConsumer) -> None:
         """Give the present generation to a consumer, for its commits."""
+        if consumer._engine.commits is not None:
+            consumer._engine.commits.consumer_id = self._consumer_id
         if self._generation_id >= 0:
             member = consumer._engine.membership
             member.generation_id, member.member_id = self._generation_id, self._consumer_id

@@ -149,7 +149,8 @@ class Accumulator:
         self.batch_limit = batch_limit
         self.queues: list[PartitionQueue] = []
         self.closed = True
-        self._turn = 0
+        #: Whose turn it is, of `queues`: the first message goes to the second partition, as in PyKafka 2.
+        self._turn = 1
         self._since_breath = 0
 
     def append(

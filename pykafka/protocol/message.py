@@ -144,9 +144,12 @@ class Message:
 
     @property
     def timestamp_dt(self) -> datetime | None:
-        """The timestamp as an aware datetime (UTC), or None. Raises OverflowError if datetime cannot express it."""
-        found = self.timestamp
-        return None if found is None else as_datetime(found)
+        """The timestamp as a naive datetime in UTC, as PyKafka 2 has it, or None.
+
+        :raises OverflowError: a datetime cannot express it
+        """
+        milliseconds_since_1970 = self.timestamp
+        return None if milliseconds_since_1970 is None else as_datetime(milliseconds_since_1970).replace(tzinfo=None)
 
     @timestamp_dt.setter
     def timestamp_dt(self, value: datetime | None) -> None:
