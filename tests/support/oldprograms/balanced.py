@@ -27,7 +27,7 @@ consumer = topic.get_balanced_consumer(
     group, zookeeper_connect=zookeeper, auto_commit_enable=True, consumer_timeout_ms=1000,
     rebalance_max_retries=10, rebalance_backoff_ms=500, post_rebalance_callback=moved,
 )
-print(isinstance(consumer, BalancedConsumer), consumer._running, consumer.topic.name, type(consumer.partitions).__name__)
+print(isinstance(consumer, BalancedConsumer), consumer._running, consumer.topic.name.decode(), type(consumer.partitions).__name__)
 print(sorted(consumer.partitions), consumer.held_offsets)
 print(sorted(message.value for message in consumer if message is not None), consumer.consume(block=False))
 print(consumer.held_offsets, consumer.commit_offsets())

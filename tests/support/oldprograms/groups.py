@@ -34,7 +34,7 @@ print(consumer.consume().value)
 consumer.stop()
 reader = topic.get_simple_consumer(consumer_group=group, auto_start=False, reset_offset_on_fetch=False)
 for p_id, response in sorted(reader.fetch_offsets()):
-    print(p_id, response.offset, response.metadata, response.err, response)
+    print(p_id, response.offset, response.metadata.decode(), response.err, response)
 one = topic.get_simple_consumer(
     group, partitions=[topic.partitions[1]], reset_offset_on_start=True, consumer_timeout_ms=500
 )

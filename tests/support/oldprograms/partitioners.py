@@ -42,7 +42,7 @@ for what, partitioner in sorted(choices.items()):
 print(rotating.seen)
 parts = list(topic.partitions.values())
 print(hashing_partitioner(parts, b"k").id, RandomPartitioner()(parts, None).id, max(parts).id, parts[0] < parts[1])
-print(parts[0] == topic.partitions[0], parts[0] != parts[1], {parts[0]: 1}[topic.partitions[0]], parts[0].topic.name)
+print(parts[0] == topic.partitions[0], parts[0] != parts[1], {parts[0]: 1}[topic.partitions[0]], parts[0].topic.name.decode())
 producer = Producer(client.cluster, topic, partitioner=hashing_partitioner, linger_ms=0, auto_start=False)
 producer.start()
 producer.produce(b"by hand", b"k")
