@@ -40,6 +40,9 @@ class SimpleConsumer(DocumentedConsumer):
     Messages come from the partitions in turn, those of one partition in order. Fetch workers, shared with other
     consumers of the same client, keep some buffered ahead of `consume()`.
 
+    Without a group it begins at the first message, as in PyKafka 2: `auto_offset_reset="latest"` then needs
+    `reset_offset_on_start=True`.
+
     :param topic: to read
     :param cluster: that has it
     :param consumer_group: under which offsets are committed; None for none
@@ -118,7 +121,7 @@ class SimpleConsumer(DocumentedConsumer):
         self._set_up(topic, cluster, ConsumerOptions.of(locals()), partitions, deserializer)
         self._engine.membership.generation_id = generation_id
         self._engine.membership.member_id = get_string(consumer_id, "consumer_id")
-        self._engine.commits_start = True
+        self._engine.begins_as_of_old = True
         if auto_start:
             self.start()
 

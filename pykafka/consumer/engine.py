@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from pykafka.common import TopicPartition
+from pykafka.common import OffsetType, TopicPartition
 from pykafka.consumer.aborted import isolation_number
 from pykafka.consumer.beginnings import beginnings, committed_apart, committed_together
 from pykafka.consumer.buffers import Buffers, OwnedPartition
@@ -110,9 +110,9 @@ class ConsumerEngine:
         # The metadata whose topic ids were compared last.
         self._generation = -1
         self.membership = Membership()
-        #: Whether `start()` commits where partitions begin that have no commit, as PyKafka 2 does: a consumer that stops before
-        #: its first commit goes on there, also with `auto_offset_reset="latest"`.
-        self.commits_start = False
+        #: Whether `start()` begins as PyKafka 2 does: it commits where partitions begin that have no commit, so that a consumer
+        #: that ends before its first commit goes on there; without a group it begins at offset 0.
+        self.begins_as_of_old = False
         self.commits: Commits | None = None
         if options.consumer_group is not None:
             group = GroupOffsets.of(cluster, options, self.membership)
@@ -526,6 +526,10 @@ class ConsumerEngine:
             return
         self._look_at_ids()
         missing = [key for key, owned in self.partitions.items() if owned.position < 0]
+        if self.begins_as_of_old and self.commits is None and reset == OffsetType.LATEST:
+            for key in missing:  # recovery resets those whose offset 0 is gone
+                self.move(key, 0, -1)
+            return
         searched: dict[TopicPartition, int] = {}
 
         def ask(wanted: Mapping[TopicPartition, Position]) -> Outcome:
@@ -536,7 +540,7 @@ class ConsumerEngine:
         for key, (offset, lineage) in starts.items():
             self.move(key, offset, offset - 1)
             self.partitions[key].lineage = lineage  # it is not being fetched yet
-        if self.commits_start and self.commits is not None and searched:
+        if self.begins_as_of_old and self.commits is not None and searched:
             self.commits.commit_start(searched)
 
     def _look_at_ids(self) -> None:

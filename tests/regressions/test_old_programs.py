@@ -31,7 +31,7 @@ AT_A_TIME = 8
 #: Groups that the programs use, by what they put behind the name that they were given.
 GROUPS = ("", "-m", "-z")
 #: What marks names and metadata as bytes in a `repr`: ours are text that is equal to those bytes.
-NAMES = re.compile("b(?='(?:TOPIC|GROUP|/?127|note|{\"consumer_id\"))")
+NAMES = re.compile('b(?=\'(?:TOPIC|GROUP|/?127|note|{"consumer_id"))')
 #: A time of before this (ms) was set by the program itself.
 OWN_TIMES = 1_600_000_000_000
 
