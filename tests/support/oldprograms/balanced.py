@@ -16,7 +16,7 @@ with topic.get_producer(partitioner=lambda partitions, key: partitions[int(key) 
 
 
 def moved(consumer, old_offsets, new_offsets):
-    print("moved", old_offsets, new_offsets, type(consumer).__name__)
+    print("moved", sorted(old_offsets.items()), sorted(new_offsets.items()), type(consumer).__name__)
 
 
 def rewinding(consumer, old_offsets, new_offsets):
@@ -28,15 +28,15 @@ consumer = topic.get_balanced_consumer(
     rebalance_max_retries=10, rebalance_backoff_ms=500, post_rebalance_callback=moved,
 )
 print(isinstance(consumer, BalancedConsumer), consumer._running, consumer.topic.name.decode(), type(consumer.partitions).__name__)
-print(sorted(consumer.partitions), consumer.held_offsets)
+print(sorted(consumer.partitions), sorted(consumer.held_offsets.items()))
 print(sorted(message.value for message in consumer if message is not None), consumer.consume(block=False))
-print(consumer.held_offsets, consumer.commit_offsets())
+print(sorted(consumer.held_offsets.items()), consumer.commit_offsets())
 consumer.stop()
 managed = topic.get_balanced_consumer(
     consumer_group=(group + "-m").encode(), managed=True, auto_offset_reset=OffsetType.EARLIEST, auto_start=False,
     consumer_timeout_ms=1500, auto_commit_enable=True, auto_commit_interval_ms=100, post_rebalance_callback=rewinding,
 )
-print(isinstance(managed, ManagedBalancedConsumer), managed.start(), managed.held_offsets)
+print(isinstance(managed, ManagedBalancedConsumer), managed.start(), sorted(managed.held_offsets.items()))
 print(sorted((message.partition.id, message.offset, message.value) for message in managed))
 managed.stop()
 zk = KazooClient(hosts=zookeeper)
