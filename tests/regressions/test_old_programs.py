@@ -1,7 +1,7 @@
 """Programs for PyKafka 2 run under 2.8.0 and under ours, on one broker: they print, store and commit the same.
 
 The programs are in tests/support/oldprograms, written in the manner of public ones: each is called with the addresses of a
-broker and of ZooKeeper, a topic of two partitions, and a group. What differs stands in `ALLOWED`, with its reason, and in
+broker and of ZooKeeper, a topic of two partitions, a group, the broker's addresses for TLS, and the file of the authority. What differs stands in `ALLOWED`, with its reason, and in
 docs/migrating.md.
 """
 
@@ -63,7 +63,7 @@ class Run(NamedTuple):
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[KafkaCluster]:
     old_python()
-    with KafkaCluster("2.8.2") as cluster:
+    with KafkaCluster("2.8.2", tls=True) as cluster:
         yield cluster
 
 
@@ -78,11 +78,15 @@ def runs(request: pytest.FixtureRequest, cluster: KafkaCluster) -> dict[Path, li
     """Return the runs of the programs whose tests were selected, first that of 2.8.0; they run side by side."""
     wanted = {item.callspec.params.get("program") for item in request.session.items if hasattr(item, "callspec")}
 
+    assert cluster.certificates is not None
+    authority = str(cluster.certificates.cafile)
+
     def run(program: Path, under: Any) -> Run:
         topic, group = f"t-{uuid.uuid4().hex[:8]}", f"g-{uuid.uuid4().hex[:8]}"
         with KafkaClient(cluster.hosts) as client:
             create_topic(client, 2, name=topic)
-        return Run(topic, group, under(program, cluster.hosts, cluster.zookeeper_hosts, topic, group, timeout=120))
+        given = cluster.hosts, cluster.zookeeper_hosts, topic, group, cluster.tls_hosts, authority
+        return Run(topic, group, under(program, *given, timeout=120))
 
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         return {
@@ -111,7 +115,7 @@ def test_it_does_the_same(
 def printed(run: Run, cluster: KafkaCluster) -> list[str]:
     """Return the lines that a program printed, without names, addresses and ids of this run."""
     text = run.done.stdout
-    for name, place in ((run.topic, "TOPIC"), (run.group, "GROUP"), (cluster.hosts, "HOSTS")):
+    for name, place in ((run.topic, "TOPIC"), (run.group, "GROUP"), (cluster.hosts, "HOSTS"), (cluster.tls_hosts, "HOSTS")):
         text = text.replace(name, place)
     return without_ids(NAMES.sub("", text)).splitlines()
 

@@ -7,7 +7,7 @@ from kazoo.client import KazooClient
 from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer
 from pykafka.common import OffsetType
 
-hosts, zookeeper, name, group = sys.argv[1:]
+hosts, zookeeper, name, group = sys.argv[1:5]
 client = KafkaClient(hosts=hosts)
 topic = client.topics[name]
 with topic.get_producer(partitioner=lambda partitions, key: partitions[int(key) % 2], linger_ms=1) as producer:

@@ -8,7 +8,7 @@ from pykafka.cli import kafka_tools
 from pykafka.protocol import CreateTopicRequest, PartitionOffsetCommitRequest, PartitionOffsetFetchRequest
 from pykafka.utils.compat import get_bytes, get_string, iteritems, itervalues
 
-hosts, zookeeper, name, group = sys.argv[1:]
+hosts, zookeeper, name, group = sys.argv[1:5]
 group = group.encode()
 client = pykafka.KafkaClient(hosts=hosts, broker_version="1.0.0")
 client.update_cluster()

@@ -6,7 +6,7 @@ import sys
 from pykafka import KafkaClient
 from pykafka.common import CompressionType
 
-hosts, zookeeper, name, group = sys.argv[1:]
+hosts, zookeeper, name, group = sys.argv[1:5]
 client = KafkaClient(hosts=hosts, broker_version="0.11.0")
 topic = client.topics[name]
 for kind in ("NONE", "GZIP"):

@@ -5,7 +5,7 @@ import sys
 
 from pykafka import KafkaClient
 
-hosts, zookeeper, name, group = sys.argv[1:]
+hosts, zookeeper, name, group = sys.argv[1:5]
 client = KafkaClient(hosts)
 topic = client.topics[name]
 with topic.get_sync_producer(partitioner=lambda partitions, key: partitions[0]) as producer:

@@ -14,7 +14,7 @@ from pykafka.common import OffsetType
 from pykafka.exceptions import ProducerQueueFullError
 from pykafka.membershipprotocol import RoundRobinProtocol
 
-hosts, zookeeper, name, group = sys.argv[1:]
+hosts, zookeeper, name, group = sys.argv[1:5]
 client = KafkaClient(hosts="127.0.0.1:9," + hosts, source_address="127.0.0.1:0", socket_timeout_ms=5000)
 topic = client.topics[name]
 first = lambda partitions, key: partitions[0]  # noqa: E731

@@ -5,7 +5,7 @@ import sys
 from pykafka import KafkaClient
 from pykafka.common import OffsetType
 
-hosts, zookeeper, name, group = sys.argv[1:]
+hosts, zookeeper, name, group = sys.argv[1:5]
 client = KafkaClient(hosts=hosts, socket_timeout_ms=10000, offsets_channel_socket_timeout_ms=10000)
 topic = client.topics[name]
 with topic.get_sync_producer(partitioner=lambda partitions, key: partitions[int(key) % 2]) as producer:

@@ -9,7 +9,7 @@ import sys
 from pykafka import KafkaClient
 from pykafka.simpleconsumer import OffsetType
 
-hosts, zookeeper, name, group = sys.argv[1:]
+hosts, zookeeper, name, group = sys.argv[1:5]
 client = KafkaClient(hosts)
 topic = client.topics[name]
 print(topic.earliest_available_offsets() == topic.latest_available_offsets(), topic.latest_available_offsets())

@@ -10,7 +10,7 @@ import time
 from pykafka import KafkaClient
 from pykafka.exceptions import ConsumerStoppedException, LeaderNotAvailable, SocketDisconnectedError
 
-hosts, zookeeper, name, group = sys.argv[1:]
+hosts, zookeeper, name, group = sys.argv[1:5]
 client = KafkaClient(zookeeper_hosts=zookeeper)
 topic = client.topics[name]
 

@@ -8,7 +8,7 @@ from pykafka.common import CompressionType
 from pykafka.protocol import Message
 from pykafka.utils import deserialize_utf8, serialize_utf8
 
-hosts, zookeeper, name, group = sys.argv[1:]
+hosts, zookeeper, name, group = sys.argv[1:5]
 client = KafkaClient(hosts=hosts, broker_version="2.0.0")
 topic = client.topics[name]
 moment = datetime.datetime(2019, 5, 17, 12, 30, 15, 250000)

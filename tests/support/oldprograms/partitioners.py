@@ -8,7 +8,7 @@ from pykafka.partitioners import BasePartitioner, GroupHashingPartitioner, Hashi
 from pykafka.partitioners import hashing_partitioner
 from pykafka.producer import CompressionType, Producer
 
-hosts, zookeeper, name, group = sys.argv[1:]
+hosts, zookeeper, name, group = sys.argv[1:5]
 
 
 class Rotating(BasePartitioner):

@@ -13,7 +13,7 @@ import pykafka.simpleconsumer
 from pykafka.exceptions import KafkaException
 from pykafka.topic import OffsetType
 
-hosts, zookeeper, name, group = sys.argv[1:]
+hosts, zookeeper, name, group = sys.argv[1:5]
 records = []
 
 

@@ -4,7 +4,7 @@ import sys
 
 from pykafka import KafkaClient
 
-hosts, zookeeper, name, group = sys.argv[1:]
+hosts, zookeeper, name, group = sys.argv[1:5]
 client = KafkaClient(hosts=hosts)
 print(name.encode() in client.topics, name in [key.decode() for key in client.topics.keys()])
 topic = client.topics[name.encode()]

@@ -7,7 +7,7 @@ from pykafka.common import OffsetType
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ProducerStoppedException
 from pykafka.partitioners import hashing_partitioner
 
-hosts, zookeeper, name, group = sys.argv[1:]
+hosts, zookeeper, name, group = sys.argv[1:5]
 
 
 def attempt(what, call, *arguments, **options):

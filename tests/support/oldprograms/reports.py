@@ -7,7 +7,7 @@ import threading
 from pykafka import KafkaClient
 from pykafka.exceptions import KafkaException, MessageSizeTooLarge
 
-hosts, zookeeper, name, group = sys.argv[1:]
+hosts, zookeeper, name, group = sys.argv[1:5]
 client = KafkaClient(hosts=hosts, broker_version="1.0.0")
 topic = client.topics[name]
 

@@ -8,7 +8,7 @@ import time
 
 from pykafka import KafkaClient
 
-hosts, zookeeper, name, group = sys.argv[1:]
+hosts, zookeeper, name, group = sys.argv[1:5]
 client = KafkaClient(hosts=hosts)
 topic = client.topics[name]
 
