@@ -18,6 +18,7 @@ from pykafka.exceptions import KafkaException
 from pykafka.protocol import documented
 from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_callable, valid_int
+from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -166,7 +167,7 @@ class SimpleConsumer(DocumentedConsumer):
         cluster.handler.at_fork(self._after_fork)
 
     def _make_engine(self, options: ConsumerOptions) -> ConsumerEngine:
-        return ConsumerEngine(self._cluster, options, self._topic.name, self)
+        return ConsumerEngine(self._cluster, options, get_string(self._topic.name), self)
 
     def __repr__(self) -> str:
         return (
@@ -380,7 +381,7 @@ class SimpleConsumer(DocumentedConsumer):
         self._engine.move(self._own(partition), position, position - 1)
 
     def _own(self, partition: Partition) -> TopicPartition:
-        key = TopicPartition(self._topic.name, partition.id)
+        key = TopicPartition(get_string(self._topic.name), partition.id)
         if key not in self._engine.partitions or partition.topic is not self._topic:
             raise KafkaException("this consumer does not read that partition", topic=key.topic, partition=key.partition)
         return key
@@ -414,6 +415,6 @@ class SimpleConsumer(DocumentedConsumer):
                 if committed.offset >= 0:
                     engine.move(key, committed.offset, committed.offset - 1)
         return [
-            (key.partition, documented.OffsetFetchPartitionResponse(committed.offset, committed.metadata, 0))
+            (key.partition, documented.OffsetFetchPartitionResponse(committed.offset, Name.of(committed.metadata), 0))
             for key, committed in found.items()
         ]

@@ -20,6 +20,7 @@ from pykafka.protocol import documented
 from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.utils import get_string, milliseconds
 from pykafka.utils.error_handlers import valid_int
+from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
     from pykafka.consumer.arguments import SimpleConsumerArguments
@@ -42,6 +43,7 @@ class Topic:
 
     def __init__(self, cluster: BaseCluster, topic_metadata: documented.TopicMetadata) -> None:
         self._name = get_string(topic_metadata.name)
+        self._public_name = Name.of(self._name)
         self._cluster = cluster
         self._partitions: dict[int, Partition] = {}
         #: How often partitions have come or gone.
@@ -54,8 +56,8 @@ class Topic:
 
     @property
     def name(self) -> str:
-        """The topic's name."""
-        return self._name
+        """The topic's name, a `Name` as PyKafka 2 had bytes here."""
+        return self._public_name
 
     @property
     def partitions(self) -> dict[int, Partition]:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from pykafka.admin.base import TIMEOUT_MS, AdminBase, several
+from pykafka.admin.base import TIMEOUT_MS, AdminBase, several, topic_partition
 from pykafka.admin.faults import fault, outcome
 from pykafka.admin.operations import AclOperation, operations
 from pykafka.admin.placement import AnyBroker, CertainBrokers, Controller, Leaders
@@ -263,7 +263,7 @@ class TopicsAdmin(AdminBase):
         :return: the first offset that is left, of each partition
         :raises OffsetOutOfRangeError: the partition ends before the offset
         """
-        wanted = {TopicPartition(*key): offset for key, offset in offsets.items()}
+        wanted = {topic_partition(key): offset for key, offset in offsets.items()}
 
         def request(items: Sequence[TopicPartition], broker: Broker, left: int) -> wire.DeleteRecordsRequest:
             topic = wire.DeleteRecordsRequest.Topic

@@ -27,6 +27,7 @@ from pykafka.consumer.vanished import Vanished
 from pykafka.exceptions import ConsumerStoppedException, InvalidMessageError, KafkaException
 from pykafka.handlers.closure import Closure
 from pykafka.handlers.starts import Starts
+from pykafka.utils import get_string
 from pykafka.utils.compression import unpacked_limit
 from pykafka.utils.error_handlers import valid_timeout
 
@@ -442,8 +443,9 @@ class ConsumerEngine:
 
     def own_whole(self, topic: TopicView) -> None:
         """Read all partitions of a topic, and those that are added to it."""
-        self._refresh([topic.name])
-        self.whole_topics[topic.name] = topic
+        name = get_string(topic.name)
+        self._refresh([name])
+        self.whole_topics[name] = topic
         self.own(topic.partitions.values())
 
     def _owned(self, partitions: Iterable[Partition]) -> dict[TopicPartition, OwnedPartition]:
@@ -483,9 +485,9 @@ class ConsumerEngine:
         """Return the partitions that were added to whole topics."""
         return [
             partition
-            for topic in self.whole_topics.values()
+            for name, topic in self.whole_topics.items()
             for id_, partition in topic.partitions.items()
-            if (topic.name, id_) not in self.partitions
+            if (name, id_) not in self.partitions
         ]
 
     def read_added(self) -> None:

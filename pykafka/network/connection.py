@@ -20,6 +20,8 @@ from pykafka.network.futures import fresh
 from pykafka.network.route import Route
 from pykafka.network.settings import ConnectionSettings
 from pykafka.security import SslConfigLike, explain_refusal
+from pykafka.utils import get_string
+from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, Stream
@@ -73,13 +75,13 @@ class BrokerConnection:
         ranges: Callable[[], ApiRanges | None] = lambda: None,
         route: Route | None = None,
     ) -> None:
-        self.host = host.decode() if isinstance(host, bytes) else host
+        self.host = Name.of(host)
         self.port = int(port)
         if settings is None:
             settings = ConnectionSettings(ssl_config=ssl_config)
         source = (source_host, int(source_port))
         self._dialer = Dialer(
-            self.host, self.port, handler, source, settings, advertised, client_id, ranges, route=route
+            get_string(host, "host"), self.port, handler, source, settings, advertised, client_id, ranges, route=route
         )
         self.is_tls = settings.ssl_config is not None
         #: Whether connecting includes a login.

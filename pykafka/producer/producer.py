@@ -319,7 +319,7 @@ class Producer:
         return self._queue_at(partition.id)
 
     def _queue_at(self, id_: int) -> PartitionQueue | None:
-        engine, key = self._engine, (self._topic.name, id_)
+        engine, key = self._engine, (self._engine.name, id_)
 
         def led() -> PartitionQueue | None:
             queue = engine.routing.queues.get(key)
