@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.handlers.base import Address, Handler, Stream, Worker
 from pykafka.handlers.greenlets import GEventHandler
 from pykafka.handlers.threads import ThreadingHandler
+from pykafka.utils import old_names
 
 if TYPE_CHECKING:
     from pykafka.handlers.aio import AsyncioHandler
@@ -38,13 +39,14 @@ _HOMES = {
     "ResponseFuture": "pykafka.network.futures",
     "Throttle": "pykafka.network.pending",
 }
+_old_name = old_names(__name__)
 
 
 def __getattr__(name: str) -> Any:
-    """Import a class that lives elsewhere when it is first asked for."""
+    """Import a class that lives elsewhere, or find a name that only PyKafka 2 had here, when it is first asked for."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'pykafka.handlers' has no attribute {name!r}")
+    return _old_name(name)
 
 
 def __dir__() -> list[str]:

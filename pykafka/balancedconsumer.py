@@ -15,7 +15,7 @@ from pykafka.groups.groupconsumer import GroupConsumer
 from pykafka.groups.options import RebalanceCallback, ZooKeeperOptions
 from pykafka.handlers.ending import Ending
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
-from pykafka.utils import get_string
+from pykafka.utils import get_string, old_attributes, old_names
 from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__)
+
 #: How often members look for partitions without an owner (s), and for new ones, of which a ZooKeeper without brokers does not
 #: tell.
 CHECK_S = 10.0
@@ -36,6 +39,7 @@ CHECK_S = 10.0
 LEAVING_S = 10.0
 
 
+@old_attributes("_consumer_id_path _owns_zookeeper _zookeeper_connect _zookeeper_connection_timeout_ms")
 class BalancedConsumer(GroupConsumer):
     """A consumer of a share of a topic; the members of a group agree on their shares through ZooKeeper.
 

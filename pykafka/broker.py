@@ -10,7 +10,7 @@ from pykafka.membershipprotocol import RangeProtocol
 from pykafka.network.channel import group_channel
 from pykafka.network.node import CLIENT_ID, Node
 from pykafka.protocol import documented, wire
-from pykafka.utils import get_string
+from pykafka.utils import get_string, old_attributes, old_names
 from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CLIENT_ID", "Broker"]
 
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__)
+
 R = TypeVar("R")
 D = TypeVar("D", bound="documented.Response[Any]")
 
@@ -30,6 +33,12 @@ D = TypeVar("D", bound="documented.Response[Any]")
 AT_ONCE_MS = 5000
 
 
+@old_attributes(
+    """
+    _connection _offsets_channel_connection _offsets_channel_req_handler _req_handler _source_host _source_port
+    _ssl_config
+    """
+)
 class Broker(Node):
     """A Kafka server, with the documented requests: each one call and one answer. Constructor parameters as of `Node`.
 

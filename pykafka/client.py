@@ -169,6 +169,14 @@ class KafkaClient:
             handler if handler is not None else GEventHandler() if use_greenlets else ThreadingHandler()
         )
         self._use_greenlets = use_greenlets
+        # Only what differs: programs of PyKafka 2 wrap the constructor of Cluster, which had the other parameters alone.
+        beyond: dict[str, tuple[Any, Any]] = {
+            "client_id": (client_id, CLIENT_ID),
+            "allow_auto_create_topics": (allow_auto_create_topics, True),
+            "settings": (settings, ConnectionSettings(ssl_config=settings.ssl_config)),
+            "client_rack": (client_rack, None),
+            "metadata": (metadata, MetadataSettings()),
+        }
         self.cluster = Cluster(
             addresses,
             self._handler,
@@ -177,12 +185,9 @@ class KafkaClient:
             exclude_internal_topics=exclude_internal_topics,
             source_address=source_address,
             zookeeper_hosts=zookeeper_hosts,
+            ssl_config=settings.ssl_config,
             broker_version=broker_version,
-            client_id=client_id,
-            allow_auto_create_topics=allow_auto_create_topics,
-            settings=settings,
-            client_rack=client_rack,
-            metadata=metadata,
+            **{name: value for name, (value, default) in beyond.items() if value != default},
         )
         if memory is not None:
             self.cluster.memory = Memory(self._handler, memory)

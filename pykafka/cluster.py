@@ -11,6 +11,7 @@ from pykafka.metadata.cluster import BaseCluster
 from pykafka.metadata.topicdict import TopicDict
 from pykafka.protocol import documented
 from pykafka.topic import Topic
+from pykafka.utils import old_attributes, old_names
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
@@ -20,9 +21,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Cluster", "TopicDict"]
 
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__)
+
 R = TypeVar("R")
 
 
+@old_attributes("_brokers _seed_hosts _source_address _ssl_config _zookeeper_connect")
 class Cluster(BaseCluster):
     """The brokers and topics that one bootstrap address leads to.
 

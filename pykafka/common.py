@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pykafka.utils import old_names
 
 if TYPE_CHECKING:
     from pykafka.protocol.message import Message
@@ -60,10 +63,11 @@ class OffsetAndMetadata(NamedTuple):
     metadata: str = ""
 
 
-def __getattr__(name: str) -> Any:
-    # Deferred: the module of Message imports this one.
-    if name == "Message":
-        from pykafka.protocol.message import Message
+_old_name = old_names(__name__)
 
-        return Message
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __getattr__(name: str) -> Any:
+    """Import `Message`, whose module imports this one, and names that only PyKafka 2 had here."""
+    if name == "Message":
+        return import_module("pykafka.protocol.message").Message
+    return _old_name(name)

@@ -22,7 +22,7 @@ from pykafka.groups.groupconsumer import GroupConsumer
 from pykafka.groups.options import MemberOptions, RebalanceCallback
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
 from pykafka.protocol import documented
-from pykafka.utils import get_string
+from pykafka.utils import get_string, old_attributes, old_names
 from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__)
+
 T = TypeVar("T")
 
 #: How often the worker looks at metadata (s); news of the heartbeat thread wake it.
@@ -44,6 +47,7 @@ LOOK_S = 1.0
 SEARCH_MS = 3000
 
 
+@old_attributes("_group_coordinator _heartbeat_interval_ms")
 class ManagedBalancedConsumer(GroupConsumer):
     """A consumer of a share of a topic; the brokers (0.9 and later) keep the group, and one of its members shares out.
 

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import cycle, islice
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from pykafka.protocol import documented
+from pykafka.utils import old_names
+
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__)
 
 
 class Shared(Protocol):

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.common import OffsetType
 from pykafka.exceptions import LeaderNotFoundError
-from pykafka.utils import get_string
+from pykafka.utils import get_string, old_names
 
 if TYPE_CHECKING:
     import datetime
 
     from pykafka.broker import Broker
     from pykafka.protocol import documented
+
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__)
 
 
 class TopicView(Protocol):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from pykafka.utils import old_names
 from pykafka.utils.murmur2 import murmur2, partition_for
 from pykafka.utils.ordered import Ordered
 
@@ -19,6 +20,9 @@ __all__ = [
     "murmur2",
     "random_partitioner",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__)
 
 P = TypeVar("P")
 

@@ -16,7 +16,7 @@ from pykafka.consumer.options import ConsumerOptions, OffsetReset, valid_pairs, 
 from pykafka.consumer.positions import Position
 from pykafka.exceptions import KafkaException
 from pykafka.protocol import documented
-from pykafka.utils import get_string
+from pykafka.utils import get_string, old_attributes, old_names
 from pykafka.utils.error_handlers import valid_callable, valid_int
 from pykafka.utils.name import Name
 
@@ -31,10 +31,22 @@ if TYPE_CHECKING:
 
 __all__ = ["OwnedPartition", "SimpleConsumer"]
 
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__)
+
 #: How many messages `consume_batch` returns by default: Kafka's own max.poll.records.
 BATCH_MESSAGES = 500
 
 
+@old_attributes(
+    """
+    _auto_commit_enable _auto_commit_interval_ms _auto_offset_reset _consumer_timeout_ms _deserializer
+    _fetch_message_max_bytes _fetch_min_bytes _fetch_wait_max_ms _num_consumer_fetchers
+    _offsets_channel_backoff_ms _offsets_commit_max_retries _queued_max_messages _reset_offset_on_fetch
+    _reset_offset_on_start _worker_exception _consumer_group _consumer_id _default_error_handlers _generation_id
+    _partitions_by_id _partitions_by_leader _running
+    """
+)
 class SimpleConsumer(DocumentedConsumer):
     """A consumer that does not share its topic: each of several such consumers gets every message.
 

@@ -18,7 +18,7 @@ from pykafka.partition import Partition
 from pykafka.producer import Producer
 from pykafka.protocol import documented
 from pykafka.simpleconsumer import SimpleConsumer
-from pykafka.utils import get_string, milliseconds
+from pykafka.utils import get_string, milliseconds, old_names
 from pykafka.utils.error_handlers import valid_int
 from pykafka.utils.name import Name
 
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from pykafka.producer.arguments import ProducerArguments
 
 log = logging.getLogger(__name__)
+
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__)
 
 
 class Topic:

@@ -8,6 +8,7 @@ from pykafka.cli import main
 from pykafka.cli.listing import group_offsets
 from pykafka.cli.moments import parse_moment
 from pykafka.common import TopicPartition
+from pykafka.utils import old_names
 
 if TYPE_CHECKING:
     from pykafka.client import KafkaClient
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from pykafka.protocol import documented
 
 __all__ = ["fetch_consumer_lag", "fetch_offsets", "main"]
+
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__)
 
 
 def fetch_offsets(client: KafkaClient, topic: TopicView, offset: str) -> dict[int, documented.OffsetPartitionResponse]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -14,6 +14,7 @@ from pykafka.coordinator.heartbeat import Activity, Beat, Heartbeat, HeartbeatSe
 from pykafka.coordinator.link import LEAVE_TIMEOUT_MS, GroupLink
 from pykafka.coordinator.metrics import GroupCoordinatorMetrics, Metrics
 from pykafka.coordinator.openrequest import OpenRequest, TimeIsUp
+from pykafka.coordinator.polledbeats import PolledHeartbeats
 from pykafka.coordinator.requests import STATIC_SINCE, check_instance_id, encoded, join_request, sync_request
 from pykafka.coordinator.state import EVENT_OF_ERROR, MOVED, Event, Membership, State
 from pykafka.exceptions import (
@@ -43,7 +44,7 @@ R = TypeVar("R")
 __all__ = ["BaseCoordinator", "GroupCoordinatorMetrics", "HeartbeatTask"]
 
 
-class BaseCoordinator(ABC):
+class BaseCoordinator(PolledHeartbeats):
     """One member of a group, from joining to leaving.
 
     A member joins with its metadata (`group_protocols`). The coordinator makes one member the leader, which shares out
@@ -131,7 +132,7 @@ class BaseCoordinator(ABC):
         Metadata is bytes, or has `encode()`. The coordinator chooses a name that all members know.
         """
 
-    def _on_join_prepare(self, generation: int, member_id: str) -> None:  # noqa: B027 - many have nothing to do
+    def _on_join_prepare(self, generation: int, member_id: str) -> None:
         """Commit what was consumed; called before a rebalance takes the present share away, if there is one."""
 
     @abstractmethod

@@ -170,6 +170,22 @@ class BeatWorker(ABC, Generic[B]):
         pulse = self._pulse
         return pulse is not None and pulse.is_alive
 
+    @property
+    def is_beating(self) -> bool:
+        """Whether heartbeats go out, or would if the coordinator could be reached."""
+        return self._beat is not None and self._beat is not self._given_up
+
+    def raise_error(self) -> None:
+        """Raise the error that ended the thread, if one did, and have heartbeats go on.
+
+        :raises BaseException: that error
+        """
+        pulse = self._pulse
+        error = None if pulse is None or self._beat is None else pulse.error
+        if error is not None:
+            self._look()
+            raise error
+
     def stop(self) -> None:
         """Send nothing more, until another start. With the last member the thread and its connection end."""
         self._beat = None

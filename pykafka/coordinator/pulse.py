@@ -109,6 +109,12 @@ class Pulse:
         worker = self._worker
         return worker is not None and worker.is_alive()
 
+    @property
+    def error(self) -> BaseException | None:
+        """The error that ended the worker; None if none did, or another worker runs by now."""
+        worker = self._worker
+        return None if worker is None or worker.is_alive() else worker.error
+
     # -- the application's side --------------------------------------------------------------------------------------
 
     def add(self, member: Beating) -> bool:
@@ -186,6 +192,7 @@ class Pulse:
                         run.turn()
             except BaseException:
                 run.close()
+                self._inbox.extend(list(self._members))  # the next worker asks all of them
                 self._running.release()
                 raise
             run.close()

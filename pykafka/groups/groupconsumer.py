@@ -31,7 +31,7 @@ from pykafka.groups.worker import look_after
 from pykafka.handlers.starts import Starts
 from pykafka.metadata.closing import Tether
 from pykafka.simpleconsumer import BATCH_MESSAGES, SimpleConsumer
-from pykafka.utils import get_string
+from pykafka.utils import get_string, old_attributes
 from pykafka.utils.error_handlers import valid_callable
 from pykafka.utils.name import Name
 
@@ -67,6 +67,15 @@ class _Deadline:
         return self._handler.now() >= self._deadline or (self._event is not None and self._event.is_set())
 
 
+@old_attributes(
+    """
+    _auto_commit_enable _auto_commit_interval_ms _auto_offset_reset _consumer_timeout_ms _deserializer
+    _fetch_message_max_bytes _fetch_min_bytes _fetch_wait_max_ms _num_consumer_fetchers
+    _offsets_channel_backoff_ms _offsets_commit_max_retries _queued_max_messages _reset_offset_on_fetch
+    _reset_offset_on_start _worker_exception _post_rebalance_callback _rebalance_backoff_ms
+    _rebalance_max_retries _use_rdkafka
+    """
+)
 class GroupConsumer(ABC):
     """A consumer of a share of a topic: the base of `BalancedConsumer` and `ManagedBalancedConsumer`.
 

@@ -108,9 +108,9 @@ class BaseCluster:
         self.limiter = LogLimiter(handler)
         self.internal_topics = InternalTopics(self)
         metadata = metadata or MetadataSettings()
-        self._brokers = Brokers(handler, self._new_broker, metadata, self.limiter)
+        self._known_brokers = Brokers(handler, self._new_broker, metadata, self.limiter)
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
-        self._knowledge = Knowledge(handler, self._brokers, self._topics)
+        self._knowledge = Knowledge(handler, self._known_brokers, self._topics)
         # The answer of `topic_names`, and when it expires (s).
         self._names: tuple[float, list[str]] = (-math.inf, [])
         #: Pauses between requests while leaders are elected or brokers are away.
@@ -136,18 +136,18 @@ class BaseCluster:
 
     def __repr__(self) -> str:
         # Reports of errors show a cluster whose constructor has raised, too.
-        brokers = sorted(self.brokers) if hasattr(self, "_brokers") else []
+        brokers = sorted(self.brokers) if hasattr(self, "_known_brokers") else []
         return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} ({brokers=})>"
 
     def __del__(self) -> None:
         # This may run at any place, also in a worker that holds a lock: it takes none, and does not wait.
         if not getattr(self, "ended", True):
-            self._brokers.forsake()
+            self._known_brokers.forsake()
 
     @property
     def brokers(self) -> dict[int, Broker]:
         """The known brokers by id."""
-        return self._brokers.by_id
+        return self._known_brokers.by_id
 
     @property
     def topics(self) -> TopicDict[Any]:
@@ -427,8 +427,8 @@ class BaseCluster:
                 return cast("R", answer)
             return broker.call(request, timeout_ms=each_ms, ceiling=ceiling)
 
-        with self._brokers.asking() if isinstance(request, wire.MetadataRequest) else nullcontext():
-            candidates = self._brokers.candidates(self.seeds)
+        with self._known_brokers.asking() if isinstance(request, wire.MetadataRequest) else nullcontext():
+            candidates = self._known_brokers.candidates(self.seeds)
             return first_answer(candidates, ask, type(request).__name__, telling, left_ms)
 
     def ask_any(self, addresses: Iterable[tuple[str, int]], ask: Callable[[Broker], R]) -> R:
@@ -438,7 +438,7 @@ class BaseCluster:
         :param ask: asks a broker; known brokers are given as they are, with their connections
         :raises NoBrokersAvailableError: none answered; `.ledger` has every attempt
         """
-        with self._brokers.at(addresses) as brokers:
+        with self._known_brokers.at(addresses) as brokers:
             return first_answer(brokers, ask, "what it was asked", lambda answer: answer is not None)
 
     @property
@@ -575,11 +575,11 @@ class BaseCluster:
         self._closed = True
         try:
             if ended:
-                self._brokers.forsake()
+                self._known_brokers.forsake()
             else:
-                self._brokers.close()
+                self._known_brokers.close()
         except BaseException:  # an interrupt: no answer is worth a wait any more
-            self._brokers.forsake()
+            self._known_brokers.forsake()
             raise
         self.ended = True
         for other in errors[1:]:
@@ -595,4 +595,4 @@ class BaseCluster:
         self._upkeep.after_fork()
         self._topics.after_fork()
         self.coordinators.after_fork()
-        self._brokers.after_fork()
+        self._known_brokers.after_fork()

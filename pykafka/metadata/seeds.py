@@ -30,6 +30,8 @@ class Seeds:
         handler: Handler,
         timeout_ms: int,
     ) -> None:
+        #: What the application gave: the addresses of brokers, or of ZooKeeper.
+        self.given = hosts if zookeeper_hosts is None else zookeeper_hosts
         #: Where ZooKeeper is, for a client that finds its brokers there.
         self.zookeeper_hosts = zookeeper_hosts
         self._addresses = parse_hosts(hosts) if zookeeper_hosts is None else []

@@ -7,7 +7,13 @@ import weakref
 from collections.abc import Callable, Collection, Iterator, KeysView, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from pykafka.exceptions import ClientClosedError, ProtocolClientError, TopicNotFoundError, UnknownTopicOrPartition
+from pykafka.exceptions import (
+    ClientClosedError,
+    KafkaException,
+    ProtocolClientError,
+    TopicNotFoundError,
+    UnknownTopicOrPartition,
+)
 from pykafka.network.login import LOGIN_ERRORS
 from pykafka.protocol import documented
 from pykafka.utils import get_string
@@ -25,6 +31,8 @@ T = TypeVar("T", bound="TopicView")
 
 #: `(cluster, metadata)` to the object that stands for a topic.
 MakeTopic = Callable[[Any, documented.TopicMetadata], Any]
+#: How long showing the topics asks for their names (ms).
+SHOW_MS = 5000
 #: The names of Kafka's own topics begin so.
 INTERNAL_PREFIX = "__"
 
@@ -43,6 +51,7 @@ class TopicSource(Protocol):
     @property
     def allow_auto_create_topics(self) -> bool: ...
     def know_all(self) -> None: ...
+    def update(self, topics: None = None, timeout_ms: int | None = None) -> None: ...
     def topic_names(self) -> Sequence[str]: ...
     def find_topic(self, name: str, timeout_ms: int | None = None) -> documented.TopicMetadata | None: ...
     def topic_metadata(self, name: str) -> documented.TopicMetadata | None: ...
@@ -59,7 +68,8 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
 
     The cluster keeps up with topics in use alone. Who lists or counts them has it ask for all, every five minutes at most,
     and raises NoBrokersAvailableError where no broker answers, and ClientClosedError once the client was closed;
-    `update_cluster()` asks at once. `repr()` shows what is known, and never asks.
+    `update_cluster()` asks at once. Printing it asks, too, for five seconds at most, and raises neither: it shows the topics
+    that are known then. On an event loop, where it cannot wait, it shows them at once.
     """
 
     def __init__(self, cluster: TopicSource, exclude_internal_topics: bool, make: MakeTopic | None) -> None:
@@ -108,8 +118,29 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
         self._know_all()
         return super().__len__()
 
-    # It shows the known topics, without I/O: debuggers, logs and failing assertions use it, also of a closed client.
-    __repr__ = dict.__repr__
+    def __repr__(self) -> str:
+        """Show names and topics, as PyKafka 2 did; of a client that is closed, or cannot ask its brokers, those it knows."""
+        self._ask_quietly()
+        return super().__repr__()
+
+    def __eq__(self, other: object) -> bool:
+        self._ask_quietly()
+        return super().__eq__(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None
+
+    def _ask_quietly(self) -> None:
+        """Ask for all names, for `SHOW_MS` at most: debuggers, logs and failing assertions need an answer, not an error."""
+        cluster = self._cluster()
+        if cluster is None or cluster.closed or cluster.all_known or not self._handler.may_wait:
+            return
+        try:
+            cluster.update(timeout_ms=SHOW_MS)
+        except KafkaException as error:
+            log.debug("the topics cannot be listed: %s", error)
 
     def keys(self) -> KeysView[Any]:  # type: ignore[override]
         """Return the names."""
@@ -164,6 +195,10 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
 
     def __missing__(self, key: str | bytes) -> T:
         return self._missing(get_string(key, "a topic's name"), None)
+
+    def _create_topic(self, topic_name: str | bytes) -> None:
+        """Create a topic by asking for it, if the brokers' auto.create.topics.enable allows that; errors as of a look-up."""
+        self._missing(get_string(topic_name, "a topic's name"), None)
 
     def _missing(self, name: str, timeout_ms: int | None) -> T:
         cluster = self._cluster()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import (
@@ -20,7 +21,7 @@ from pykafka.network.futures import fresh
 from pykafka.network.route import Route
 from pykafka.network.settings import ConnectionSettings
 from pykafka.security import SslConfigLike, explain_refusal
-from pykafka.utils import get_string
+from pykafka.utils import get_string, old_attributes
 from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
@@ -38,11 +39,46 @@ JOIN_BELOW = 4096
 Buffer = bytes | bytearray | memoryview
 
 
+@dataclass(frozen=True)
+class _Setup:
+    """The arguments of `BrokerConnection.configure`."""
+
+    settings: ConnectionSettings
+    client_id: str = "pykafka"
+    advertised: bool = False
+    ranges: Callable[[], ApiRanges | None] = lambda: None
+    route: Route | None = None
+
+
+@dataclass(frozen=True)
+class _Wrapper:
+    """A `_wrap_socket` that a program has set, as an `ssl_config`."""
+
+    wrap_socket: Callable[[Any], Any]
+
+
+def _ssl_config_of(wrap: Callable[[Any], Any]) -> SslConfigLike | None:
+    """Return what has a `_wrap_socket`; None for one that returns its socket, as PyKafka 2 had it for plaintext."""
+    owner = getattr(wrap, "__self__", None)
+    if wrap == getattr(owner, "wrap_socket", None):
+        return owner
+    probe = object()
+    try:
+        return None if wrap(probe) is probe else _Wrapper(wrap)
+    except Exception:  # noqa: BLE001 - whatever it raises, it needs a socket, and so does something
+        return _Wrapper(wrap)
+
+
+@old_attributes("_wrap_socket")
 class BrokerConnection:
     """A connection to one broker. One worker may read while another writes; any may disconnect.
 
     State: `_stream` and `_frames` are set by `connect` and taken away by `disconnect`; readers and writers keep their
     own reference, and notice the end by an error of the stream.
+
+    Programs written for PyKafka 2 replace `__init__` by a function that takes the parameters up to `ssl_config`, and sets
+    attributes. So the state begins as attributes of the class, the client gives its own settings to `configure`, and
+    connecting looks at the attributes of PyKafka 2: `host`, `port`, `source_host`, `source_port`, `_wrap_socket`.
 
     :param host: DNS name or IP address of the broker
     :param port: its TCP port
@@ -53,11 +89,29 @@ class BrokerConnection:
     :param ssl_config: an SslConfig or ssl.SSLContext, or with threads any object with `wrap_socket(sock)`; None for
         plaintext
     :param advertised: whether the cluster named this address, which errors then say
-    :param settings: TLS, SASL, proxy and times; replaces `ssl_config`
-    :param client_id: how the broker's logs know this client, at a login
-    :param ranges: returns the broker's API versions, where they are certain, or None: a login asks for them
-    :param route: what is known about the addresses of the host
+    :param settings: as of `configure`
     """
+
+    host: str
+    port: int
+    source_host: str = ""
+    source_port: int = 0
+    _handler: Handler
+    _buffer_size: int = 1024 * 1024
+    _ssl_config: SslConfigLike | None
+    _setup: _Setup | None = None
+    _made: Dialer | None = None
+    _timeout: float = DEFAULT_TIMEOUT_S
+    _stream: Stream | None = None
+    _frames: FrameReader | None = None
+    # The stream that is being closed.
+    _unclosed: Stream | None = None
+    # Closes the stream, when it is told to or dropped.
+    _guard: Generator[None] | None = None
+    # What ended it, for workers that only notice that it has ended.
+    _cause: KafkaException | None = None
+    # Correlation ids of what `request` sent and `response` has not read; None before the first `connect`.
+    _expected: deque[int] | None = None
 
     def __init__(
         self,
@@ -72,35 +126,65 @@ class BrokerConnection:
         *,
         settings: ConnectionSettings | None = None,
         client_id: str = "pykafka",
-        ranges: Callable[[], ApiRanges | None] = lambda: None,
-        route: Route | None = None,
     ) -> None:
         self.host = Name.of(host)
         self.port = int(port)
-        if settings is None:
-            settings = ConnectionSettings(ssl_config=ssl_config)
-        source = (source_host, int(source_port))
-        self._dialer = Dialer(
-            get_string(host, "host"), self.port, handler, source, settings, advertised, client_id, ranges, route=route
-        )
-        self.is_tls = settings.ssl_config is not None
-        #: Whether connecting includes a login.
-        self.logs_in = settings.sasl is not None
+        self.source_host = source_host
+        self.source_port = int(source_port)
         self._handler = handler
         self._buffer_size = buffer_size
-        self._timeout = DEFAULT_TIMEOUT_S
-        self._stream: Stream | None = None
-        self._frames: FrameReader | None = None
-        # The stream that is being closed.
-        self._unclosed: Stream | None = None
-        # Closes the stream, when it is told to or dropped.
-        self._guard: Generator[None] | None = None
-        # What ended it, for workers that only notice that it has ended.
-        self._cause: KafkaException = SocketDisconnectedError(
-            "not connected; call connect() first", broker=self.address
-        )
-        # Correlation ids of what `request` sent and `response` has not read.
-        self._expected: deque[int] = deque()
+        if settings is None:
+            settings = ConnectionSettings(ssl_config=ssl_config)
+        self._ssl_config = settings.ssl_config
+        self.configure(settings, client_id, advertised)
+
+    def configure(
+        self,
+        settings: ConnectionSettings,
+        client_id: str = "pykafka",
+        advertised: bool = False,
+        ranges: Callable[[], ApiRanges | None] = lambda: None,
+        route: Route | None = None,
+    ) -> None:
+        """Set what the constructor of PyKafka 2 did not have; before the connection is made.
+
+        :param settings: TLS, SASL, proxy and times
+        :param client_id: how the broker's logs know this client, at a login
+        :param advertised: whether the cluster named this address, which errors then say
+        :param ranges: returns the broker's API versions, where they are certain, or None: a login asks for them
+        :param route: what is known about the addresses of the host
+        """
+        self._setup = _Setup(settings, client_id, advertised, ranges, route)
+        self._made = None
+
+    @property
+    def _dialer(self) -> Dialer:
+        """The maker of connections, as the attributes say when it is first needed."""
+        made = self._made
+        if made is None:
+            source = (self.source_host, int(self.source_port))
+            setup = self._setup or _Setup(ConnectionSettings())
+            made = self._made = Dialer(
+                get_string(self.host),
+                int(self.port),
+                self._handler,
+                source,
+                self._own_settings(setup.settings),
+                setup.advertised,
+                setup.client_id,
+                setup.ranges,
+                route=setup.route,
+            )
+        return made
+
+    def _own_settings(self, settings: ConnectionSettings) -> ConnectionSettings:
+        """Return the settings, with TLS as a program's own `__init__` has changed it."""
+        own = vars(self)
+        ssl_config = own.get("_ssl_config", settings.ssl_config)
+        wrap = own.get("_wrap_socket")
+        if wrap is not None and wrap != getattr(ssl_config, "wrap_socket", None):
+            ssl_config = _ssl_config_of(wrap)
+        return settings if ssl_config is settings.ssl_config else replace(settings, ssl_config=ssl_config)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.address} {'connected' if self.connected else 'not connected'}>"
@@ -110,9 +194,40 @@ class BrokerConnection:
     __del__ = object.__init__
 
     @property
+    def _reason(self) -> KafkaException:
+        """Why there is no connection."""
+        return self._cause or SocketDisconnectedError("not connected; call connect() first", broker=self.address)
+
+    @property
     def address(self) -> str:
         """Host and port as people write them."""
         return self._dialer.address
+
+    @property
+    def is_tls(self) -> bool:
+        """Whether the connection speaks TLS."""
+        return self._dialer.settings.ssl_config is not None
+
+    @property
+    def logs_in(self) -> bool:
+        """Whether connecting includes a login."""
+        return self._dialer.settings.sasl is not None
+
+    @property
+    def _socket(self) -> Any:
+        """The connected socket, as PyKafka 2 had it: programs set options of it. None without a connection."""
+        stream: Any = self._stream
+        while stream is not None and not hasattr(stream, "socket"):
+            stream = getattr(stream, "_stream", None)
+        return None if stream is None else stream.socket
+
+    @_socket.setter
+    def _socket(self, value: None) -> None:
+        if value is not None:
+            raise TypeError(
+                "this client makes its sockets itself: give KafkaClient proxy=, ssl_config= or source_address=, or let "
+                "BrokerConnection.connect() connect and then change its _socket"
+            )
 
     @property
     def connected(self) -> bool:
@@ -169,13 +284,13 @@ class BrokerConnection:
                     error.ledger = list(ledger)
                     raise
             self._handler.sleep(RETRY_PAUSE_S * attempt)
-        self._expected.clear()
+        self._expected = deque()
         self._frames = FrameReader(stream, self._handler, self._buffer_size, self.is_tls)
         self._guard = guard(stream.close)
         self._stream = stream
         if self._dialer.given_up:  # meanwhile, and `give_up` may have looked for a stream before there was one
             self.disconnect()
-            raise fresh(self._cause)
+            raise fresh(self._reason)
 
     @property
     def timeout_ms(self) -> int:
@@ -222,7 +337,7 @@ class BrokerConnection:
         """
         stream = self._stream
         if stream is None:
-            raise fresh(self._cause)
+            raise fresh(self._reason)
         limit = self._timeout if timeout is None else timeout
         try:
             stream.send(_join_small(buffers), limit)
@@ -243,7 +358,7 @@ class BrokerConnection:
         """
         frames = self._frames
         if frames is None:
-            raise fresh(self._cause)
+            raise fresh(self._reason)
         limit = self._timeout if timeout is None else timeout
         try:
             return frames.next(limit)
@@ -259,7 +374,7 @@ class BrokerConnection:
         held = self._guard
         stream, self._stream, self._frames = self._stream, None, None
         if stream is None:
-            return fresh(self._cause)
+            return fresh(self._reason)
         self._unclosed = stream
         self._cause = fresh(error)  # whose traceback would hold its callers, and what they hold, in its place
         self._close(stream, held)
@@ -292,8 +407,9 @@ class BrokerConnection:
         if self.login_due and not self._expected:
             self.reconnect()
         self.send([frame])
-        # Behind length (4 bytes), API key (2) and version (2).
-        self._expected.append(int.from_bytes(frame[8:12], "big", signed=True))
+        if self._expected is not None:
+            # Behind length (4 bytes), API key (2) and version (2).
+            self._expected.append(int.from_bytes(frame[8:12], "big", signed=True))
 
     def response(self) -> memoryview:
         """Wait for the answer to the oldest request and return it, from behind the correlation id on.

@@ -32,6 +32,8 @@ ADVERTISED = (
     "the broker advertises this address: where it is wrong from here, correct advertised.listeners of that broker"
 )
 PORT_MAX = 65535
+#: The method as it is here: programs replace or override it, and then it wraps the socket.
+_WRAP_SOCKET = SslConfig.wrap_socket
 #: The family of an address that is a name (AF_UNSPEC).
 ANY_FAMILY = 0
 
@@ -79,7 +81,7 @@ class Dialer:
         self.port = port
         self._handler = handler
         self._source = source
-        self._settings = settings
+        self.settings = settings
         self._origin = f"; {ADVERTISED}" if advertised else ""
         self._given_up = False
         self._client_id = client_id
@@ -213,7 +215,7 @@ class Dialer:
 
     def _secure(self, stream: Stream, address: Address, deadline: float, ledger: list[Attempt]) -> Stream:
         """Return the stream with TLS, if that is configured."""
-        ssl_config = self._settings.ssl_config
+        ssl_config = self.settings.ssl_config
         if ssl_config is None:
             return stream
         started = self._handler.now()
@@ -230,12 +232,12 @@ class Dialer:
     ) -> None:
         """Log in, if that is configured, and set `session`."""
         self.session = None
-        mechanism = self._settings.sasl
+        mechanism = self.settings.sasl
         if mechanism is None:
             return
         started = self._handler.now()
         peer = Peer(self.host, self.address, self._client_id, self._origin)
-        is_tls = self._settings.ssl_config is not None
+        is_tls = self.settings.ssl_config is not None
         left = max(deadline - started, 0.0)
         try:
             self.session = log_in(
@@ -398,11 +400,12 @@ class Dialer:
 
     def identity_note(self) -> str:
         """Return what may be wrong with the client's certificate; "" where nothing is."""
-        config = self._settings.ssl_config
+        config = self.settings.ssl_config
         return config.identity_note(self._handler.time_ms()) if isinstance(config, SslConfig) else ""
 
     def _wrap_tls(self, stream: Stream, config: SslConfigLike, timeout: float) -> Stream:
-        context = config.context if isinstance(config, SslConfig) else config
+        whole = isinstance(config, SslConfig) and getattr(config.wrap_socket, "__func__", None) is _WRAP_SOCKET
+        context = config.context if isinstance(config, SslConfig) and whole else config
         return self._handler.wrap_tls(stream, context, self.host.rstrip("."), timeout)
 
 

@@ -232,19 +232,18 @@ class Node:
         :param handler: supplies its sockets; heartbeats have that of native threads
         """
         host, port = self._source
-        return BrokerConnection(
+        connection = BrokerConnection(  # with the arguments of PyKafka 2: programs replace this constructor
             self._host,
             self._port,
             handler,
             buffer_size=self._buffer_size,
             source_host=host,
             source_port=port,
-            advertised=self._id >= 0,
-            settings=self._settings,
-            client_id=self._client_id,
-            ranges=_weakly(self._ranges_for_login),
-            route=self._route,
+            ssl_config=self._settings.ssl_config,
         )
+        ranges = _weakly(self._ranges_for_login)
+        connection.configure(self._settings, self._client_id, self._id >= 0, ranges, self._route)
+        return connection
 
     def _ranges_for_login(self) -> ApiRanges | None:
         """Return the versions if they are certain: brokers of 0.9 cannot be asked for them before a login."""

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pykafka.producer.producer import OwnedBroker, Producer
+from pykafka.utils import old_names
 
 __all__ = ["OwnedBroker", "Producer"]
+
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__)

@@ -20,6 +20,7 @@ from pykafka.producer.sender import Sender
 from pykafka.producer.values import Headers, as_bytes, header_pairs, timestamp_ms
 from pykafka.protocol import wire
 from pykafka.protocol.message import Message
+from pykafka.utils import old_attributes
 from pykafka.utils.error_handlers import valid_callable, valid_int
 
 if TYPE_CHECKING:
@@ -30,6 +31,13 @@ if TYPE_CHECKING:
     from pykafka.partition import Partition, TopicView
 
 
+@old_attributes(
+    """
+    _ack_timeout_ms _block_on_queue_full _compression _linger_ms _max_queued_messages _max_request_size
+    _max_retries _min_queued_messages _pending_timeout_ms _required_acks _retry_backoff_ms _serializer
+    _synchronous _worker_exception
+    """
+)
 class Producer:
     """Send messages to a topic.
 

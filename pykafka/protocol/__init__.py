@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pykafka.utils import old_names
+
 if TYPE_CHECKING:
     from pykafka.protocol.documented import *  # noqa: F403
     from pykafka.protocol.documented.messageset import MessageSet as MessageSet
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
 _OWN = {"Message": "pykafka.protocol.message", "MessageSet": "pykafka.protocol.documented.messageset"}
 _DOCUMENTED = "pykafka.protocol.documented"
+_old_name = old_names(__name__)
 
 
 def __getattr__(name: str) -> Any:
@@ -28,7 +31,7 @@ def __getattr__(name: str) -> Any:
             return found
     if name == "__all__":
         return sorted([*import_module(_DOCUMENTED).__all__, *_OWN])
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _old_name(name)
 
 
 def __dir__() -> list[str]:

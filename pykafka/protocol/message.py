@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.protocol import oldformats
 from pykafka.protocol.snapshot import Snapshot
-from pykafka.utils import as_datetime, milliseconds
+from pykafka.utils import as_datetime, milliseconds, old_names
 
 try:
     import cython
@@ -16,6 +16,9 @@ except ImportError:
 
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
+
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__)
 
 _SHOWN = 40
 
@@ -253,8 +256,12 @@ class Message:
         )
         return type(self), fields, (None if self._batch is None else Snapshot.of(self._batch, self._index))
 
-    def __setstate__(self, outcome: Snapshot) -> None:
-        self._batch = outcome
+    def __setstate__(self, state: Snapshot | tuple[None, dict[str, Any]]) -> None:
+        if isinstance(state, tuple):  # what PyKafka 2 has pickled: all attributes
+            for name, value in state[1].items():
+                setattr(self, name, value)
+        else:
+            self._batch = state
 
 
 def _blank(cls: type[Message], *_args: Any, **_fields: Any) -> Message:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from importlib.util import find_spec
 from operator import index
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.exceptions import UnicodeException
 
@@ -17,8 +22,12 @@ __all__ = [
     "get_string",
     "is_legal_name",
     "milliseconds",
+    "old_attributes",
+    "old_names",
     "serialize_utf8",
 ]
+
+T = TypeVar("T")
 
 #: The highest offset, and the latest time (ms), that Kafka can write down.
 INT64_MAX = 2**63 - 1
@@ -129,3 +138,59 @@ def deserialize_utf8(value: bytes | None, partition_key: bytes | None) -> tuple[
         None if value is None else get_string(value),
         None if partition_key is None else get_string(partition_key),
     )
+
+
+def old_names(module: str) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a module that PyKafka 2 had, too: it finds what only PyKafka 2 had there.
+
+    :param module: the module's name
+    """
+
+    def find(name: str) -> Any:
+        if name.startswith("__") and name != "__all__":  # Python asks for such names at each import
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        if hasattr(sys.modules[module], "__path__") and find_spec(f"{module}.{name}") is not None:
+            return import_module(f"{module}.{name}")
+        return import_module("pykafka.compat.names").find(module, name)
+
+    return find
+
+
+class OldAttribute:
+    """A private attribute of PyKafka 2, for programs that read it: `pykafka.compat.attributes` finds its value.
+
+    An instance that sets the attribute hides this.
+
+    :param owner: the name of the class
+    :param name: the attribute's
+    """
+
+    __slots__ = ("_name", "_owner")
+
+    def __init__(self, owner: str, name: str) -> None:
+        self._owner = owner
+        self._name = name
+
+    def __get__(self, instance: Any, kind: type | None = None) -> Any:
+        """Return its value; of a class, this object."""
+        if instance is None:
+            return self
+        return import_module("pykafka.compat.attributes").read(self._owner, self._name, instance)
+
+
+def old_attributes(names: str) -> Callable[[type[T]], type[T]]:
+    """Return a decorator of a class: it gives the class private attributes that PyKafka 2 had.
+
+    :param names: with spaces between them
+    """
+
+    def decorate(cls: type[T]) -> type[T]:
+        for name in names.split():
+            setattr(cls, name, OldAttribute(cls.__name__, name))
+        return cls
+
+    return decorate
+
+
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__)

@@ -5,7 +5,12 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pykafka.utils import old_names
+
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__)
 
 K = TypeVar("K")
 V = TypeVar("V")

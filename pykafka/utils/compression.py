@@ -10,9 +10,13 @@ from __future__ import annotations
 import mmap
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import CodecNotAvailableError, InvalidMessageError, UnpackedTooLargeError
+from pykafka.utils import old_names
+
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__)
 
 Buffer = bytes | bytearray | memoryview
 

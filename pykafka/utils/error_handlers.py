@@ -6,7 +6,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from inspect import iscoroutinefunction
 from math import inf
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from pykafka.utils import old_names
+
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__)
 
 F = TypeVar("F", bound=Callable[..., object] | None)
 

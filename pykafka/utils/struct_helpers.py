@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import CorruptResponseError
+from pykafka.utils import old_names
+
+if not TYPE_CHECKING:
+    __getattr__ = old_names(__name__)
 
 
 def unpack_from(fmt: str, buff: bytes | bytearray | memoryview, offset: int = 0) -> Any:

@@ -1,8 +1,8 @@
 """Programs for PyKafka 2 run under 2.8.0 and under ours, on one broker: they print, store and commit the same.
 
-The programs are in tests/support/oldprograms, written in the manner of public ones: each is called with the addresses of a
-broker and of ZooKeeper, a topic of two partitions, a group, the broker's addresses for TLS, and the file of the authority. What differs stands in `ALLOWED`, with its reason, and in
-docs/migrating.md.
+The programs are in tests/support/oldprograms, written in the manner of public ones. Each is called with the addresses of a
+broker and of ZooKeeper, a topic of two partitions, a group, the broker's addresses for TLS, and the file of its authority. What
+differs stands in `ALLOWED`, with its reason, and in docs/migrating.md.
 """
 
 from __future__ import annotations
@@ -115,7 +115,12 @@ def test_it_does_the_same(
 def printed(run: Run, cluster: KafkaCluster) -> list[str]:
     """Return the lines that a program printed, without names, addresses and ids of this run."""
     text = run.done.stdout
-    for name, place in ((run.topic, "TOPIC"), (run.group, "GROUP"), (cluster.hosts, "HOSTS"), (cluster.tls_hosts, "HOSTS")):
+    for name, place in (
+        (run.topic, "TOPIC"),
+        (run.group, "GROUP"),
+        (cluster.hosts, "HOSTS"),
+        (cluster.tls_hosts, "HOSTS"),
+    ):
         text = text.replace(name, place)
     return without_ids(NAMES.sub("", text)).splitlines()
 

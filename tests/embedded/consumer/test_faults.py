@@ -550,7 +550,9 @@ def test_a_broker_that_has_left_is_not_the_client(client: KafkaClient) -> None:
     with topic.get_simple_consumer("left", consumer_timeout_ms=5000) as consumer:
         assert consumer.consume() is not None
         consumer.commit_offsets()
-        client.cluster._brokers.part_with([client.cluster.brokers.pop(1)])  # as when it has moved to another address
+        client.cluster._known_brokers.part_with(
+            [client.cluster.brokers.pop(1)]
+        )  # as when it has moved to another address
         assert topic.latest_available_offsets()[0].offset == [3]
-        client.cluster._brokers.part_with([client.cluster.brokers.pop(1)])
+        client.cluster._known_brokers.part_with([client.cluster.brokers.pop(1)])
         consumer.commit_offsets()

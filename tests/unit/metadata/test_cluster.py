@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from pprint import pformat
 from typing import Any
 
 import pytest
 
-from pykafka import KafkaClient
+from pykafka import KafkaClient, aio
 from pykafka.exceptions import ClientClosedError, LeaderNotFoundError, NoBrokersAvailableError, UnknownTopicOrPartition
 from pykafka.handlers import Handler
 from pykafka.protocol import wire
+from tests.support.loops import run_coroutine
 from tests.support.scripted import TOPIC, ScriptedBroker
 from tests.support.waiting import until
 
@@ -187,20 +190,54 @@ def test_listing_topics_sees_all_of_them(large: Asked, handler: Handler) -> None
             assert client.topics.get("nothing") is None
 
 
-def test_showing_topics_asks_nobody(large: Asked, handler: Handler) -> None:
-    """A debugger or a log asked the cluster for all topics, waited for it, and failed on a client that was closed."""
+@pytest.mark.parametrize("show", [repr, str, "{}".format, "%s".__mod__, pformat])
+def test_showing_topics_shows_their_names(large: Asked, handler: Handler, show: Callable[[Any], str]) -> None:
+    """print(client.topics) of a new client showed {}."""
     with KafkaClient(large.hosts, handler=handler) as client:
-        del large.questions[:]
         topic = client.topics["topic-7"]
         del large.questions[:]
-        assert "'topic-7': <weakref" in repr(client.topics)
-        assert "topic-8" not in str(client.topics)
-        assert large.questions == []
-        assert len(client.topics) == len(large.topics)
-        assert "topic-8" in repr(client.topics)
+        shown = show(client.topics)
+        assert all(f"'{name}': None" in shown for name in large.topics if name != topic.name)
+        assert "'topic-7': <weakref" in shown
+        assert show(client.topics) == shown
+        assert len(large.questions) == 1
+
+
+def test_comparing_topics_compares_all_of_them(large: Asked, handler: Handler) -> None:
+    with KafkaClient(large.hosts, handler=handler) as client:
+        assert client.topics != {}
+        assert not client.topics == {}  # noqa: SIM201 - the other operator
+        assert client.topics == dict.fromkeys(large.topics)
+
+
+def test_topics_can_be_shown_when_they_cannot_be_listed(
+    large: Asked, handler: Handler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A debugger or a log waited for the cluster, and failed on a client that was closed."""
+    monkeypatch.setattr("pykafka.metadata.topicdict.SHOW_MS", 300)
+    with KafkaClient(large.hosts, handler=handler) as client:
+        topic = client.topics["topic-7"]
+        large.closes_on = lambda key, version: key == wire.MetadataRequest.api_key
+        began = time.monotonic()
+        assert repr(client.topics).startswith("{'topic-7': <weakref")
+        assert client.topics != {}
+        assert time.monotonic() - began < 10
     for shown in (repr(client.topics), f"{client.topics}", repr(client), repr(client.cluster), repr(topic)):
-        assert "topic-8" in shown or "<pykafka." in shown
-    assert "'topic-7'" in repr(client.topics)
+        assert "topic-7" in shown or "<pykafka." in shown
+
+
+def test_showing_topics_on_an_event_loop_asks_nobody(large: Asked) -> None:
+    """It would block the loop; what had been tried in vain failed the next call."""
+
+    async def show() -> None:
+        async with aio.KafkaClient(large.hosts) as client:
+            del large.questions[:]
+            assert repr(client.topics) == "<pykafka.aio.Topics over {}>"
+            assert large.questions == []
+            assert sorted(await client.topics.keys()) == sorted(large.topics)
+            assert "'topic-8': None" in repr(client.topics)
+
+    run_coroutine("asyncio", show())
 
 
 @pytest.mark.parametrize(

@@ -243,17 +243,17 @@ def test_an_interrupt_is_no_failure_of_brokers(
     lead(broker)
     with KafkaClient(f"{NAME}:9092", handler=handler, metadata_recovery_rebootstrap_trigger_ms=0) as client:
         monkeypatch.setattr(client.brokers[1], "call", interrupt)
-        for seed in client.cluster._brokers._seeds.values():
+        for seed in client.cluster._known_brokers._seeds.values():
             monkeypatch.setattr(seed, "call", interrupt)
         with pytest.raises(Interrupted):
             client.update_cluster()
-        assert not client.cluster._brokers.is_bootstrap_due
+        assert not client.cluster._known_brokers.is_bootstrap_due
         monkeypatch.undo()
         gone(broker)
         lead()
         with pytest.raises(NoBrokersAvailableError):
             client.update_cluster()
-        assert client.cluster._brokers.is_bootstrap_due  # a failure stays one
+        assert client.cluster._known_brokers.is_bootstrap_due  # a failure stays one
 
 
 def _unused(id_: int, host: str, port: int) -> Broker:

@@ -1,0 +1,13 @@
+"""A module of PyKafka 2 (producing messages): its classes live in `pykafka.protocol.documented`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka.utils import old_names
+
+if TYPE_CHECKING:
+    from pykafka.protocol.documented import *  # noqa: F403
+    from pykafka.protocol.documented.messageset import MessageSet  # noqa: F401
+else:
+    __getattr__ = old_names(__name__)
