@@ -45,8 +45,8 @@ class Topic:
     """
 
     def __init__(self, cluster: BaseCluster, topic_metadata: documented.TopicMetadata) -> None:
-        self._name = get_string(topic_metadata.name)
-        self._public_name = Name.of(self._name)
+        self._plain_name = get_string(topic_metadata.name)
+        self._name = Name.of(self._plain_name)  # programs for PyKafka 2 read that, too
         self._cluster = cluster
         self._partitions: dict[int, Partition] = {}
         #: How often partitions have come or gone.
@@ -60,7 +60,7 @@ class Topic:
     @property
     def name(self) -> str:
         """The topic's name, a `Name` as PyKafka 2 had bytes here."""
-        return self._public_name
+        return self._name
 
     @property
     def partitions(self) -> dict[int, Partition]:
@@ -84,7 +84,7 @@ class Topic:
             else:
                 partition.update(brokers, found)
         for id_ in set(self._partitions) - set(metadata.partitions):
-            log.info("topic %s: partition %d is gone (was the topic made anew?)", self._name, id_)
+            log.info("topic %s: partition %d is gone (was the topic made anew?)", self._plain_name, id_)
             self._gone[id_] = self._partitions.pop(id_)
         if before != set(self._partitions):
             self.changes += 1  # last: a caller that sees the new number must see the new partitions
@@ -117,8 +117,13 @@ class Topic:
         timestamp = milliseconds(offsets_before, "offsets_before")
         valid_int(max_offsets, name="max_offsets")
         wanted = list(self._partitions) if partitions is None else _ids(partitions)
-        found = self._cluster.list_offsets({(self._name, id_): timestamp for id_ in wanted}, max_offsets=max_offsets)
-        return {id_: documented.OffsetPartitionResponse(offset=found[self._name, id_].offsets, err=0) for id_ in wanted}
+        found = self._cluster.list_offsets(
+            {(self._plain_name, id_): timestamp for id_ in wanted}, max_offsets=max_offsets
+        )
+        return {
+            id_: documented.OffsetPartitionResponse(offset=found[self._plain_name, id_].offsets, err=0)
+            for id_ in wanted
+        }
 
     def earliest_available_offsets(self) -> dict[int, documented.OffsetPartitionResponse]:
         """Return the oldest offset kept in each partition, in the form of `fetch_offset_limits`."""

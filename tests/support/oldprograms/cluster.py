@@ -24,10 +24,10 @@ for number, partition in topic.partitions.items():
 print(repr(topic).split(" at 0x")[0], "(name=" in repr(topic))
 broker = list(client.cluster._brokers.values())[0]
 made = (name + "-made").encode()
-print(type(broker.create_topics([CreateTopicRequest(made, 2, 1, [], [(b"retention.ms", b"100000")])], 5000)))
+print(type(broker.create_topics([CreateTopicRequest(made, 2, 1, [], [(b"retention.ms", b"100000")])], 5000)).__name__)
 client.update_cluster()
 print(made in client.topics, len(client.topics[made].partitions))
-print(broker.delete_topics([made], 5000))
+print(type(broker.delete_topics([made], 5000)).__name__)
 handler = handlers.ThreadingHandler()
 cluster = Cluster(hosts=hosts, handler=handler, broker_version="0.11.0")
 print(cluster.handler is handler, len(cluster.brokers), cluster.topics[name].name == name.encode())
@@ -48,7 +48,7 @@ described = broker.describe_groups([group + b"-members"]).groups[group + b"-memb
 print(described.group_id.decode(), described.state == b"Stable", described.protocol == b"range", described.error_code)
 print({b"consumer": "a consumer"}[described.protocol_type], described.group_id + b"!" == group + b"-members!")
 for member_id, member in iteritems(described.members):
-    print(member_id == member.member_id, member_id.decode()[:8], member.client_id.decode("utf-8"), member.client_host)
+    print(member_id == member.member_id, member_id.decode()[:8], member.client_id.decode("utf-8"), member.client_host.decode())
     print([t.decode() for t in member.member_metadata.topic_names], member[3].topic_names, member.member_metadata.version)
     print([(t, sorted(p)) for t, p in member.member_assignment.partition_assignment], member[4].version)
 print([described[5] is described.members, len(described)])
