@@ -15,6 +15,7 @@ from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
+    from pykafka.network.connection import BrokerConnection
     from pykafka.network.requests import RequestHandler
     from pykafka.protocol import schema
     from pykafka.protocol.documented.groups import MembershipProtocol
@@ -87,6 +88,12 @@ class Broker(Node):
     def host(self) -> str:
         """The host that the client connects to, a `Name` as PyKafka 2 had bytes here."""
         return Name.of(self._host)
+
+    @property
+    def _connection_class(self) -> type[BrokerConnection]:
+        # PyKafka 2 had the class in this module, and programs put one of their own there.
+        found: type[BrokerConnection] = globals().get("BrokerConnection", super()._connection_class)
+        return found
 
     @property
     def connected(self) -> bool:

@@ -232,7 +232,7 @@ class Node:
         :param handler: supplies its sockets; heartbeats have that of native threads
         """
         host, port = self._source
-        connection = BrokerConnection(  # with the arguments of PyKafka 2: programs replace this constructor
+        connection = self._connection_class(  # with the arguments of PyKafka 2: programs replace this constructor
             self._host,
             self._port,
             handler,
@@ -244,6 +244,11 @@ class Node:
         ranges = _weakly(self._ranges_for_login)
         connection.configure(self._settings, self._client_id, self._id >= 0, ranges, self._route)
         return connection
+
+    @property
+    def _connection_class(self) -> type[BrokerConnection]:
+        """The class of connections."""
+        return BrokerConnection
 
     def _ranges_for_login(self) -> ApiRanges | None:
         """Return the versions if they are certain: brokers of 0.9 cannot be asked for them before a login."""

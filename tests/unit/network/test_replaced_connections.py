@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import pykafka.broker
 from pykafka import KafkaClient, SslConfig
 from pykafka.cluster import Cluster
 from pykafka.connection import BrokerConnection
@@ -228,3 +229,18 @@ def test_a_wrapped_constructor_of_cluster(handler: Handler, monkeypatch: pytest.
     monkeypatch.setattr(Cluster, "__init__", init)
     with ScriptedBroker() as broker, KafkaClient(f"{NOWHERE}:9092", handler=handler) as client:
         assert list(client.topics) == [TOPIC]
+
+
+def test_a_class_in_place_of_that_of_broker(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    class Elsewhere(BrokerConnection):
+        def __init__(self, host: Any, port: int, handler: Any, **arguments: Any) -> None:
+            address, port_there = broker.hosts.split(":")
+            super().__init__(address, int(port_there), handler, **arguments)
+            made.append(host)
+
+    monkeypatch.setitem(vars(pykafka.broker), "BrokerConnection", Elsewhere)
+    with ScriptedBroker() as broker, KafkaClient(f"{NOWHERE}:9092", handler=handler) as client:
+        assert list(client.topics) == [TOPIC]
+    assert made[0] == NOWHERE
