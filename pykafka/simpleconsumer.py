@@ -53,8 +53,8 @@ class SimpleConsumer(DocumentedConsumer):
     Messages come from the partitions in turn, those of one partition in order. Fetch workers, shared with other
     consumers of the same client, keep some buffered ahead of `consume()`.
 
-    Without a group it begins at the first message, as in PyKafka 2: `auto_offset_reset="latest"` then needs
-    `reset_offset_on_start=True`.
+    Without a group, `OffsetType.LATEST` counts only with `reset_offset_on_start=True`, or if offset 0 is no longer kept, as in
+    PyKafka 2: otherwise the consumer begins at the first message. The name "latest" has it begin at the end.
 
     :param topic: to read
     :param cluster: that has it
@@ -134,7 +134,8 @@ class SimpleConsumer(DocumentedConsumer):
         self._set_up(topic, cluster, ConsumerOptions.of(locals()), partitions, deserializer)
         self._engine.membership.generation_id = generation_id
         self._engine.membership.member_id = get_string(consumer_id, "consumer_id")
-        self._engine.begins_as_of_old = True
+        self._engine.commits_start = True
+        self._engine.begins_at_0 = self._engine.commits is None and not isinstance(auto_offset_reset, str)
         if auto_start:
             self.start()
 

@@ -111,9 +111,11 @@ class ConsumerEngine:
         # The metadata whose topic ids were compared last.
         self._generation = -1
         self.membership = Membership()
-        #: Whether `start()` begins as PyKafka 2 does: it commits where partitions begin that have no commit, so that a consumer
-        #: that ends before its first commit goes on there; without a group it begins at offset 0.
-        self.begins_as_of_old = False
+        #: Whether `start()` commits where partitions begin that have no commit, as PyKafka 2 does: a consumer that ends before
+        #: its first commit goes on there.
+        self.commits_start = False
+        #: Whether a consumer without a group begins at offset 0 whatever `auto_offset_reset` is, as PyKafka 2 does.
+        self.begins_at_0 = False
         self.commits: Commits | None = None
         if options.consumer_group is not None:
             group = GroupOffsets.of(cluster, options, self.membership)
@@ -528,7 +530,7 @@ class ConsumerEngine:
             return
         self._look_at_ids()
         missing = [key for key, owned in self.partitions.items() if owned.position < 0]
-        if self.begins_as_of_old and self.commits is None and reset == OffsetType.LATEST:
+        if self.begins_at_0 and reset == OffsetType.LATEST:
             for key in missing:  # recovery resets those whose offset 0 is gone
                 self.move(key, 0, -1)
             return
@@ -542,7 +544,7 @@ class ConsumerEngine:
         for key, (offset, lineage) in starts.items():
             self.move(key, offset, offset - 1)
             self.partitions[key].lineage = lineage  # it is not being fetched yet
-        if self.begins_as_of_old and self.commits is not None and searched:
+        if self.commits_start and self.commits is not None and searched:
             self.commits.commit_start(searched)
 
     def _look_at_ids(self) -> None:
