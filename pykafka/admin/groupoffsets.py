@@ -29,6 +29,7 @@ from pykafka.exceptions import (
 )
 from pykafka.metadata.groupoffsets import STABLE_FROM, by_topic, commit_failures, commit_request, means_no_commit
 from pykafka.protocol import wire
+from pykafka.utils import get_string
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
@@ -63,7 +64,8 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
         """
         named = groups if isinstance(groups, Mapping) else dict.fromkeys(several(groups, "groups", str))
         wanted = {
-            name: None if parts is None else [topic_partition(part) for part in parts] for name, parts in named.items()
+            get_string(name): None if parts is None else [topic_partition(part) for part in parts]
+            for name, parts in named.items()
         }
 
         def request(items: Sequence[str], broker: Broker, left: int) -> wire.OffsetFetchRequest:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient, ProducerRecord, TopicPartition
-from pykafka.admin import OffsetSpec
+from pykafka.admin import NewTopic, OffsetSpec
 from pykafka.exceptions import KafkaException
 from pykafka.utils.name import Name
 from tests.brokers import KafkaCluster
@@ -254,5 +254,8 @@ def test_the_new_api_has_plain_text_for_names_too(cluster: KafkaCluster, concurr
             topics=client.admin.describe_topics([topic]),
             offsets=client.admin.list_offsets({key: OffsetSpec.latest()}),
             groups=client.admin.describe_groups([group]),
-            committed=client.admin.list_group_offsets(group),
+            committed=client.admin.list_group_offsets({group: [key]}),
+            made=client.admin.create_topics([NewTopic(Name.of(f"{topic}-2"), 1, 1)]),
+            deleted=client.admin.delete_records({key: 1}),
+            reset=client.admin.reset_group_offsets(group, {key: OffsetSpec.latest()}),
         )

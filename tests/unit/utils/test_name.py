@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import logging
 import operator
 import os
 import pickle
 import re
+import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -229,6 +232,24 @@ def test_it_has_a_buffer() -> None:
     else:
         with pytest.raises(TypeError):
             b"".join([NAME, b"!"])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda name: struct.pack("10s", name),
+        hashlib.sha1,
+        lambda name: re.match(rb"or.*", name),
+        bytearray,
+        lambda name: str(name, "utf-8"),
+    ],
+    ids=["struct", "hashlib", "re", "bytearray", "str"],
+)
+def test_what_docs_say_of_calls_that_take_only_bytes(call: Callable[[Any], object]) -> None:
+    with pytest.raises((TypeError, struct.error)):
+        call(NAME)
+    assert call(RAW) is not None
+    assert not isinstance(NAME, bytes)
 
 
 def test_bb_raises_nothing_for_a_name() -> None:
