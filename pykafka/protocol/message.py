@@ -147,12 +147,12 @@ class Message:
 
     @property
     def timestamp_dt(self) -> datetime | None:
-        """The timestamp as a naive datetime in UTC, as PyKafka 2 has it, or None.
+        """The timestamp as a naive datetime in UTC, as in PyKafka 2; None if it is unknown or 0.
 
-        :raises OverflowError: a datetime cannot express it
+        It raises OverflowError if datetime cannot express the timestamp.
         """
-        milliseconds_since_1970 = self.timestamp
-        return None if milliseconds_since_1970 is None else as_datetime(milliseconds_since_1970).replace(tzinfo=None)
+        found = self.timestamp
+        return None if found is None or found <= 0 else as_datetime(found).replace(tzinfo=None)
 
     @timestamp_dt.setter
     def timestamp_dt(self, value: datetime | None) -> None:
