@@ -62,6 +62,11 @@ with topic.get_producer(linger_ms=10) as producer:
         print(type(error).__name__)
 
 with topic.get_sync_producer(max_request_size=10000000) as producer:
+    producer.produce(b"reported already")
+    try:
+        producer.get_delivery_report(block=False)
+    except queue.Empty:
+        print("no report of a synchronous producer")
     try:
         producer.produce(b"x" * 3000000)
     except MessageSizeTooLarge as error:
