@@ -175,6 +175,9 @@ class Topic:
         given = self._with_defaults("consumer", SimpleConsumer, kwargs)
         if consumer_group is not None:
             given["consumer_group"] = consumer_group
+        configured = given.get("auto_offset_reset")
+        if isinstance(configured, OffsetType) and "auto_offset_reset" not in kwargs:
+            given["auto_offset_reset"] = configured.name.lower()  # it means what the name does: no old program has it
         if use_rdkafka:
             from pykafka.rdkafka import RdKafkaSimpleConsumer
 

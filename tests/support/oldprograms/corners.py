@@ -45,6 +45,12 @@ print(consumer.held_offsets, [m.value for m in itertools.islice(consumer, 2)])
 consumer.reset_offsets([(p, OffsetType.LATEST) for p in topic.partitions.values()])
 print(consumer.held_offsets, consumer.consume())
 consumer.stop()
+latest = topic.get_simple_consumer(auto_offset_reset=OffsetType.LATEST, consumer_timeout_ms=700)
+print(latest.held_offsets, len(list(latest)))
+latest.stop()
+late = topic.get_simple_consumer(group + "-z", auto_offset_reset=OffsetType.LATEST, consumer_timeout_ms=300)
+print(late.held_offsets, late.consume())
+late.stop()
 made = name + "-auto"
 print(made in client.topics, made.encode() in client.topics)
 auto = client.topics[made]
