@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pykafka.coordinator.beating import OVERDUE
 from pykafka.coordinator.comeback import Comeback
-from pykafka.coordinator.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender, News
+from pykafka.coordinator.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender, News, PolledHeartbeats
 from pykafka.coordinator.link import LEAVE_TIMEOUT_MS, GroupLink
 from pykafka.coordinator.metrics import GroupCoordinatorMetrics, Metrics
 from pykafka.coordinator.openrequest import OpenRequest, TimeIsUp
-from pykafka.coordinator.polledbeats import PolledHeartbeats
 from pykafka.coordinator.requests import STATIC_SINCE, check_instance_id, encoded, join_request, sync_request
 from pykafka.coordinator.state import EVENT_OF_ERROR, MOVED, Event, Membership, State
 from pykafka.exceptions import (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from pykafka.coordinator.beating import Activity, Attendant, BeatWorker
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.protocol.wire import HeartbeatResponse
 
-__all__ = ["Activity", "Attendant", "Beat", "Heartbeat", "HeartbeatSender", "News"]
+__all__ = ["Activity", "Attendant", "Beat", "Heartbeat", "HeartbeatSender", "News", "PolledHeartbeats"]
 
 #: The error codes after which there is no membership to keep alive.
 ENDED = frozenset({IllegalGeneration.ERROR_CODE, UnknownMemberId.ERROR_CODE, FencedInstanceId.ERROR_CODE})
@@ -230,3 +232,31 @@ class HeartbeatSender(BeatWorker[Beat]):
         self.news.append(News(beat.generation_id, beat.member_id, code, beat.broker.address, error, idle, overdue))
         self._have_attended()
         self._native.post(self._notify)
+
+
+class PolledHeartbeats(ABC):
+    """A member whose program looks after its heartbeats by calls of kafka-python 1.4; they go out without that."""
+
+    activity: Activity
+    heartbeat: Heartbeat
+    sender: HeartbeatSender
+
+    @abstractmethod
+    def _take_news(self) -> None:
+        """Change the membership as the news of the heartbeat's thread demands."""
+
+    def poll_heartbeat(self) -> None:
+        """Note that the application is alive, and raise the error that ended the thread of heartbeats, if one did.
+
+        A program that has joined by `ensure_active_group()` calls this, or that again, within each `max_poll_interval_ms`:
+        otherwise the member leaves the group. After an error heartbeats go on: the next call raises it no more.
+
+        :raises FencedInstanceId: another member has taken this one's `group_instance_id`; once
+        """
+        self.activity.count += 1
+        self._take_news()
+        self.sender.raise_error()
+
+    def time_to_next_heartbeat(self) -> float:
+        """Return the time until the next heartbeat is due (s): 0 for one that is due, infinite while this is no member."""
+        return self.heartbeat.ttl() if self.sender.is_beating else inf
