@@ -19,7 +19,7 @@ import gevent
 from gevent.pool import Pool
 from gevent.pywsgi import WSGIServer
 
-from pykafka import KafkaClient, KafkaException, OffsetType, Topic
+from pykafka import KafkaClient, KafkaException, Topic
 
 #: A stream without events sends a sign of life this often (ms), by which proxies and this server notice a closed peer.
 KEEP_ALIVE_MS = 5_000
@@ -66,9 +66,7 @@ class Application:
 
     def events(self) -> Iterator[bytes]:
         """Yield new messages until the listener disconnects: the server then closes this generator."""
-        with self.topic.get_simple_consumer(
-            auto_offset_reset=OffsetType.LATEST, consumer_timeout_ms=KEEP_ALIVE_MS
-        ) as consumer:
+        with self.topic.get_simple_consumer(auto_offset_reset="latest", consumer_timeout_ms=KEEP_ALIVE_MS) as consumer:
             yield b": listening\n\n"
             while True:
                 message = consumer.consume()

@@ -15,7 +15,8 @@ from pykafka.groups.groupconsumer import GroupConsumer
 from pykafka.groups.options import RebalanceCallback, ZooKeeperOptions
 from pykafka.handlers.ending import Ending
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
-from pykafka.utils import old_attributes, old_names
+from pykafka.utils import get_string, old_attributes, old_names
+from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
     from pykafka.consumer.deserializing import Deserializer
@@ -238,7 +239,12 @@ class BalancedConsumer(GroupConsumer):
 
         changed = partial(_set, self._wanted, self._released)
         group = ZooKeeperGroup(
-            self._handler, self._consumer_group, self._topic.name, self._consumer_id, timeout, changed
+            self._handler,
+            get_string(self._consumer_group),
+            get_string(self._topic.name),
+            get_string(self._consumer_id),
+            timeout,
+            changed,
         )
         if self._external_zookeeper is not None:
             group.use(self._external_zookeeper)
@@ -338,7 +344,8 @@ class BalancedConsumer(GroupConsumer):
         partitions = self._topic.partitions
         # a snapshot: metadata may change while this runs
         seen = {id_: partition.snapshot() for id_, partition in list(partitions.items())}
-        return {partitions[one.id] for one in decide(participants, seen, self._consumer_id) if one.id in partitions}
+        members = [Name.of(member) for member in participants]
+        return {partitions[one.id] for one in decide(members, seen, self._consumer_id) if one.id in partitions}
 
     # -- shares ----------------------------------------------------------------------------------------------------
 
@@ -493,7 +500,7 @@ class BalancedConsumer(GroupConsumer):
 
     def _look_at_metadata(self, max_age_s: float = 0.0) -> None:
         try:
-            self._cluster.refresh_older(max_age_s, [self._topic.name])
+            self._cluster.refresh_older(max_age_s, [get_string(self._topic.name)])
         except KafkaException as error:
             # members can share out what is known; the internal consumer notices whether fetching still works
             group = self._consumer_group

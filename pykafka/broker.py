@@ -11,6 +11,7 @@ from pykafka.network.channel import group_channel
 from pykafka.network.node import CLIENT_ID, Node
 from pykafka.protocol import documented, wire
 from pykafka.utils import get_string, old_attributes, old_names
+from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
@@ -82,6 +83,11 @@ class Broker(Node):
             broker_version,
             api_versions,
         )
+
+    @property
+    def host(self) -> str:
+        """The host that the client connects to, a `Name` as PyKafka 2 had bytes here."""
+        return Name.of(self._host)
 
     @property
     def _connection_class(self) -> type[BrokerConnection]:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import DeadLetterError, DeserializationError
+from pykafka.utils import get_string
 
 if TYPE_CHECKING:
     from pykafka.record import Record
@@ -214,7 +215,7 @@ def _template(topic: str) -> str:
     plain = topic.replace("{topic}", "t")
     if not fields <= {None, "topic"} or not _TOPIC.fullmatch(plain) or topic == "{topic}":
         raise ValueError(wrong)
-    return topic
+    return get_string(topic)
 
 
 def _not_written(record: Record[Any, Any], error: BaseException, why: BaseException | str) -> DeadLetterError:

@@ -22,7 +22,8 @@ from pykafka.groups.groupconsumer import GroupConsumer
 from pykafka.groups.options import MemberOptions, RebalanceCallback
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
 from pykafka.protocol import documented
-from pykafka.utils import old_attributes, old_names
+from pykafka.utils import get_string, old_attributes, old_names
+from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
     from pykafka.consumer.deserializing import Deserializer
@@ -154,11 +155,11 @@ class ManagedBalancedConsumer(GroupConsumer):
         unpacked_max_bytes: int | None = None,
     ) -> None:
         self._configure(topic, cluster, locals(), deserializer, use_rdkafka)
-        self._consumer_id = ""
+        self._consumer_id = Name.of("")
         options = MemberOptions.of(locals())
         self._group_instance_id = options.group_instance_id
         self._member = TopicMember(
-            topic, cluster, self._membership_protocol, group_id=self._consumer_group, **asdict(options)
+            topic, cluster, self._membership_protocol, group_id=get_string(self._consumer_group), **asdict(options)
         )
         self._default_error_handlers = self._build_default_error_handlers()
         if auto_start:
@@ -207,7 +208,7 @@ class ManagedBalancedConsumer(GroupConsumer):
 
     def _leave(self) -> None:
         self._member.close()
-        self._generation_id, self._consumer_id = -1, ""
+        self._generation_id, self._consumer_id = -1, Name.of("")
         self._due = self._trouble_since = None
 
     def _start_worker(self) -> Any:
@@ -385,7 +386,7 @@ class ManagedBalancedConsumer(GroupConsumer):
                 present._engine.never_commit()
                 self._halt_or_report()
             self._forget_positions(ids if kept else ())
-            self._generation_id, self._consumer_id = self._member.generation, self._member.member_id
+            self._generation_id, self._consumer_id = self._member.generation, Name.of(self._member.member_id)
             self._due = frozenset(ids)
             self._consume_due()
 
@@ -439,7 +440,7 @@ class ManagedBalancedConsumer(GroupConsumer):
     def _partitions_of(self, ids: Iterable[int]) -> list[Partition]:
         wanted = sorted(ids)
         if any(id_ not in self._topic.partitions for id_ in wanted):
-            self._cluster.update([self._topic.name])  # the leader has seen new partitions
+            self._cluster.update([get_string(self._topic.name)])  # the leader has seen new partitions
         return [self._topic.partitions[id_] for id_ in wanted if id_ in self._topic.partitions]
 
     def _get_internal_consumer(self, partitions: Iterable[Partition], start: bool = True) -> SimpleConsumer:
@@ -475,7 +476,7 @@ class ManagedBalancedConsumer(GroupConsumer):
         :raises KafkaException: it failed
         """
         shares = {member: bytes(share.get_bytes()) for member, share in group_assignments}
-        return documented.MemberAssignment.from_bytestring(self._member.sync(shares)).partition_assignment
+        return documented.MemberAssignment.read(self._member.sync(shares)).partition_assignment
 
     def _pause_share(self) -> None:
         """Return no messages for now, and commit those that the application is done with, if auto-commit is on."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.common import OffsetType
 from pykafka.exceptions import LeaderNotFoundError
-from pykafka.utils import old_names
+from pykafka.utils import get_string, old_names
 
 if TYPE_CHECKING:
     import datetime
@@ -53,7 +53,7 @@ class Partition:
         self, topic: TopicView, id_: int, leader: Broker | None, replicas: Sequence[Broker], isr: Sequence[Broker]
     ) -> None:
         self._topic = weakref.ref(topic)
-        self._topic_name = topic.name
+        self._topic_name = get_string(topic.name)
         self._id = id_
         self._leader = leader
         self._replicas = list(replicas)

@@ -18,6 +18,7 @@ from pykafka.exceptions import KafkaException
 from pykafka.protocol import documented
 from pykafka.utils import get_string, old_attributes, old_names
 from pykafka.utils.error_handlers import valid_callable, valid_int
+from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -51,6 +52,9 @@ class SimpleConsumer(DocumentedConsumer):
 
     Messages come from the partitions in turn, those of one partition in order. Fetch workers, shared with other
     consumers of the same client, keep some buffered ahead of `consume()`.
+
+    Without a group, `OffsetType.LATEST` counts only with `reset_offset_on_start=True`, or if offset 0 is no longer kept, as in
+    PyKafka 2: otherwise the consumer begins at the first message. The name "latest" has it begin at the end.
 
     :param topic: to read
     :param cluster: that has it
@@ -130,6 +134,8 @@ class SimpleConsumer(DocumentedConsumer):
         self._set_up(topic, cluster, ConsumerOptions.of(locals()), partitions, deserializer)
         self._engine.membership.generation_id = generation_id
         self._engine.membership.member_id = get_string(consumer_id, "consumer_id")
+        self._engine.commits_start = True
+        self._engine.begins_at_0 = self._engine.commits is None and not isinstance(auto_offset_reset, str)
         if auto_start:
             self.start()
 
@@ -165,6 +171,8 @@ class SimpleConsumer(DocumentedConsumer):
             self._engine.own_whole(topic)
         else:
             self._engine.own(chosen)
+        if self._engine.commits is not None:
+            self._engine.commits.consumer_id = ""
         self._deserializing = None if convert is None else Deserializing(self._engine, convert)
         self._arrow = ArrowBatches(self._engine)
         self._buffers = self._engine.buffers  # close at hand: each message is taken from there
@@ -172,7 +180,7 @@ class SimpleConsumer(DocumentedConsumer):
         cluster.handler.at_fork(self._after_fork)
 
     def _make_engine(self, options: ConsumerOptions) -> ConsumerEngine:
-        return ConsumerEngine(self._cluster, options, self._topic.name, self)
+        return ConsumerEngine(self._cluster, options, get_string(self._topic.name), self)
 
     def __repr__(self) -> str:
         return (
@@ -386,7 +394,7 @@ class SimpleConsumer(DocumentedConsumer):
         self._engine.move(self._own(partition), position, position - 1)
 
     def _own(self, partition: Partition) -> TopicPartition:
-        key = TopicPartition(self._topic.name, partition.id)
+        key = TopicPartition(get_string(self._topic.name), partition.id)
         if key not in self._engine.partitions or partition.topic is not self._topic:
             raise KafkaException("this consumer does not read that partition", topic=key.topic, partition=key.partition)
         return key
@@ -420,6 +428,6 @@ class SimpleConsumer(DocumentedConsumer):
                 if committed.offset >= 0:
                     engine.move(key, committed.offset, committed.offset - 1)
         return [
-            (key.partition, documented.OffsetFetchPartitionResponse(committed.offset, committed.metadata, 0))
+            (key.partition, documented.OffsetFetchPartitionResponse(committed.offset, Name.of(committed.metadata), 0))
             for key, committed in found.items()
         ]

@@ -20,6 +20,7 @@ from pykafka.protocol import documented
 from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.utils import get_string, milliseconds, old_names
 from pykafka.utils.error_handlers import valid_int
+from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
     from pykafka.consumer.arguments import SimpleConsumerArguments
@@ -44,7 +45,8 @@ class Topic:
     """
 
     def __init__(self, cluster: BaseCluster, topic_metadata: documented.TopicMetadata) -> None:
-        self._name = get_string(topic_metadata.name)
+        self._plain_name = get_string(topic_metadata.name)
+        self._name = Name.of(self._plain_name)  # programs for PyKafka 2 read that, too
         self._cluster = cluster
         self._partitions: dict[int, Partition] = {}
         #: How often partitions have come or gone.
@@ -57,7 +59,7 @@ class Topic:
 
     @property
     def name(self) -> str:
-        """The topic's name."""
+        """The topic's name, a `Name` as PyKafka 2 had bytes here."""
         return self._name
 
     @property
@@ -82,7 +84,7 @@ class Topic:
             else:
                 partition.update(brokers, found)
         for id_ in set(self._partitions) - set(metadata.partitions):
-            log.info("topic %s: partition %d is gone (was the topic made anew?)", self._name, id_)
+            log.info("topic %s: partition %d is gone (was the topic made anew?)", self._plain_name, id_)
             self._gone[id_] = self._partitions.pop(id_)
         if before != set(self._partitions):
             self.changes += 1  # last: a caller that sees the new number must see the new partitions
@@ -115,8 +117,13 @@ class Topic:
         timestamp = milliseconds(offsets_before, "offsets_before")
         valid_int(max_offsets, name="max_offsets")
         wanted = list(self._partitions) if partitions is None else _ids(partitions)
-        found = self._cluster.list_offsets({(self._name, id_): timestamp for id_ in wanted}, max_offsets=max_offsets)
-        return {id_: documented.OffsetPartitionResponse(offset=found[self._name, id_].offsets, err=0) for id_ in wanted}
+        found = self._cluster.list_offsets(
+            {(self._plain_name, id_): timestamp for id_ in wanted}, max_offsets=max_offsets
+        )
+        return {
+            id_: documented.OffsetPartitionResponse(offset=found[self._plain_name, id_].offsets, err=0)
+            for id_ in wanted
+        }
 
     def earliest_available_offsets(self) -> dict[int, documented.OffsetPartitionResponse]:
         """Return the oldest offset kept in each partition, in the form of `fetch_offset_limits`."""
@@ -168,6 +175,9 @@ class Topic:
         given = self._with_defaults("consumer", SimpleConsumer, kwargs)
         if consumer_group is not None:
             given["consumer_group"] = consumer_group
+        configured = given.get("auto_offset_reset")
+        if isinstance(configured, OffsetType) and "auto_offset_reset" not in kwargs:
+            given["auto_offset_reset"] = configured.name.lower()  # it means what the name does: no old program has it
         if use_rdkafka:
             from pykafka.rdkafka import RdKafkaSimpleConsumer
 

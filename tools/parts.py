@@ -232,6 +232,7 @@ SAME = [
     "tests/unit/config",
     *(f"tests/unit/test_{name}.py" for name in ("documented_names", "packaging")),
     "tests/regressions/test_old_code.py",
+    "tests/regressions/test_old_programs.py",
     # reactions to errors, which mostly wait
     "tests/embedded/consumer/test_recovery.py",
     "tests/embedded/producer/test_retrying.py",

@@ -188,7 +188,9 @@ class Threads(Front):
             watch.start()
             footprint = Footprint()
             consumers = [
-                topic.get_simple_consumer(auto_offset_reset=OffsetType.LATEST, consumer_timeout_ms=0)
+                topic.get_simple_consumer(
+                    auto_offset_reset=OffsetType.LATEST, reset_offset_on_start=True, consumer_timeout_ms=0
+                )
                 for _ in range(CONSUMERS)
             ]
             footprint.opened()

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from pykafka.admin.placement import GROUP, Coordinators, Placement
 from pykafka.admin.results import Results
 from pykafka.admin.routing import Question, Router
+from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
+from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_ms
 
 if TYPE_CHECKING:
@@ -110,4 +112,9 @@ def several(items: Any, name: str, kinds: type | tuple[type, ...]) -> list[Any]:
             wanted = kinds if isinstance(kinds, tuple) else (kinds,)
             names = " or ".join(kind.__name__ for kind in wanted)
             raise TypeError(f"{name} must be {names}, or several of them; not {type(item).__name__}")
-    return found
+    return [get_string(item) if isinstance(item, str) else item for item in found]
+
+
+def topic_partition(key: tuple[str, int]) -> TopicPartition:
+    """Return a pair of topic and number as a TopicPartition, whose topic is plain `str`."""
+    return TopicPartition(get_string(key[0]), *key[1:])

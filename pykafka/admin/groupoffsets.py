@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pykafka.admin.base import TIMEOUT_MS, several
+from pykafka.admin.base import TIMEOUT_MS, several, topic_partition
 from pykafka.admin.faults import fault, outcome
 from pykafka.admin.groupnames import GroupType
 from pykafka.admin.groups import GroupsAdmin
@@ -29,6 +29,7 @@ from pykafka.exceptions import (
 )
 from pykafka.metadata.groupoffsets import STABLE_FROM, by_topic, commit_failures, commit_request, means_no_commit
 from pykafka.protocol import wire
+from pykafka.utils import get_string
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
@@ -63,7 +64,8 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
         """
         named = groups if isinstance(groups, Mapping) else dict.fromkeys(several(groups, "groups", str))
         wanted = {
-            name: None if parts is None else [TopicPartition(*part) for part in parts] for name, parts in named.items()
+            get_string(name): None if parts is None else [topic_partition(part) for part in parts]
+            for name, parts in named.items()
         }
 
         def request(items: Sequence[str], broker: Broker, left: int) -> wire.OffsetFetchRequest:
@@ -120,7 +122,7 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
         :raises NonEmptyGroup: the group has members, which keep their own positions
         """
         wanted = {
-            TopicPartition(*key): value if isinstance(value, OffsetAndMetadata) else OffsetAndMetadata(value)
+            topic_partition(key): value if isinstance(value, OffsetAndMetadata) else OffsetAndMetadata(value)
             for key, value in offsets.items()
         }
 
@@ -187,7 +189,7 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
 
         asked: Question[TopicPartition, None] = Question(wire.OffsetDeleteRequest, request, read)
         placement: Coordinators[TopicPartition] = Coordinators(self._cluster, lambda _: group)
-        return self._ask([TopicPartition(*part) for part in partitions], placement, asked, timeout_ms, raise_errors)
+        return self._ask([topic_partition(part) for part in partitions], placement, asked, timeout_ms, raise_errors)
 
     def reset_group_offsets(
         self,
@@ -271,7 +273,7 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
     ) -> list[TopicPartition] | None:
         """Return the partitions that a caller names; None for none."""
         names: list[str] = several(topics, "topics", str)
-        found = [TopicPartition(*part) for part in partitions]
+        found = [topic_partition(part) for part in partitions]
         if names:
             for name, topic in self.describe_topics(names, timeout_ms=timeout_ms).items():
                 found += [TopicPartition(name, part.partition) for part in topic.partitions]
@@ -301,7 +303,7 @@ def _by_hand(to: Any) -> dict[TopicPartition, OffsetSpec]:
             "`to` must be a place, as OffsetSpec.earliest(), or {(topic, partition): place}, as "
             '{("orders", 0): OffsetSpec.offset(7)}'
         )
-    return {TopicPartition(*key): spec for key, spec in to.items()}
+    return {topic_partition(key): spec for key, spec in to.items()}
 
 
 def _ids(parts: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from pykafka.admin.base import TIMEOUT_MS, several
+from pykafka.admin.base import TIMEOUT_MS, several, topic_partition
 from pykafka.admin.faults import outcome
 from pykafka.admin.groups import GroupsAdmin
 from pykafka.admin.placement import CertainBrokers
@@ -86,7 +86,7 @@ class LogDirsAdmin(GroupsAdmin):
         """
         ids: list[int] = self._every_broker() if brokers is None else several(brokers, "brokers", int)
         wanted = (
-            None if partitions is None else by_topic(dict.fromkeys((TopicPartition(*one) for one in partitions), 0))
+            None if partitions is None else by_topic(dict.fromkeys((topic_partition(one) for one in partitions), 0))
         )
 
         def request(items: Sequence[int], broker: Broker, left: int) -> wire.DescribeLogDirsRequest:

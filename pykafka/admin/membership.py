@@ -35,11 +35,11 @@ def classic_member(member: wire.DescribeGroupsResponse.Group.Member, of_consumer
     # Any client may call its group one of consumers, with metadata of its own format.
     if of_consumers and member.member_metadata:
         with suppress(CorruptResponseError):
-            names = documented.ConsumerGroupProtocolMetadata.from_bytestring(member.member_metadata).topic_names
+            names = documented.ConsumerGroupProtocolMetadata.read(member.member_metadata).topic_names
             wanted = tuple(get_string(name) for name in names)
     if of_consumers and member.member_assignment:
         with suppress(CorruptResponseError):
-            shares = documented.MemberAssignment.from_bytestring(member.member_assignment).partition_assignment
+            shares = documented.MemberAssignment.read(member.member_assignment).partition_assignment
             assigned = tuple(sorted(TopicPartition(get_string(topic), id_) for topic, ids in shares for id_ in ids))
     return MemberDescription(
         member.member_id,

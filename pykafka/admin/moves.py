@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from pykafka.admin.base import TIMEOUT_MS, AdminBase
+from pykafka.admin.base import TIMEOUT_MS, AdminBase, topic_partition
 from pykafka.admin.faults import fault, outcome
 from pykafka.admin.placement import Controller
 from pykafka.admin.releases import need
@@ -64,7 +64,7 @@ class MovesAdmin(AdminBase):
         :raises InvalidReplicaAssignment: a broker does not exist, or is named twice
         :raises NoReassignmentInProgress: there is no move to cancel
         """
-        wanted = {TopicPartition(*key): value for key, value in replicas.items()}
+        wanted = {topic_partition(key): value for key, value in replicas.items()}
 
         def request(
             items: Sequence[TopicPartition], broker: Broker, left: int
@@ -203,5 +203,5 @@ class MovesAdmin(AdminBase):
 def _named(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
     return {
         name: list(ids)
-        for name, ids in by_topic(dict.fromkeys((TopicPartition(*one) for one in partitions), 0)).items()
+        for name, ids in by_topic(dict.fromkeys((topic_partition(one) for one in partitions), 0)).items()
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pykafka.admin.base import TIMEOUT_MS, AdminBase
+from pykafka.admin.base import TIMEOUT_MS, AdminBase, topic_partition
 from pykafka.admin.faults import fault
 from pykafka.admin.offsettypes import ListedOffset, OffsetSpec
 from pykafka.admin.placement import Leaders
@@ -42,7 +42,7 @@ class OffsetsAdmin(AdminBase):
         :raises UnknownTopicOrPartition: there is no such partition
         """
         now_ms = self._cluster.handler.time_ms()
-        wanted = {TopicPartition(*key): spec for key, spec in places.items()}
+        wanted = {topic_partition(key): spec for key, spec in places.items()}
         for spec in wanted.values():
             if not spec.is_listed:
                 raise ValueError(f"{spec.kind.value} is a place for groups: use reset_group_offsets")

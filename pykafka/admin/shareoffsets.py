@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pykafka.admin.base import TIMEOUT_MS, AdminBase, several
+from pykafka.admin.base import TIMEOUT_MS, AdminBase, several, topic_partition
 from pykafka.admin.faults import fault, outcome
 from pykafka.admin.offsettypes import ShareGroupOffset
 from pykafka.admin.placement import Coordinators
@@ -65,7 +65,7 @@ class ShareOffsetsAdmin(AdminBase):
         :param raise_errors: whether to raise for partitions that failed, see `Results`
         :raises NonEmptyGroup: the group has members
         """
-        wanted = {TopicPartition(*key): offset for key, offset in offsets.items()}
+        wanted = {topic_partition(key): offset for key, offset in offsets.items()}
 
         def request(items: Sequence[TopicPartition], broker: Broker, left: int) -> wire.AlterShareGroupOffsetsRequest:
             topic = wire.AlterShareGroupOffsetsRequest.Topic

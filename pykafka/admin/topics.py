@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from pykafka.admin.base import TIMEOUT_MS, AdminBase, several
+from pykafka.admin.base import TIMEOUT_MS, AdminBase, several, topic_partition
 from pykafka.admin.faults import fault, outcome
 from pykafka.admin.operations import AclOperation, operations
 from pykafka.admin.placement import AnyBroker, CertainBrokers, Controller, Leaders
@@ -26,6 +26,7 @@ from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
 from pykafka.metadata.groupoffsets import by_topic
 from pykafka.protocol import wire
+from pykafka.utils import get_string
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
@@ -112,7 +113,7 @@ class TopicsAdmin(AdminBase):
         :param raise_errors: whether to raise for topics that failed, see `Results`
         :raises TopicAlreadyExists: there is a topic of this name
         """
-        wanted: dict[str, NewTopic] = {topic.name: topic for topic in several(topics, "topics", NewTopic)}
+        wanted: dict[str, NewTopic] = {get_string(topic.name): topic for topic in several(topics, "topics", NewTopic)}
 
         def request(items: Sequence[str], broker: Broker, left: int) -> wire.CreateTopicsRequest:
             if any(wanted[name].wants_defaults for name in items):
@@ -224,7 +225,9 @@ class TopicsAdmin(AdminBase):
         """
         if isinstance(partitions, Mapping):
             partitions = [NewPartitions(topic, total) for topic, total in partitions.items()]
-        wanted: dict[str, NewPartitions] = {one.topic: one for one in several(partitions, "partitions", NewPartitions)}
+        wanted: dict[str, NewPartitions] = {
+            get_string(one.topic): one for one in several(partitions, "partitions", NewPartitions)
+        }
 
         def request(items: Sequence[str], broker: Broker, left: int) -> wire.CreatePartitionsRequest:
             return wire.CreatePartitionsRequest(
@@ -263,7 +266,7 @@ class TopicsAdmin(AdminBase):
         :return: the first offset that is left, of each partition
         :raises OffsetOutOfRangeError: the partition ends before the offset
         """
-        wanted = {TopicPartition(*key): offset for key, offset in offsets.items()}
+        wanted = {topic_partition(key): offset for key, offset in offsets.items()}
 
         def request(items: Sequence[TopicPartition], broker: Broker, left: int) -> wire.DeleteRecordsRequest:
             topic = wire.DeleteRecordsRequest.Topic

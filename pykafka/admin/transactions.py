@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pykafka.admin.base import TIMEOUT_MS, several
+from pykafka.admin.base import TIMEOUT_MS, several, topic_partition
 from pykafka.admin.faults import fault, outcome
 from pykafka.admin.groups import GroupsAdmin
 from pykafka.admin.placement import TRANSACTION, CertainBrokers, Coordinators, Leaders
@@ -161,7 +161,7 @@ class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
 
         asked: Question[TopicPartition, Producers] = Question(wire.DescribeProducersRequest, request, read)
         placement: Leaders[TopicPartition] = Leaders(self._cluster, lambda item: item)
-        parts = [TopicPartition(*part) for part in partitions]
+        parts = [topic_partition(part) for part in partitions]
         return self._ask(parts, placement, asked, timeout_ms, raise_errors)
 
     def find_hanging_transactions(
@@ -223,7 +223,7 @@ class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
         :param timeout_ms: of the whole call
         :raises InvalidTxnState: no transaction begins at `start_offset`
         """
-        item = TopicPartition(*partition)
+        item = topic_partition(partition)
         deadline = self._deadline(timeout_ms)
         if (producer is None) == (start_offset is None):
             raise ValueError("give either the producer, or the start_offset of its transaction")

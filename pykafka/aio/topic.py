@@ -34,7 +34,7 @@ class Topic(Face[_Topic]):
 
     @property
     def name(self) -> str:
-        """The topic's name."""
+        """The topic's name, a `Name` as PyKafka 2 had bytes here."""
         return self._inner.name
 
     @property

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from pykafka.common import SubscriptionPattern
+from pykafka.utils import get_string
 
 
 def unpacked(topics: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -38,7 +39,7 @@ def valid_topics(topics: tuple[Any, ...]) -> tuple[tuple[str, ...], re.Pattern[s
             return (), re.compile(patterns[0])
         except re.error as error:
             raise ValueError(f"the pattern {patterns[0]!r} of topics is malformed: {error}") from error
-    return tuple(dict.fromkeys(topics)), None
+    return tuple(dict.fromkeys(map(get_string, topics))), None
 
 
 def valid_pattern(topics: tuple[Any, ...]) -> SubscriptionPattern:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
+import os
 import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -36,7 +38,7 @@ R = TypeVar("R")
 COMMIT_AGAIN_S = 3600.0
 #: How often the worker that commits looks whether its consumer is still there (s).
 GONE_S = 5.0
-#: The text that brokers keep with each offset.
+#: The text that brokers keep with each offset, unless it names the consumer.
 METADATA = "pykafka"
 
 
@@ -80,6 +82,8 @@ class Commits:
         #: Whether a commit names, in all its attempts, the generation in which it began: in a later one, another member may
         #: have gone on. Members that read many topics do so.
         self.pinned = False
+        #: The consumer's id, for the metadata of its commits; None names no consumer there.
+        self.consumer_id: str | None = None
         #: Whether the consumer must not commit any more.
         self.given_up = False
         #: When the last attempt of any commit ends, of the handler's clock (s): the consumer is being closed.
@@ -99,6 +103,13 @@ class Commits:
     def name(self) -> str:
         """The subject of log lines: the group, and what it reads."""
         return f"{self._options.consumer_group} {self._progress.name}"
+
+    @property
+    def metadata(self) -> str:
+        """The text that brokers keep with each offset; that of PyKafka 2's classes names consumer and host, as JSON."""
+        if self.consumer_id is None:
+            return METADATA
+        return json.dumps({"consumer_id": self.consumer_id, "hostname": os.uname().nodename})
 
     def after_fork(self) -> None:
         """Leave the worker, and the commits under way, to the parent process."""
@@ -129,14 +140,14 @@ class Commits:
 
         def make() -> Offsets:
             identity = self.group.membership.identity if self.pinned else None
-            committed = self.group.commit(offsets, METADATA, go_on, of, identity, min(deadline, self.until))
+            committed = self.group.commit(offsets, self.metadata, go_on, of, identity, min(deadline, self.until))
             self._note(committed)
             self._failing_since = None
             return committed
 
         committed = self._in_turn(offsets, make, deadline, go_on)
         if self.on_commit is not None:
-            self.on_commit({key: OffsetAndMetadata(offset, METADATA) for key, offset in committed.items()})
+            self.on_commit({key: OffsetAndMetadata(offset, self.metadata) for key, offset in committed.items()})
 
     def commit_with(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: float = math.inf) -> None:
         """Commit offsets, each with a text of its own, as the member of now; errors as `GroupOffsets.commit` has them.
@@ -177,6 +188,16 @@ class Commits:
         """
         if not self.order.settle(self._bounded(deadline)):
             raise self._too_late({})
+
+    def commit_start(self, offsets: Offsets) -> None:
+        """Commit where a consumer begins in partitions without a commit; log a failure, which later commits make good."""
+        try:
+            self.commit(offsets)
+        except KafkaException as error:
+            text = (
+                "group %s: the start could not be committed: %s; the group begins by its rules again until it commits"
+            )
+            self._cluster.limiter.warn(log, self.name, text, self._options.consumer_group, error)
 
     def _in_turn(
         self,
@@ -326,7 +347,7 @@ class Commits:
             ours = {key: offset for key, offset in held.items() if found[key].offset in (offset, -1)}
             self._committed_at.update(dict.fromkeys(held, self._handler.now()))
             try:
-                self._note(self.group.commit(ours, METADATA, lambda: not stopping.is_set()))
+                self._note(self.group.commit(ours, self.metadata, lambda: not stopping.is_set()))
             except BaseException:
                 for key in ours:
                     self._committed_at.pop(key, None)

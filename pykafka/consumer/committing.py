@@ -13,7 +13,7 @@ from pykafka.consumer.callqueue import CallQueue
 from pykafka.consumer.offsets import GroupOffsets
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, RebalanceInProgress
 from pykafka.record import Record
-from pykafka.utils import INT64_MAX
+from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.contexts import in_context
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def _key(param: Any) -> TopicPartition:
         or not isinstance(param[1], int)
     ):
         raise TypeError(f"offsets must be named by TopicPartition(topic, number), not {param!r}")
-    return TopicPartition(*param)
+    return TopicPartition(get_string(param[0]), param[1])
 
 
 def _offset(key: Any, param: Any, metadata: str) -> OffsetAndMetadata:

@@ -14,7 +14,8 @@ from pykafka.exceptions import (
     OffsetOutOfRangeError,
     UnknownTopicOrPartition,
 )
-from pykafka.utils import get_bytes, get_string
+from pykafka.utils import get_string
+from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
@@ -46,13 +47,24 @@ class DocumentedConsumer:
         self._engine.membership.generation_id = value
 
     @property
-    def consumer_id(self) -> bytes:
-        """The id of the group member that commits name; empty for none."""
-        return get_bytes(self._engine.membership.member_id)
+    def consumer_id(self) -> str:
+        """The id of the group member that commits name, a `Name`; empty for none."""
+        return Name.of(self._engine.membership.member_id)
 
     @consumer_id.setter
     def consumer_id(self, value: str | bytes) -> None:
         self._engine.membership.member_id = get_string(value)
+        if self._engine.commits is not None:
+            self._engine.commits.consumer_id = self._engine.membership.member_id
+
+    @property
+    def _consumer_id(self) -> str:
+        return self.consumer_id
+
+    @property
+    def _consumer_group(self) -> str | None:
+        group = self._engine.options.consumer_group
+        return None if group is None else Name.of(group)
 
     def fetch(self) -> None:
         """Fetch every partition that has room in its buffer now, without waiting for the answers.

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from pykafka.common import TopicPartition
+from pykafka.common import OffsetType, TopicPartition
 from pykafka.consumer.aborted import isolation_number
 from pykafka.consumer.beginnings import beginnings, committed_apart, committed_together
 from pykafka.consumer.buffers import Buffers, OwnedPartition
@@ -27,6 +27,7 @@ from pykafka.consumer.vanished import Vanished
 from pykafka.exceptions import ConsumerStoppedException, InvalidMessageError, KafkaException
 from pykafka.handlers.closure import Closure
 from pykafka.handlers.starts import Starts
+from pykafka.utils import get_string
 from pykafka.utils.compression import unpacked_limit
 from pykafka.utils.error_handlers import valid_timeout
 
@@ -110,6 +111,11 @@ class ConsumerEngine:
         # The metadata whose topic ids were compared last.
         self._generation = -1
         self.membership = Membership()
+        #: Whether `start()` commits where partitions begin that have no commit, as PyKafka 2 does: a consumer that ends before
+        #: its first commit goes on there.
+        self.commits_start = False
+        #: Whether a consumer without a group begins at offset 0 whatever `auto_offset_reset` is, as PyKafka 2 does.
+        self.begins_at_0 = False
         self.commits: Commits | None = None
         if options.consumer_group is not None:
             group = GroupOffsets.of(cluster, options, self.membership)
@@ -439,8 +445,9 @@ class ConsumerEngine:
 
     def own_whole(self, topic: TopicView) -> None:
         """Read all partitions of a topic, and those that are added to it."""
-        self._refresh([topic.name])
-        self.whole_topics[topic.name] = topic
+        name = get_string(topic.name)
+        self._refresh([name])
+        self.whole_topics[name] = topic
         self.own(topic.partitions.values())
 
     def _owned(self, partitions: Iterable[Partition]) -> dict[TopicPartition, OwnedPartition]:
@@ -480,9 +487,9 @@ class ConsumerEngine:
         """Return the partitions that were added to whole topics."""
         return [
             partition
-            for topic in self.whole_topics.values()
+            for name, topic in self.whole_topics.items()
             for id_, partition in topic.partitions.items()
-            if (topic.name, id_) not in self.partitions
+            if (name, id_) not in self.partitions
         ]
 
     def read_added(self) -> None:
@@ -523,10 +530,22 @@ class ConsumerEngine:
             return
         self._look_at_ids()
         missing = [key for key, owned in self.partitions.items() if owned.position < 0]
-        starts, _ = beginnings(self, missing, committed_together, lambda wanted: (self.find_offsets(wanted), {}))
+        if self.begins_at_0 and reset == OffsetType.LATEST:
+            for key in missing:  # recovery resets those whose offset 0 is gone
+                self.move(key, 0, -1)
+            return
+        searched: dict[TopicPartition, int] = {}
+
+        def ask(wanted: Mapping[TopicPartition, Position]) -> Outcome:
+            searched.update(self.find_offsets(wanted))
+            return searched, {}
+
+        starts, _ = beginnings(self, missing, committed_together, ask)
         for key, (offset, lineage) in starts.items():
             self.move(key, offset, offset - 1)
             self.partitions[key].lineage = lineage  # it is not being fetched yet
+        if self.commits_start and self.commits is not None and searched:
+            self.commits.commit_start(searched)
 
     def _look_at_ids(self) -> None:
         """Ask for metadata if there are positions of before: their topics may have been made anew meanwhile."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.common import OffsetAndMetadata, OffsetType, TopicPartition
 from pykafka.consumer.startchoice import explained, left_ms
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, OffsetResetNeededError, ResponseTimeoutError
-from pykafka.utils import INT64_MAX, milliseconds
+from pykafka.utils import INT64_MAX, get_string, milliseconds
 
 if TYPE_CHECKING:
     from pykafka.consumer.changing import ChangingEngine
@@ -272,5 +272,5 @@ def valid_keys(param: Any) -> list[TopicPartition]:
             and not isinstance(one[1], bool)
         ):
             raise TypeError(f"a partition must be a TopicPartition(topic, number), not {one!r}")
-        found.append(TopicPartition(*one))
+        found.append(TopicPartition(get_string(one[0]), one[1]))
     return list(dict.fromkeys(found))

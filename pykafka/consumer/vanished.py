@@ -50,10 +50,10 @@ class Vanished:
         :param topic: of the partition
         """
         cluster = self._cluster
-        if owned.partition_id in topic.partitions or not cluster.knows(topic.name):
+        if owned.partition_id in topic.partitions or not cluster.knows(owned.key.topic):
             self._lacking.pop(owned.key, None)
             return False
-        present = cluster.topic_id(topic.name)
+        present = cluster.topic_id(owned.key.topic)
         if present is not None and owned.topic_id is not None:
             return present != owned.topic_id
         now = cluster.handler.now()

@@ -85,9 +85,7 @@ class Assigning:
         :param instance_ids: {member id: `group_instance_id`} of static members
         :raises InconsistentGroupProtocol: this member does not know the assignor
         """
-        wanted = {
-            member: documented.ConsumerGroupProtocolMetadata.from_bytestring(metadata) for member, metadata in members
-        }
+        wanted = {member: documented.ConsumerGroupProtocolMetadata.read(metadata) for member, metadata in members}
         for member, instance_id in instance_ids.items():
             wanted[member].group_instance_id = instance_id
         topics = list(readers_of(wanted))
@@ -126,7 +124,7 @@ class Assigning:
         :param generation: of the group
         :param topics: the subscription that the member joined with; None for any
         """
-        assignment = documented.MemberAssignment.from_bytestring(share)
+        assignment = documented.MemberAssignment.read(share)
         self._named(protocol).on_assignment(assignment)
         keys = [TopicPartition(topic, id_) for topic, ids in assignment.partition_assignment for id_ in ids]
         if topics is not None and (foreign := {key.topic for key in keys} - set(topics)):

@@ -168,7 +168,7 @@ class Comeback:
         doubt, self._doubt = self._doubt, Doubt.NONE
         if doubt is Doubt.NONE:
             return
-        pairs = documented.MemberAssignment.from_bytestring(assignment).partition_assignment
+        pairs = documented.MemberAssignment.read(assignment).partition_assignment
         given = {get_string(topic) for topic, ids in pairs if ids}
         outdated = doubt is Doubt.OUTDATED or not given <= self._topics
         if outdated or (doubt is Doubt.MISSING and given != self._topics):
@@ -190,5 +190,5 @@ def _subscribed(metadata: bytes) -> frozenset[str]:
 
     :raises CorruptResponseError: the bytes have another format
     """
-    names = documented.ConsumerGroupProtocolMetadata.from_bytestring(metadata).topic_names
+    names = documented.ConsumerGroupProtocolMetadata.read(metadata).topic_names
     return frozenset(get_string(name) for name in names)

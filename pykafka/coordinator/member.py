@@ -13,6 +13,7 @@ from pykafka.membershipprotocol import as_brokers_keep_it
 from pykafka.protocol import documented
 from pykafka.protocol.documented.groups import protocol_metadata
 from pykafka.utils import get_string
+from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
@@ -39,6 +40,7 @@ class TopicMember(BaseCoordinator):
     ) -> None:
         super().__init__(cluster, None, **configs)
         self._topic = topic
+        self._name = get_string(topic.name)
         self._protocol = membership_protocol
         #: The share: ids of the topic's partitions.
         self.assigned: set[int] = set()
@@ -50,7 +52,7 @@ class TopicMember(BaseCoordinator):
 
     def group_protocols(self) -> Sequence[tuple[str, bytes]]:
         """Return the name of the membership protocol, with the metadata that names this member's topic."""
-        return [(get_string(self._protocol.protocol_name), protocol_metadata(self._protocol, self._topic.name))]
+        return [(get_string(self._protocol.protocol_name), protocol_metadata(self._protocol, self._name))]
 
     def _perform_assignment(
         self, leader_id: str, protocol: str, members: Sequence[tuple[str, bytes]]
@@ -62,9 +64,7 @@ class TopicMember(BaseCoordinator):
 
         :param members: (member id, metadata) pairs
         """
-        said = {
-            member: documented.ConsumerGroupProtocolMetadata.from_bytestring(metadata) for member, metadata in members
-        }
+        said = {member: documented.ConsumerGroupProtocolMetadata.read(metadata) for member, metadata in members}
         shares: dict[str, list[tuple[str | bytes, list[int]]]] = {member: [] for member in said}
         self._topics.divided = {}
         decide = as_brokers_keep_it(self._protocol.decide_partitions)
@@ -72,8 +72,9 @@ class TopicMember(BaseCoordinator):
             # One snapshot for all members: if it changed while this loop runs, a partition could go to none of them, or to two.
             partitions = {id_: partition.snapshot() for id_, partition in list(self._partitions_of(name).items())}
             self._topics.divided[name] = len(partitions)
-            for member in ids if partitions else ():
-                share = decide(ids, partitions, member)
+            # Functions written for PyKafka 2 may take the ids for bytes.
+            for member, named in [(member, Name.of(member)) for member in ids] if partitions else ():
+                share = decide([Name.of(other) for other in ids], partitions, named)
                 if share:
                     shares[member].append((name, sorted(partition.id for partition in share)))
         return {member: documented.MemberAssignment(share) for member, share in shares.items()}
@@ -81,7 +82,7 @@ class TopicMember(BaseCoordinator):
     def _partitions_of(self, name: str) -> dict[int, Partition]:
         if self._topics.is_gone(name):
             return {}
-        if name == self._topic.name:
+        if name == self._name:
             return self._topic.partitions
         topics = self._cluster.topics
         if name not in topics:
@@ -92,12 +93,12 @@ class TopicMember(BaseCoordinator):
         return topic.partitions if topic is not None else {}
 
     def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
-        shares = documented.MemberAssignment.from_bytestring(member_assignment).partition_assignment
-        self.assigned = {id_ for name, ids in shares if name == self._topic.name for id_ in ids}
+        shares = documented.MemberAssignment.read(member_assignment).partition_assignment
+        self.assigned = {id_ for name, ids in shares if name == self._name for id_ in ids}
 
     def _refresh(self) -> None:
         # the topics of other members too, which this one has shared out as the leader
-        names = [self._topic.name, *self._topics.divided]
+        names = [self._name, *self._topics.divided]
         try:
             self._cluster.refresh_older(self.config["metadata_max_age_ms"] / 1000, names)
         except KafkaException as error:
@@ -105,7 +106,7 @@ class TopicMember(BaseCoordinator):
 
     def need_rejoin(self) -> bool:
         """Return whether this member has to join again, for example because partitions were added."""
-        if self._topics.have_changed([self._topic.name]):
+        if self._topics.have_changed([self._name]):
             log.info("group %s: the number of partitions has changed", self.group_id)
             self.request_rejoin()
         return super().need_rejoin()
@@ -113,4 +114,4 @@ class TopicMember(BaseCoordinator):
     @property
     def topic_is_gone(self) -> bool:
         """Whether the topic does not exist any more."""
-        return self._topics.is_gone(self._topic.name)
+        return self._topics.is_gone(self._name)

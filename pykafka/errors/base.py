@@ -43,7 +43,7 @@ class KafkaException(Exception):
     ) -> None:
         super().__init__(*args)
         self.broker = broker
-        self.topic = topic
+        self.topic = _plain(topic)
         self.partition = partition
         self.api = api
         self.ledger = list(ledger or ())
@@ -74,7 +74,7 @@ class KafkaException(Exception):
     ) -> Self:
         """Fill in missing context, and return this same error."""
         self.broker = broker if self.broker is None else self.broker
-        self.topic = topic if self.topic is None else self.topic
+        self.topic = _plain(topic) if self.topic is None else self.topic
         self.partition = partition if self.partition is None else self.partition
         self.api = api if self.api is None else self.api
         return self
@@ -105,6 +105,11 @@ class KafkaException(Exception):
     def _state(self) -> dict[str, Any]:
         """Return the attributes that pickles and deep copies have."""
         return self.__dict__.copy()
+
+
+def _plain(text: str | None) -> str | None:
+    """Return text of a subclass of `str` as `str`: errors are compared, stored and sent."""
+    return str.__str__(text) if isinstance(text, str) else text
 
 
 def _rebuild(cls: type[E], args: tuple[Any, ...], state: dict[str, Any]) -> E:

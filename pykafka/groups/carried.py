@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pykafka.common import TopicPartition
 from pykafka.exceptions import OffsetsNotCommitted
 from pykafka.groups.internal import discard
+from pykafka.utils import get_string
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -75,7 +76,7 @@ class CarriedPositions:
         engine = consumer._engine
         engine.added = frozenset(key for key in engine.partitions if key.partition not in self._known)
         for id_, carried in self._carried.items():
-            key = TopicPartition(self._topic.name, id_)
+            key = TopicPartition(get_string(self._topic.name), id_)
             if key in engine.partitions:
                 engine.move(key, carried.position, carried.held)
                 owned = engine.partitions[key]
@@ -105,7 +106,11 @@ class CarriedPositions:
                 consumer.commit_offsets(mine)
             finally:
                 discard(consumer)
-        left = {(self._topic.name, partition.id): offset for partition, offset in pairs or () if partition not in kept}
+        left = {
+            (get_string(self._topic.name), partition.id): offset
+            for partition, offset in pairs or ()
+            if partition not in kept
+        }
         if left:
             raise OffsetsNotCommitted(
                 f"group {group}: a rebalance goes on, and other members may have these partitions by now; their next owner "
@@ -142,7 +147,7 @@ class CarriedPositions:
         :raises OffsetsNotCommitted: it does
         """
         stale = {
-            (self._topic.name, partition.id): offset
+            (get_string(self._topic.name), partition.id): offset
             for partition, offset in pairs
             if offset <= self._lost.get(partition.id, -1) < self._begun.get(partition.id, -1)
         }

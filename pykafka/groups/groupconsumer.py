@@ -31,8 +31,9 @@ from pykafka.groups.worker import look_after
 from pykafka.handlers.starts import Starts
 from pykafka.metadata.closing import Tether
 from pykafka.simpleconsumer import BATCH_MESSAGES, SimpleConsumer
-from pykafka.utils import old_attributes
+from pykafka.utils import get_string, old_attributes
 from pykafka.utils.error_handlers import valid_callable
+from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -101,7 +102,7 @@ class GroupConsumer(ABC):
         self._handler = cluster.handler
         #: The internal consumer's.
         self._options = ConsumerOptions.of({**arguments, "reset_offset_on_start": False})
-        self._consumer_group = group_options.consumer_group
+        self._consumer_group = Name.of(group_options.consumer_group)
         self._membership_protocol = group_options.membership_protocol
         deserializer = valid_callable(deserializer, "deserializer")
         self._internal = InternalConsumers(
@@ -116,7 +117,8 @@ class GroupConsumer(ABC):
 
     def _begin_afresh(self) -> None:
         #: The member's id; `_generation_id` goes with it where the brokers keep the group.
-        self._consumer_id = f"{os.uname().nodename}:{uuid.UUID(int=self._handler.random.getrandbits(128), version=4)}"
+        number = uuid.UUID(int=self._handler.random.getrandbits(128), version=4)
+        self._consumer_id = Name.of(f"{os.uname().nodename}:{number}")
         self._generation_id = -1
         self._rebalancing_lock = self._handler.RLock()
         self._changed = self._handler.Event()
@@ -526,9 +528,11 @@ class GroupConsumer(ABC):
 
     def _tell_membership(self, consumer: SimpleConsumer) -> None:
         """Give the present generation to a consumer, for its commits."""
+        if consumer._engine.commits is not None:
+            consumer._engine.commits.consumer_id = self._consumer_id
         if self._generation_id >= 0:
             member = consumer._engine.membership
-            member.generation_id, member.member_id = self._generation_id, self._consumer_id
+            member.generation_id, member.member_id = self._generation_id, get_string(self._consumer_id)
             member.group_instance_id = self._group_instance_id
 
     def _call_back(self, consumer: SimpleConsumer) -> None:

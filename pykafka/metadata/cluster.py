@@ -249,7 +249,7 @@ class BaseCluster:
         self._upkeep.older(max_age_s, list(topics), timeout_ms)
 
     def _held(self) -> list[str]:
-        return [topic.name for topic in self._topics.live()]
+        return [get_string(topic.name) for topic in self._topics.live()]
 
     def _update(self, names: list[str] | None, timeout_ms: int | None) -> None:
         try:

@@ -17,6 +17,7 @@ from pykafka.exceptions import (
 from pykafka.network.login import LOGIN_ERRORS
 from pykafka.protocol import documented
 from pykafka.utils import get_string
+from pykafka.utils.name import Name
 from pykafka.utils.similar import most_similar
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
             if topic is None:
                 topic = self._live[name] = made
         topic.update(cluster.topic_metadata(name) or metadata)  # which another worker may have brought up to date since
-        self[name] = weakref.ref(topic)
+        self[Name.of(name)] = weakref.ref(topic)
         return topic
 
     def __missing__(self, key: str | bytes) -> T:
@@ -249,7 +250,7 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
         """Point the topics that the application holds at the cluster's present brokers."""
         cluster = self._cluster()
         for topic in list(self._live.values()):
-            metadata = cluster.topic_metadata(topic.name) if cluster is not None else None
+            metadata = cluster.topic_metadata(get_string(topic.name)) if cluster is not None else None
             if metadata is not None:
                 topic.update(metadata)
             else:
@@ -281,7 +282,7 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
             topic = self._live.get(name)
             if topic is not None:
                 topic.update(found)
-            self[name] = None if topic is None else weakref.ref(topic)
+            self[Name.of(name)] = None if topic is None else weakref.ref(topic)
         known = list(super().__iter__())
         for name in [name for name in known if name not in metadata] if complete else gone:
             self.pop(name, None)

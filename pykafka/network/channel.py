@@ -408,4 +408,5 @@ class Channel:
 
 def group_channel(connection_id: Any) -> str:
     """Return the name of the channel for a connection id of a group's member."""
-    return f"group:{connection_id}"
+    # str() of bytes is an error where Python was started with -bb.
+    return f"group:{connection_id!r}" if isinstance(connection_id, bytes) else f"group:{connection_id}"

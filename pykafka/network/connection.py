@@ -22,6 +22,7 @@ from pykafka.network.route import Route
 from pykafka.network.settings import ConnectionSettings
 from pykafka.security import SslConfigLike, explain_refusal
 from pykafka.utils import get_string, old_attributes
+from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, Stream
@@ -126,7 +127,7 @@ class BrokerConnection:
         settings: ConnectionSettings | None = None,
         client_id: str = "pykafka",
     ) -> None:
-        self.host = host.decode() if isinstance(host, bytes) else host
+        self.host = Name.of(host)
         self.port = int(port)
         self.source_host = source_host
         self.source_port = int(source_port)

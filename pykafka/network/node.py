@@ -25,6 +25,7 @@ from pykafka.network.route import Route
 from pykafka.network.settings import ConnectionSettings
 from pykafka.protocol import wire
 from pykafka.protocol.versions import RANGES_0_9_0
+from pykafka.utils import get_string
 from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class Node:
         settings: ConnectionSettings | None = None,
     ) -> None:
         self._id = int(id_)
-        self._host = host.decode() if isinstance(host, bytes) else host
+        self._host = get_string(host, "host")
         self._port = int(port)
         self._handler = handler
         self._socket_timeout_ms = socket_timeout_ms

@@ -22,6 +22,7 @@ from pykafka.producer.idempotence import Lane
 from pykafka.producer.memory import Memory
 from pykafka.protocol.message import Message
 from pykafka.protocol.records_write import LEAST_BATCH, likely_size
+from pykafka.utils import get_string
 from pykafka.utils.murmur2 import partition_for
 
 if not cython.compiled:
@@ -115,7 +116,7 @@ class Route:
 
     def __init__(self, topic: TopicView) -> None:
         self.topic = topic
-        self.name = topic.name
+        self.name = get_string(topic.name)
         #: Of all partitions, by number.
         self.queues: list[PartitionQueue] = []
         #: Of those that have a leader.
@@ -149,7 +150,8 @@ class Accumulator:
         self.batch_limit = batch_limit
         self.queues: list[PartitionQueue] = []
         self.closed = True
-        self._turn = 0
+        #: Whose turn it is, of `queues`: the first message goes to the second partition, as in PyKafka 2.
+        self._turn = 1
         self._since_breath = 0
 
     def append(

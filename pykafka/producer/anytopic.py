@@ -21,6 +21,7 @@ from pykafka.producer.identity import Identity
 from pykafka.producer.lookups import LEAST_S, PASSING, LookUps
 from pykafka.producer.sender import Sender
 from pykafka.producer.waiting import Waits
+from pykafka.utils import get_string
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
@@ -206,8 +207,9 @@ class AnyTopicEngine(ProducerEngine):
         """Take in a topic, as the client has it; None where the producer was stopped meanwhile."""
         if self.options.enable_idempotence:
             self._check_leaders(topic)
-        if topic.name not in self.routing.routes:
-            self.targets.begin(topic.name)
+        name = get_string(topic.name)
+        if name not in self.routing.routes:
+            self.targets.begin(name)
         route = self.routing.add(topic)
         if route is not None:
             route.used_at = self.handler.now()

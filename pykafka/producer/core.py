@@ -14,6 +14,7 @@ from pykafka.producer.identity import Identity
 from pykafka.producer.memory import Memory
 from pykafka.producer.settlement import Settlement
 from pykafka.producer.targets import Targets
+from pykafka.utils import get_string
 
 if TYPE_CHECKING:
     from pykafka.broker import Broker
@@ -72,9 +73,9 @@ class ProducerCore:
         #: The transactions of a transactional producer; None for any other.
         self.transaction: Transaction | None = None
         #: As logs and errors name it.
-        self.name = "any topic" if topic is None else topic.name
+        self.name = "any topic" if topic is None else get_string(topic.name)
         #: The topic of errors that are about the producer as a whole.
-        self.topic_name = None if topic is None else topic.name
+        self.topic_name = None if topic is None else self.name
         self.handler = cluster.handler
         self.options = options
         self.hooks = hooks

@@ -96,7 +96,7 @@ class ProducerEngine(ProducerCore):
                 memory.join(self)
         self.identity = Identity(self.cluster, self.options.enable_idempotence)
         if self.topic is not None:
-            self.targets.begin(self.topic.name)
+            self.targets.begin(self.name)
             if self.options.enable_idempotence:
                 self._check_leaders(self.topic)
         try:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 
 from pykafka.common import CompressionType
 from pykafka.producer.memory import NO_LIMIT
-from pykafka.utils import INT64_MAX
+from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.compression import check_level
 from pykafka.utils.error_handlers import refuse_async, valid_bool, valid_callable
 from pykafka.utils.settings import (
@@ -327,7 +327,7 @@ def _transactional_id(value: Any, name: str) -> str:
         raise TypeError(f"{name} must be a text, not {type(value).__name__}: {value!r}")
     if not value:
         raise ValueError(f"{name} must not be empty")
-    return value
+    return get_string(value)
 
 
 @dataclass(frozen=True)

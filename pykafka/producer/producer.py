@@ -327,7 +327,7 @@ class Producer:
         return self._queue_at(partition.id)
 
     def _queue_at(self, id_: int) -> PartitionQueue | None:
-        engine, key = self._engine, (self._topic.name, id_)
+        engine, key = self._engine, (self._engine.name, id_)
 
         def led() -> PartitionQueue | None:
             queue = engine.routing.queues.get(key)
@@ -378,7 +378,9 @@ class Producer:
         :raises KafkaException: `delivery_reports` is off, or an error has ended a sender
         """
         self._raise_worker_exceptions()
-        if not self._options.delivery_reports:
+        # Of a synchronous producer `produce()` takes the reports, so old code finds none; it would wait for ever for one.
+        none_to_come = self._options.sync and (not block or timeout is not None)
+        if not self._options.delivery_reports and not none_to_come:
             raise KafkaException(
                 "delivery reports are off; make the producer with delivery_reports=True", topic=self._topic.name
             )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pykafka.exceptions import KafkaException, LeaderNotFoundError
 from pykafka.producer.accumulator import Owner, PartitionQueue, Route
+from pykafka.utils import get_string
 from pykafka.utils.ordered import Ordered
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ class Routing:
         #: The route of a producer of one topic.
         self.only: Route | None = None
         if core.topic is not None:
-            self.only = self.routes[core.topic.name] = Route(core.topic)
+            self.only = Route(core.topic)
+            self.routes[self.only.name] = self.only
         self.queues: dict[tuple[str, int], PartitionQueue] = {}
         self.owned_brokers: dict[int, Owner] = {}
         #: Whether a sender has found that leaders have moved.
@@ -154,15 +156,16 @@ class Routing:
         with core.lock:
             if self.ended:
                 return None
-            route = self.routes.get(topic.name)
+            name = get_string(topic.name)
+            route = self.routes.get(name)
             is_new = route is None
             if route is None:
                 route = Route(topic)
             if route.seen_changes != topic.changes:  # the first answer may have had no partitions
                 self._follow(route)
-            self.routes[topic.name] = route
+            self.routes[name] = route
             if route.queues:
-                core.accumulator.routes[topic.name] = route
+                core.accumulator.routes[name] = route
         if not is_new:  # else nothing was queued yet
             self._rouse()
         return route

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pykafka.utils import INT64_MAX, milliseconds
+from pykafka.utils.name import Name
 
 Headers = Mapping[str, bytes | None] | Iterable[tuple[str, bytes | None]]
 
@@ -20,6 +21,8 @@ def as_bytes(name: str, data: Any) -> bytes | None:
     if data is None or type(data) is bytes:
         return data
     if isinstance(data, (bytes, bytearray, memoryview)):
+        return bytes(data)
+    if isinstance(data, Name) and name not in {"key", "value"}:  # `Producer` of PyKafka 2 took the bytes
         return bytes(data)
     hint = (
         f"{name}_serializer= (pykafka.serialization has StringSerializer and JsonSerializer)"

@@ -147,9 +147,12 @@ class Message:
 
     @property
     def timestamp_dt(self) -> datetime | None:
-        """The timestamp as an aware datetime (UTC), or None. Raises OverflowError if datetime cannot express it."""
+        """The timestamp as a naive datetime in UTC, as in PyKafka 2; None if it is unknown or 0.
+
+        It raises OverflowError if datetime cannot express the timestamp.
+        """
         found = self.timestamp
-        return None if found is None else as_datetime(found)
+        return None if found is None or found <= 0 else as_datetime(found).replace(tzinfo=None)
 
     @timestamp_dt.setter
     def timestamp_dt(self, value: datetime | None) -> None:

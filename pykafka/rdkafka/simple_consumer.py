@@ -8,6 +8,7 @@ from pykafka.common import OffsetType
 from pykafka.exceptions import KafkaException
 from pykafka.rdkafka.consumer_engine import RdKafkaConsumerEngine
 from pykafka.simpleconsumer import SimpleConsumer
+from pykafka.utils import get_string
 from pykafka.utils.settings import passed_on
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
         super().__init__(**passed_on(locals()))
 
     def _make_engine(self, options: ConsumerOptions) -> RdKafkaConsumerEngine:
-        return RdKafkaConsumerEngine(self._cluster, options, self._topic.name, self)
+        return RdKafkaConsumerEngine(self._cluster, options, get_string(self._topic.name), self)
 
     def consume_arrow(self, *args: Any, **kwargs: Any) -> Any:
         """Raise an error: librdkafka gives messages one by one.

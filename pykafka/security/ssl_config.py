@@ -97,7 +97,7 @@ class SslConfig:
         ciphers: str | None = None,
     ) -> None:
         files = {"cafile": cafile, "certfile": certfile, "keyfile": keyfile, "crlfile": crlfile}
-        empty = [name for name, value in files.items() if value in {"", b""}]
+        empty = [name for name, value in files.items() if isinstance(value, (str, bytes)) and not value]
         if empty:
             raise ValueError(f"{empty[0]} is empty: give a file, or leave it out")
         if keyfile and certfile is None:

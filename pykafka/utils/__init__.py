@@ -90,15 +90,17 @@ def as_datetime(timestamp: int) -> datetime:
 
 
 def get_string(value: str | bytes, name: str = "") -> str:
-    """Return text for text or UTF-8 bytes.
+    """Return plain text for text, also of a subclass of `str`, or UTF-8 bytes.
 
     :param value: what was given
     :param name: what the errors call it
     :raises UnicodeException: the bytes are no UTF-8
     :raises TypeError: it is neither
     """
-    if isinstance(value, str):
+    if type(value) is str:
         return value
+    if isinstance(value, str):
+        return str.__str__(value)  # str() is what the class makes of it, such as "Topic.ORDERS" of an enumeration
     try:
         return value.decode("utf-8")
     except UnicodeDecodeError as error:

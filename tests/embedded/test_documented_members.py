@@ -113,9 +113,11 @@ def test_a_consumers_documented_members(topic: Topic) -> None:
         for _ in range(4):
             producer.produce(b"v")
     consumer = topic.get_simple_consumer("g", consumer_timeout_ms=5000, generation_id=-1, consumer_id="me")
-    assert (consumer.generation_id, consumer.consumer_id) == (-1, b"me")
+    assert (consumer.generation_id, consumer.consumer_id) == (-1, "me")
+    me: Any = consumer.consumer_id
+    assert me == b"me"
     consumer.generation_id, consumer.consumer_id = -1, b""
-    assert (consumer.generation_id, consumer.consumer_id) == (-1, b"")
+    assert (consumer.generation_id, consumer.consumer_id) == (-1, "")
     assert consumer._discover_offset_manager() is consumer._discover_group_coordinator()
     consumer.fetch()
     take(consumer)

@@ -7,6 +7,7 @@ import itertools
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -142,7 +143,7 @@ def test_null_and_empty_values_keys_headers_and_timestamps_come_back(make_topic:
     assert (first.value, first.partition_key) == (None, b"tombstone")
     assert (second.value, second.partition_key) == (b"", None)
     assert (third.timestamp, third.headers) == (1234567890123, [("a", b"1"), ("b", None)])
-    assert fourth.timestamp_dt == moment
+    assert fourth.timestamp_dt == moment.replace(tzinfo=None)  # naive, in UTC, as in PyKafka 2
     assert [m.offset for m in (first, second, third, fourth)] == [0, 1, 2, 3]
     assert first.partition is topic.partitions[0]
 
@@ -334,14 +335,26 @@ class TestOffsets:
         with topic.get_simple_consumer(group, consumer_timeout_ms=10_000) as consumer:
             assert take(consumer).offset == 7
 
-    def test_a_new_group_starts_where_it_is_told(self, make_topic: Callable[..., Topic]) -> None:
+    @pytest.mark.parametrize("start", [{"reset_offset_on_start": True}, {"consumer_group": "a new one"}], ids=str)
+    def test_a_consumer_begins_where_it_is_told(self, make_topic: Callable[..., Topic], start: dict[str, Any]) -> None:
         topic = self.filled(make_topic)
-        with topic.get_simple_consumer(auto_offset_reset=OffsetType.LATEST, consumer_timeout_ms=300) as consumer:
+        group = {name: uuid.uuid4().hex for name in start if name == "consumer_group"}
+        settings: dict[str, Any] = {**start, **group, "auto_offset_reset": OffsetType.LATEST}
+        with topic.get_simple_consumer(consumer_timeout_ms=300, **settings) as consumer:
             assert consumer.held_offsets == {0: 99}
             assert consumer.consume() is None
             with topic.get_sync_producer() as producer:
                 producer.produce(b"new")
             assert take(consumer).value == b"new"
+
+    def test_without_a_group_it_begins_at_the_first_message_as_in_pykafka_2(
+        self, make_topic: Callable[..., Topic]
+    ) -> None:
+        """There, `auto_offset_reset` is only for an offset that is gone: old programs read the whole topic each time."""
+        topic = self.filled(make_topic)
+        with topic.get_simple_consumer(auto_offset_reset=OffsetType.LATEST, consumer_timeout_ms=10_000) as consumer:
+            assert consumer.held_offsets == {0: OffsetType.EARLIEST}
+            assert take(consumer).offset == 0
 
     def test_every_kind_of_reset(self, make_topic: Callable[..., Topic]) -> None:
         topic = self.filled(make_topic)

@@ -172,12 +172,12 @@ from pykafka import KafkaClient
 client = KafkaClient(hosts="127.0.0.1:9092")
 client.update_cluster()
 for broker_id, broker in client.brokers.items():
-    print(broker_id == broker.id, broker.connected, type(broker.host).__name__)
+    print(broker_id == broker.id, broker.connected, broker.host.decode())
 topic = client.cluster.topics["my.test"]
 print([(p.id, p.leader.id, [r.id for r in p.replicas], [r.id for r in p.isr]) for p in topic.partitions.values()])
 print(sorted(offset.offset[0] for offset in topic.fetch_offset_limits(-2).values()))
 """,
-        "True True str\n[(0, 1, [1], [1]), (1, 1, [1], [1])]\n[0, 0]\n",
+        "True True 127.0.0.1\n[(0, 1, [1], [1]), (1, 1, [1], [1])]\n[0, 0]\n",
     ),
     "shares through the brokers": (
         """

@@ -309,7 +309,7 @@ def test_u16_connections_of_group_members_speak_tls(handler: Handler, monkeypatc
     class Recorded(connection.BrokerConnection):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
-            made.append(kwargs["settings"].ssl_config)
+            made.append(kwargs["ssl_config"])
 
     monkeypatch.setattr(node, "BrokerConnection", Recorded)
     context = ssl.create_default_context()

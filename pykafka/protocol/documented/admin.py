@@ -13,6 +13,7 @@ from pykafka.protocol.documented.base import Request, Response
 from pykafka.protocol.documented.groups import ConsumerGroupProtocolMetadata, MemberAssignment
 from pykafka.protocol.versions import RANGES_0_8_2, RANGES_0_9_0
 from pykafka.utils import get_string
+from pykafka.utils.name import Name
 
 # From this version on, the request has one struct per topic, as it may also name topics by id.
 _DELETE_ONE_BY_ONE = 6
@@ -47,7 +48,8 @@ class ListGroupsResponse(Response[wire.ListGroupsResponse]):
 
     def _take(self, message: wire.ListGroupsResponse) -> None:
         self.error = message.error_code
-        self.groups = {group.group_id: GroupListing(group.group_id, group.protocol_type) for group in message.groups}
+        listed = [GroupListing(Name.of(group.group_id), Name.of(group.protocol_type)) for group in message.groups]
+        self.groups = {group.group_id: group for group in listed}
 
 
 class DescribeGroupsRequest(Request):
@@ -59,7 +61,7 @@ class DescribeGroupsRequest(Request):
     API_KEY = 15
 
     def __init__(self, group_ids: Iterable[str | bytes]) -> None:
-        self.group_ids = [get_string(group_id) for group_id in group_ids]
+        self.group_ids = [Name.given(group_id) for group_id in group_ids]
 
     def wire(self, version: int) -> wire.DescribeGroupsRequest:
         """Return this as a wire message."""
@@ -101,10 +103,16 @@ class DescribeGroupsResponse(Response[wire.DescribeGroupsResponse]):
     def _take(self, message: wire.DescribeGroupsResponse) -> None:
         self.groups = {}
         for group in message.groups:
-            members = {member.member_id: _member(group.protocol_type, member) for member in group.members}
-            self.groups[group.group_id] = DescribeGroupResponse(
-                group.error_code, group.group_id, group.group_state, group.protocol_type, group.protocol_data, members
+            members = [_member(group.protocol_type, member) for member in group.members]
+            described = DescribeGroupResponse(
+                group.error_code,
+                Name.of(group.group_id),
+                Name.of(group.group_state),
+                Name.of(group.protocol_type),
+                Name.of(group.protocol_data),
+                {member.member_id: member for member in members},
             )
+            self.groups[described.group_id] = described
 
 
 def _member(protocol_type: str, member: wire.DescribeGroupsResponse.Group.Member) -> GroupMember:
@@ -116,7 +124,9 @@ def _member(protocol_type: str, member: wire.DescribeGroupsResponse.Group.Member
             metadata = ConsumerGroupProtocolMetadata.from_bytestring(metadata) if metadata else metadata
         with suppress(CorruptResponseError):
             assignment = MemberAssignment.from_bytestring(assignment) if assignment else assignment
-    return GroupMember(member.member_id, member.client_id, member.client_host, metadata, assignment)
+    return GroupMember(
+        Name.of(member.member_id), Name.of(member.client_id), Name.of(member.client_host), metadata, assignment
+    )
 
 
 class ApiVersionsRequest(Request):
@@ -229,7 +239,7 @@ class CreateTopicsResponse(Response[wire.CreateTopicsResponse]):
     API_KEY = 19
 
     def _take(self, message: wire.CreateTopicsResponse) -> None:
-        self.topic_names = {topic.name for topic in message.topics}
+        self.topic_names = {Name.of(topic.name) for topic in message.topics}
         for topic in message.topics:
             if topic.error_code:
                 self.raise_error(topic.error_code, f"topic {topic.name}: {topic.error_message or 'was not created'}")
@@ -245,7 +255,7 @@ class DeleteTopicsRequest(Request):
     API_KEY = 20
 
     def __init__(self, topics: Iterable[str | bytes], timeout: int = 0) -> None:
-        self.topics = [get_string(topic) for topic in topics]
+        self.topics = [Name.given(topic) for topic in topics]
         self.timeout = timeout
 
     def wire(self, version: int) -> wire.DeleteTopicsRequest:
@@ -269,7 +279,7 @@ class DeleteTopicsResponse(Response[wire.DeleteTopicsResponse]):
     API_KEY = 20
 
     def _take(self, message: wire.DeleteTopicsResponse) -> None:
-        self.topic_names = {topic.name for topic in message.responses if topic.name is not None}
+        self.topic_names = {Name.of(topic.name) for topic in message.responses if topic.name is not None}
         for topic in message.responses:
             if topic.error_code:
                 reason = topic.error_message or "was not deleted; before Kafka 1.0 that takes delete.topic.enable=true"

@@ -10,7 +10,7 @@ from pykafka.protocol.documented.base import Request, Response
 from pykafka.protocol.documented.messageset import MessageSet
 from pykafka.protocol.documented.shapes import PartitionFetchRequest
 from pykafka.protocol.message import Message
-from pykafka.utils import get_string
+from pykafka.utils.name import Name
 
 
 class FetchPartitionResponse(NamedTuple):
@@ -54,7 +54,7 @@ class FetchRequest(Request):
 
         :param partition_request: topic, partition, offset to start at, and bytes at most
         """
-        partitions = self._reqs.setdefault(get_string(partition_request.topic_name), {})
+        partitions = self._reqs.setdefault(Name.given(partition_request.topic_name), {})
         partitions[partition_request.partition_id] = partition_request
 
     def wire(self, version: int) -> wire.FetchRequest:
@@ -91,7 +91,7 @@ class FetchResponse(Response[wire.FetchResponse]):
         self.throttle_time = message.throttle_time_ms
         self.topics: dict[str, dict[int, FetchPartitionResponse]] = {}
         for topic in message.responses:
-            self.topics[topic.topic] = {
+            self.topics[Name.of(topic.topic)] = {
                 part.partition_index: FetchPartitionResponse(
                     part.high_watermark,
                     self._unpack_message_set(part.records, part.partition_index),

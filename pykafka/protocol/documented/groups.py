@@ -11,6 +11,7 @@ from pykafka.exceptions import CorruptResponseError, UnicodeException
 from pykafka.protocol import wire
 from pykafka.protocol.documented.base import Request, Response
 from pykafka.utils import get_bytes, get_string
+from pykafka.utils.name import Name
 from pykafka.utils.struct_helpers import unpack_from
 
 #: The fields of a member's metadata by version (KIP-429, KIP-792, KIP-881); later versions only add more.
@@ -71,6 +72,15 @@ class ConsumerGroupProtocolMetadata:
 
         :raises CorruptResponseError: the bytes have another format
         """
+        return cls._read(buff, Name.of)
+
+    @classmethod
+    def read(cls, buff: bytes | bytearray | memoryview) -> Self:
+        """Return the same with plain `str`, for this package's own members."""
+        return cls._read(buff, get_string)
+
+    @classmethod
+    def _read(cls, buff: bytes | bytearray | memoryview, text: Callable[[bytes], str]) -> Self:
         if not buff:
             return cls()
         with _reading(buff, "a member's metadata"):
@@ -78,13 +88,13 @@ class ConsumerGroupProtocolMetadata:
             known = _FIELDS[max(0, min(version, len(_FIELDS) - 1))]
             _, names, user_data, *more = unpack_from(known, bytes(buff))
             found = cls(version, user_data=user_data)
-            found.topic_names = [get_string(name) for name in names]  # perhaps none
+            found.topic_names = [text(name) for name in names]  # perhaps none
             if more:
-                found.owned_partitions = [(get_string(name), list(ids)) for name, ids in more[0]]
+                found.owned_partitions = [(text(name), list(ids)) for name, ids in more[0]]
             if len(more) > 1:
                 found.generation_id = more[1]
             if len(more) > 2 and more[2] is not None:
-                found.rack_id = get_string(more[2])
+                found.rack_id = text(more[2])
         return found
 
 
@@ -97,7 +107,7 @@ class MemberAssignment:
 
     def __init__(self, partition_assignment: Iterable[tuple[str | bytes, Sequence[int]]], version: int = 1) -> None:
         self.version = version
-        self.partition_assignment = [(get_string(name), list(ids)) for name, ids in partition_assignment]
+        self.partition_assignment = [(Name.given(name), list(ids)) for name, ids in partition_assignment]
 
     def __len__(self) -> int:
         """Return the length of the bytes."""
@@ -116,11 +126,20 @@ class MemberAssignment:
 
         :raises CorruptResponseError: the bytes have another format
         """
+        return cls._read(buff, Name.of)
+
+    @classmethod
+    def read(cls, buff: bytes | bytearray | memoryview) -> Self:
+        """Return the same with plain `str`, for this package's own members."""
+        return cls._read(buff, get_string)
+
+    @classmethod
+    def _read(cls, buff: bytes | bytearray | memoryview, text: Callable[[bytes], str]) -> Self:
         if not buff:
             return cls([])
         with _reading(buff, "a member's assignment"):
             version, topics = unpack_from("h [S [i]]", bytes(buff))
-            return cls(topics, version)
+            return cls([(text(name), ids) for name, ids in topics], version)
 
 
 def _partitions(pairs: Sequence[tuple[str, Sequence[int]]]) -> bytes:
@@ -202,13 +221,13 @@ class JoinGroupRequest(Request):
         rebalance_timeout: int | None = None,
     ) -> None:
         self.protocol = membership_protocol
-        self.group_id = get_string(group_id)
+        self.group_id = Name.given(group_id)
         self.session_timeout = session_timeout
         self.rebalance_timeout = session_timeout if rebalance_timeout is None else rebalance_timeout
-        self.member_id = get_string(member_id)
-        self.protocol_type = get_string(membership_protocol.protocol_type)
+        self.member_id = Name.given(member_id)
+        self.protocol_type = Name.given(membership_protocol.protocol_type)
         metadata = protocol_metadata(membership_protocol, topic_name)
-        self.group_protocols = [(get_string(membership_protocol.protocol_name), metadata)]
+        self.group_protocols = [(Name.given(membership_protocol.protocol_name), metadata)]
 
     def wire(self, version: int) -> wire.JoinGroupRequest:
         """Return this as a wire message."""
@@ -235,11 +254,11 @@ class JoinGroupResponse(Response[wire.JoinGroupResponse]):
     def _take(self, message: wire.JoinGroupResponse) -> None:
         self.error_code = message.error_code
         self.generation_id = message.generation_id
-        self.group_protocol = message.protocol_name or ""
-        self.leader_id = message.leader
-        self.member_id = message.member_id
+        self.group_protocol = Name.of(message.protocol_name or "")
+        self.leader_id = Name.of(message.leader)
+        self.member_id = Name.of(message.member_id)
         self.members = {
-            member.member_id: ConsumerGroupProtocolMetadata.from_bytestring(member.metadata)
+            Name.of(member.member_id): ConsumerGroupProtocolMetadata.from_bytestring(member.metadata)
             for member in message.members
         }
 
@@ -262,10 +281,10 @@ class SyncGroupRequest(Request):
         member_id: str | bytes,
         group_assignment: Iterable[tuple[str | bytes, MemberAssignment]],
     ) -> None:
-        self.group_id = get_string(group_id)
+        self.group_id = Name.given(group_id)
         self.generation_id = generation_id
-        self.member_id = get_string(member_id)
-        self.group_assignment = [(get_string(member), assignment) for member, assignment in group_assignment]
+        self.member_id = Name.given(member_id)
+        self.group_assignment = [(Name.given(member), assignment) for member, assignment in group_assignment]
 
     def wire(self, version: int) -> wire.SyncGroupRequest:
         """Return this as a wire message."""
@@ -304,9 +323,9 @@ class HeartbeatRequest(Request):
     API_KEY = 12
 
     def __init__(self, group_id: str | bytes, generation_id: int, member_id: str | bytes) -> None:
-        self.group_id = get_string(group_id)
+        self.group_id = Name.given(group_id)
         self.generation_id = generation_id
-        self.member_id = get_string(member_id)
+        self.member_id = Name.given(member_id)
 
     def wire(self, version: int) -> wire.HeartbeatRequest:
         """Return this as a wire message."""
@@ -335,8 +354,8 @@ class LeaveGroupRequest(Request):
     API_KEY = 13
 
     def __init__(self, group_id: str | bytes, member_id: str | bytes) -> None:
-        self.group_id = get_string(group_id)
-        self.member_id = get_string(member_id)
+        self.group_id = Name.given(group_id)
+        self.member_id = Name.given(member_id)
 
     def wire(self, version: int) -> wire.LeaveGroupRequest:
         """Return this as a wire message."""

@@ -15,7 +15,7 @@ from pykafka.protocol.documented.shapes import (
     TopicMetadata,
     TopicMetadataV1,
 )
-from pykafka.utils import get_string
+from pykafka.utils.name import Name
 
 _Broker = wire.MetadataResponse.Broker
 _Topic = wire.MetadataResponse.Topic
@@ -30,7 +30,7 @@ class MetadataRequest(Request):
     API_KEY = 3
 
     def __init__(self, topics: Sequence[str | bytes] | None = None) -> None:
-        self.topics = [get_string(topic) for topic in topics or ()]
+        self.topics = [Name.given(topic) for topic in topics or ()]
 
     def wire(self, version: int) -> wire.MetadataRequest:
         """Return this as a wire message."""
@@ -94,16 +94,16 @@ class MetadataResponse(Response[wire.MetadataResponse]):
 
     def _take(self, message: wire.MetadataResponse) -> None:
         self.throttle_time_ms = message.throttle_time_ms
-        self.cluster_id = message.cluster_id
+        self.cluster_id = None if message.cluster_id is None else Name.of(message.cluster_id)
         self.controller_id = message.controller_id if message.controller_id >= 0 else None
         self.brokers = {broker.node_id: self._broker(broker) for broker in message.brokers}
-        self.topics = {topic.name or "": self._topic(topic) for topic in message.topics}
+        self.topics = {Name.of(topic.name or ""): self._topic(topic) for topic in message.topics}
 
     def _broker(self, broker: _Broker) -> BrokerMetadata | BrokerMetadataV1:
-        return BrokerMetadata(broker.node_id, broker.host, broker.port)
+        return BrokerMetadata(broker.node_id, Name.of(broker.host), broker.port)
 
     def _topic(self, topic: _Topic) -> TopicMetadata | TopicMetadataV1:
-        return TopicMetadata(topic.name or "", self._partitions(topic), topic.error_code)
+        return TopicMetadata(Name.of(topic.name or ""), self._partitions(topic), topic.error_code)
 
     def _partitions(self, topic: _Topic) -> dict[int, Any]:
         return {
@@ -120,10 +120,11 @@ class MetadataResponseV1(MetadataResponse):
     API_VERSION = 1
 
     def _broker(self, broker: _Broker) -> BrokerMetadata | BrokerMetadataV1:
-        return BrokerMetadataV1(broker.node_id, broker.host, broker.port, broker.rack)
+        rack = None if broker.rack is None else Name.of(broker.rack)
+        return BrokerMetadataV1(broker.node_id, Name.of(broker.host), broker.port, rack)
 
     def _topic(self, topic: _Topic) -> TopicMetadata | TopicMetadataV1:
-        return TopicMetadataV1(topic.name or "", topic.is_internal, self._partitions(topic), topic.error_code)
+        return TopicMetadataV1(Name.of(topic.name or ""), topic.is_internal, self._partitions(topic), topic.error_code)
 
 
 class MetadataResponseV2(MetadataResponseV1):

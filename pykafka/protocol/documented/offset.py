@@ -12,7 +12,7 @@ from pykafka.protocol.documented.shapes import (
     OffsetPartitionResponseV1,
     PartitionOffsetRequest,
 )
-from pykafka.utils import get_string
+from pykafka.utils.name import Name
 
 _Partition = wire.ListOffsetsResponse.Topic.Partition
 
@@ -28,7 +28,7 @@ class OffsetRequest(Request):
     def __init__(self, partition_requests: Iterable[PartitionOffsetRequest]) -> None:
         self._reqs: dict[str, dict[int, PartitionOffsetRequest]] = {}
         for asked in partition_requests:
-            self._reqs.setdefault(get_string(asked.topic_name), {})[asked.partition_id] = asked
+            self._reqs.setdefault(Name.given(asked.topic_name), {})[asked.partition_id] = asked
 
     def wire(self, version: int) -> wire.ListOffsetsRequest:
         """Return this as a wire message. Only version 0 can ask for several offsets."""
@@ -54,7 +54,7 @@ class OffsetResponse(Response[wire.ListOffsetsResponse]):
 
     def _take(self, message: wire.ListOffsetsResponse) -> None:
         self.topics = {
-            topic.name: {part.partition_index: self._partition(part) for part in topic.partitions}
+            Name.of(topic.name): {part.partition_index: self._partition(part) for part in topic.partitions}
             for topic in message.topics
         }
 

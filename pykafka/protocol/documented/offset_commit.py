@@ -13,6 +13,7 @@ from pykafka.protocol.documented.shapes import (
     PartitionOffsetFetchRequest,
 )
 from pykafka.utils import get_string
+from pykafka.utils.name import Name
 
 # From this version on a commit has no retention time of its own.
 _WITHOUT_TIMESTAMP = 2
@@ -37,12 +38,12 @@ class OffsetCommitRequest(Request):
         consumer_id: str | bytes,
         partition_requests: Iterable[PartitionOffsetCommitRequest] = (),
     ) -> None:
-        self.consumer_group = get_string(consumer_group)
+        self.consumer_group = Name.given(consumer_group)
         self.consumer_group_generation_id = consumer_group_generation_id
-        self.consumer_id = get_string(consumer_id)
+        self.consumer_id = Name.given(consumer_id)
         self._reqs: dict[str, dict[int, PartitionOffsetCommitRequest]] = {}
         for asked in partition_requests:
-            self._reqs.setdefault(get_string(asked.topic_name), {})[asked.partition_id] = asked
+            self._reqs.setdefault(Name.given(asked.topic_name), {})[asked.partition_id] = asked
 
     def wire(self, version: int) -> wire.OffsetCommitRequest:
         """Return this as a wire message."""
@@ -76,7 +77,7 @@ class OffsetCommitResponse(Response[wire.OffsetCommitResponse]):
 
     def _take(self, message: wire.OffsetCommitResponse) -> None:
         self.topics = {
-            topic.name: {
+            Name.of(topic.name): {
                 part.partition_index: OffsetCommitPartitionResponse(part.error_code) for part in topic.partitions
             }
             for topic in message.topics
@@ -96,10 +97,10 @@ class OffsetFetchRequest(Request):
     def __init__(
         self, consumer_group: str | bytes, partition_requests: Iterable[PartitionOffsetFetchRequest] = ()
     ) -> None:
-        self.consumer_group = get_string(consumer_group)
+        self.consumer_group = Name.given(consumer_group)
         self._reqs: dict[str, list[int]] = {}
         for asked in partition_requests:
-            self._reqs.setdefault(get_string(asked.topic_name), []).append(asked.partition_id)
+            self._reqs.setdefault(Name.given(asked.topic_name), []).append(asked.partition_id)
 
     def wire(self, version: int) -> wire.OffsetFetchRequest:
         """Return this as a wire message."""
@@ -128,17 +129,17 @@ class OffsetFetchResponse(Response[wire.OffsetFetchResponse]):
         self.topics: dict[str, dict[int, OffsetFetchPartitionResponse]] = {}
         # Since version 2: an error of the whole group replaces that of each partition.
         for topic in message.topics:
-            self.topics[topic.name] = {
+            self.topics[Name.of(topic.name)] = {
                 part.partition_index: OffsetFetchPartitionResponse(
-                    part.committed_offset, part.metadata or "", part.error_code or message.error_code
+                    part.committed_offset, Name.of(part.metadata or ""), part.error_code or message.error_code
                 )
                 for part in topic.partitions
             }
         for group in message.groups:
             for found in group.topics:
-                self.topics[found.name] = {
+                self.topics[Name.of(found.name)] = {
                     kept.partition_index: OffsetFetchPartitionResponse(
-                        kept.committed_offset, kept.metadata or "", kept.error_code or group.error_code
+                        kept.committed_offset, Name.of(kept.metadata or ""), kept.error_code or group.error_code
                     )
                     for kept in found.partitions
                 }
@@ -182,7 +183,7 @@ class GroupCoordinatorRequest(Request):
     API_KEY = 10
 
     def __init__(self, consumer_group: str | bytes) -> None:
-        self.consumer_group = get_string(consumer_group)
+        self.consumer_group = Name.given(consumer_group)
 
     def wire(self, version: int) -> wire.FindCoordinatorRequest:
         """Return this as a wire message."""
@@ -203,7 +204,7 @@ class GroupCoordinatorResponse(Response[wire.FindCoordinatorResponse]):
         if found.error_code:
             self.raise_error(found.error_code, found.error_message or "")
         self.coordinator_id = found.node_id
-        self.coordinator_host = found.host
+        self.coordinator_host = Name.of(found.host)
         self.coordinator_port = found.port
 
 

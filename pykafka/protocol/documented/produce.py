@@ -10,7 +10,7 @@ from pykafka.protocol.documented.base import Request, Response
 from pykafka.protocol.documented.messageset import MessageSet
 from pykafka.protocol.message import Message
 from pykafka.protocol.records import RecordBatchBuilder
-from pykafka.utils import get_string
+from pykafka.utils.name import Name
 
 # The first versions with message sets of format 1, and with record batches.
 _FORMAT_1 = 2
@@ -54,7 +54,7 @@ class ProduceRequest(Request):
         :param topic_name: name of the topic
         :param partition_id: number of the partition
         """
-        partitions = self.msets.setdefault(get_string(topic_name), {})
+        partitions = self.msets.setdefault(Name.given(topic_name), {})
         partitions.setdefault(partition_id, []).append(message)
 
     @property
@@ -104,7 +104,7 @@ class ProduceResponse(Response[wire.ProduceResponse]):
 
     def _take(self, message: wire.ProduceResponse) -> None:
         self.topics = {
-            topic.name: {
+            Name.of(topic.name): {
                 part.index: ProducePartitionResponse(part.error_code, part.base_offset)
                 for part in topic.partition_responses
             }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -430,8 +432,8 @@ def test_a_failure_that_does_not_pass_is_raised_at_once(
 ) -> None:
     topic, handler = client.topics["t"], client.cluster.handler
     fill(topic, 10)
-    cluster.inject_errors("OffsetCommit", error)
     with make(topic, "simple", **FAILING) as consumer:
+        cluster.inject_errors("OffsetCommit", error)
         started, seen = handler.now(), 0
         with pytest.raises(OffsetsNotCommitted, match=error):
             while handler.now() - started < 30:
@@ -440,3 +442,41 @@ def test_a_failure_that_does_not_pass_is_raised_at_once(
         until(handler, lambda: raw(topic, "g") == 10)
     with pytest.raises(ValueError, match="auto_commit_timeout_ms"):
         make(topic, "simple", auto_commit_timeout_ms=-1)
+
+
+# -- what PyKafka 2 commits ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["simple", "rdkafka"])
+def test_the_start_is_committed(client: KafkaClient, kind: str) -> None:
+    """A reader of the latest messages that ended before its first commit skipped what came until it started again."""
+    topic = client.topics["t"]
+    fill(topic, 3)
+    make(topic, kind, auto_offset_reset="latest").stop()
+    assert committed(topic, "g") == 3
+    fill(topic, 2)
+    with make(topic, kind, auto_offset_reset="latest") as consumer:
+        assert [consumer.consume().offset for _ in range(2)] == [3, 4]
+
+
+def test_a_start_that_cannot_be_committed_is_logged(
+    cluster: EmbeddedCluster, client: KafkaClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = client.topics["t"]
+    fill(topic, 3)
+    cluster.inject_errors("OffsetCommit", "GROUP_AUTHORIZATION_FAILED")
+    with make(topic, "simple") as consumer:
+        assert consumer.consume().offset == 0
+    assert "the start could not be committed" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["simple", "managed"])
+def test_metadata_of_commits_name_consumer_and_host(client: KafkaClient, kind: str) -> None:
+    topic = client.topics["t"]
+    fill(topic, 3)
+    with make(topic, kind) as consumer:
+        consumer.consume()
+        consumer.commit_offsets()
+        ((_, found),) = topic.get_simple_consumer("g", auto_start=False, reset_offset_on_fetch=False).fetch_offsets()
+        name = consumer._consumer_id if kind == "managed" else ""
+    assert found.metadata == json.dumps({"consumer_id": name, "hostname": os.uname().nodename})

@@ -283,7 +283,8 @@ def test_a_message_whose_deserializer_is_ended_by_a_timeout_is_handed_out_again(
 def test_a_seek_has_the_last_word_over_a_reset_under_way(cluster: EmbeddedCluster, client: KafkaClient) -> None:
     topic = client.topics["t"]
     fill(topic, 100)
-    with topic.get_simple_consumer(consumer_timeout_ms=5000, auto_offset_reset=OffsetType.LATEST) as consumer:
+    latest: dict[str, Any] = {"auto_offset_reset": OffsetType.LATEST, "reset_offset_on_start": True}
+    with topic.get_simple_consumer(consumer_timeout_ms=5000, **latest) as consumer:
         real, asked = consumer._engine.find_each_offset, []
 
         def slow(wanted: Any, timeout_ms: int = 0) -> Any:

@@ -94,6 +94,7 @@ def test_the_environment(secure_kafka: KafkaCluster, tmp_path: Path, monkeypatch
     with KafkaClient.from_env(hosts=secure_kafka.hosts_of("SASL_SSL")) as client:
         consumer = client.topics["from-env"].get_simple_consumer(auto_start=False)
         assert consumer._engine.options.auto_offset_reset == OffsetType.LATEST
+        assert not consumer._engine.begins_at_0
         consumer.stop()
 
 

@@ -161,7 +161,10 @@ def test_the_end_is_the_first_open_transaction(topic: Topic, transactions: Trans
     transactions.write("a", b"a1")
     consumers = {
         level: topic.get_simple_consumer(
-            isolation_level=level, auto_offset_reset=OffsetType.LATEST, consumer_timeout_ms=SOON_MS
+            isolation_level=level,
+            auto_offset_reset=OffsetType.LATEST,
+            reset_offset_on_start=True,
+            consumer_timeout_ms=SOON_MS,
         )
         for level in ("read_committed", "read_uncommitted")
     }

@@ -74,10 +74,11 @@ def test_two_hundred_consumers_share_the_workers_and_requests_of_one(
 ) -> None:
     topic = create_topic(client, 3)
     handler = client.cluster.handler
-    first = topic.get_simple_consumer(auto_offset_reset=OffsetType.LATEST)
+    latest: dict[str, Any] = {"auto_offset_reset": OffsetType.LATEST, "reset_offset_on_start": True}
+    first = topic.get_simple_consumer(**latest)
     handler.sleep(0.3)
     threads, workers = threading.active_count(), fetchers()
-    consumers = [topic.get_simple_consumer(auto_offset_reset=OffsetType.LATEST) for _ in range(200)]
+    consumers = [topic.get_simple_consumer(**latest) for _ in range(200)]
     handler.sleep(0.3)
     assert (threading.active_count(), fetchers()) == (threads, workers)
     worker = first._partitions[first.partitions[0]].fetcher

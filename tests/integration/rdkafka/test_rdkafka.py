@@ -88,7 +88,7 @@ def test_nothing_waits_longer_than_the_hub_can(kafka: KafkaCluster) -> None:
                 producer.produce(b"v")
             assert read(topic, 1) == [b"v"]
             with topic.get_simple_consumer(
-                use_rdkafka=True, consumer_timeout_ms=1500, auto_offset_reset=OffsetType.LATEST
+                use_rdkafka=True, consumer_timeout_ms=1500, auto_offset_reset="latest"
             ) as consumer:
                 assert consumer.consume() is None
 
