@@ -1,4 +1,7 @@
-"""PyKafka 2.8.0 in an environment of its own, as another member of groups in ZooKeeper.
+"""PyKafka 2.8.0 in an environment of its own: it runs programs that ours must run alike, and joins groups in ZooKeeper.
+
+    old, new = run_old(program, hosts), run_new(program, hosts)
+    assert (new.stdout, new.returncode) == (old.stdout, old.returncode)
 
 Run as a program, by that environment's Python, it is a member: `oldpykafka.py HOSTS ZOOKEEPER TOPIC GROUP`. It prints
 `share 0 1 ...` whenever its partitions change and `got VALUE` for each message, and leaves when standard input closes.
@@ -11,13 +14,17 @@ import os
 import queue
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 RELEASE = "2.8.0"
 INSTALL_TIMEOUT_S = 300
+#: A program of 2.8.0 that starts and stops a client takes some seconds.
+RUN_TIMEOUT_S = 60.0
 
 
 def old_python() -> Path:
@@ -53,6 +60,62 @@ def _run(*command: str) -> None:
         raise RuntimeError(f"{' '.join(command)} failed; is PyPI to be reached?\n{done.stdout[-2000:]}")
 
 
+def run_old(
+    program: str | Path, *arguments: str, stdin: str = "", timeout: float = RUN_TIMEOUT_S, options: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Run a program with PyKafka 2.8.0, and return its status and what it printed.
+
+    It runs outside the checkout, without our `PYTHON*` variables.
+
+    :param program: a file, or source text
+    :param arguments: what the program finds in `sys.argv[1:]`
+    :param stdin: all of its standard input
+    :param timeout: seconds after which it is killed, with its child processes
+    :param options: of the interpreter, such as `-bb`
+    :raises subprocess.TimeoutExpired: it did not end; the error has its output so far
+    """
+    return _finish(start(old_python(), program, *arguments, options=options), stdin, timeout)
+
+
+def run_new(
+    program: str | Path, *arguments: str, stdin: str = "", timeout: float = RUN_TIMEOUT_S, options: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
+    """Run a program with this package on this interpreter; otherwise like `run_old`."""
+    return _finish(start(sys.executable, program, *arguments, options=options), stdin, timeout)
+
+
+def start(
+    python: str | Path, program: str | Path, *arguments: str, options: Sequence[str] = ()
+) -> subprocess.Popen[str]:
+    """Start a program that the caller waits for or signals: `python` is `old_python()` or `sys.executable`."""
+    source = ["-c", program] if isinstance(program, str) else [str(program.resolve())]
+    return subprocess.Popen(
+        [str(python), *options, *source, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd="/",
+        env=_environment(),
+        start_new_session=True,
+    )
+
+
+def _finish(process: subprocess.Popen[str], stdin: str, timeout: float) -> subprocess.CompletedProcess[str]:
+    try:
+        stdout, stderr = process.communicate(stdin, timeout)
+    except BaseException:
+        # Children that outlive the program would hold its pipes open.
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+
 class OldMember:
     """A member of PyKafka 2.8.0, as a process.
 
@@ -69,7 +132,7 @@ class OldMember:
             stderr=subprocess.DEVNULL,
             text=True,
             cwd="/",
-            env={name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
+            env=_environment(),
         )
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
