@@ -335,7 +335,7 @@ def test_metadata_and_assignments_are_written_as_documented() -> None:
     sent = b"\0\1" + b"\0\0\0\1" + b"\0\5topic" + b"\0\0\0\2" + b"\0\0\0\2" + b"\0\0\0\0" + b"\0\0\0\0"
     assert bytes(assignment.get_bytes()) == sent
     assert MemberAssignment.from_bytestring(sent).partition_assignment == [("topic", [2, 0])]
-    assert MemberAssignment.from_bytestring(b"").partition_assignment == []
+    assert not MemberAssignment.from_bytestring(b"").partition_assignment
     with pytest.raises(CorruptResponseError, match="assignment"):
         MemberAssignment.from_bytestring(sent[:12])
 
