@@ -9,9 +9,11 @@ A description is made of lists that name a kind, and numbers. Text is described 
 from __future__ import annotations
 
 import contextlib
+import copy
 import enum
 import importlib
 import json
+import pickle
 import struct
 import sys
 import types
@@ -57,21 +59,8 @@ def names() -> dict[str, Any]:
     found["error_handlers_valid"] = importlib.import_module("pykafka.utils.error_handlers").valid_int
     for name in ("compression", "compat", "struct_helpers", "error_handlers", "socket"):
         found["helpers_" + name] = importlib.import_module("pykafka.utils." + name)
-    for helper in (
-        attempt,
-        changed,
-        filled,
-        grown,
-        handled,
-        mutated,
-        opened,
-        own_request,
-        packed_at,
-        received,
-        stamped,
-        written,
-    ):
-        found[helper.__name__] = helper
+    makers = (changed, filled, grown, handled, mutated, own_request, pickled, received, stamped)
+    found.update({helper.__name__: helper for helper in (attempt, opened, packed_at, written, *makers)})
     return {**found, "datetime": datetime, "mutated_dt": lambda value: stamped(value, "timestamp_dt")}
 
 
@@ -175,6 +164,11 @@ def grown(message_set: Any, message: Any) -> Any:
     before = len(message_set)
     message_set.messages.append(message)
     return [before, len(message_set) > before, message_set]
+
+
+def pickled(value: Any) -> Any:
+    """Return a value and its two copies."""
+    return [value, copy.copy(value), pickle.loads(pickle.dumps(value))]
 
 
 def stamped(value: Any, name: str = "") -> Any:

@@ -41,6 +41,7 @@ class Request(ApiVersionAware, Serializable):
 
         :param version: the version that will be sent
         """
+        raise NotImplementedError(f"{type(self).__name__} has neither wire() nor get_bytes()")
 
     def get_bytes(self, correlation_id: int = 0) -> bytearray:
         """Return the whole request, length prefix and header included.

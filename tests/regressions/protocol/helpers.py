@@ -275,5 +275,46 @@ UTILS = [
     "[OffsetType.EARLIEST, OffsetType.LATEST]",
 ]
 
+TUPLES = (
+    "PartitionFetchRequest(b't', 0, 5)",
+    "PartitionFetchRequest(b't', 0, offset=5, max_bytes=6)",
+    "PartitionOffsetRequest(b't', 0, -1, 1)",
+    "PartitionOffsetCommitRequest(b't', 0, 5, 6, b'm')",
+    "PartitionOffsetFetchRequest(b't', 0)",
+    "CreateTopicRequest(b't', 1, 1, [], [])",
+    "ProducePartitionResponse(0, 5)",
+    "ProducePartitionResponse(err=0, offset=5)",
+    "FetchPartitionResponse(5, [], 0)",
+    "OffsetPartitionResponse([5], 0)",
+    "OffsetPartitionResponseV1([5], 6, 0)",
+    "OffsetCommitPartitionResponse(0)",
+    "OffsetFetchPartitionResponse(5, b'm', 0)",
+    "BrokerMetadata(1, b'h', 2)",
+    "BrokerMetadataV1(1, b'h', 2, None)",
+    "TopicMetadata(b't', {}, 0)",
+    "TopicMetadataV1(b't', 0, {}, 0)",
+    "PartitionMetadata(0, 1, [1], [1], 0)",
+    "PartitionMetadataV5(0, 1, [1], [1], [], 0)",
+    "GroupListing(b'g', b'consumer')",
+    "GroupMember(b'm', b'c', b'h', None, None)",
+    "DescribeGroupResponse(0, b'g', b'', b'', b'', {})",
+    "ApiVersionsSpec(0, 1, 2)",
+)
+OBJECTS = [
+    *(f"repr({made})" for made in TUPLES),
+    *(f"[{made}, {made}._asdict(), {made}._fields, {made} == tuple({made})]" for made in TUPLES),
+    *(f"pickled({made})" for made in (*TUPLES, "Message(b'v', b'k', offset=5)", "MessageSet(1, [])")),
+    *(f"pickled({made})" for made in ("MetadataRequest([b't'])", "MemberAssignment([])", "FetchResponse(bytes(4))")),
+    "PartitionFetchRequest(b't', 0, 5)._replace(offset=7)",
+    "PartitionFetchRequest._make((b't', 0, 5, 6))",
+    "[*PartitionFetchRequest(b't', 0, 5)]",
+    "Request().get_bytes()",
+    "len(Request())",
+    "[Request.API_KEY, Response.API_KEY, Request.HEADER_LEN, Request.CLIENT_ID]",
+    "PartitionFetchRequest(b't', 0)",
+    "ProduceRequest().nothing",
+    "Message(b'v').nothing",
+]
+
 #: Expressions about all these.
-EXPRESSIONS = [*MESSAGES, *MESSAGE_SETS, *GROUPS, *UNPACKED, *COMPRESSION, *ERRORS, *UTILS]
+EXPRESSIONS = [*MESSAGES, *MESSAGE_SETS, *GROUPS, *UNPACKED, *COMPRESSION, *ERRORS, *UTILS, *OBJECTS]

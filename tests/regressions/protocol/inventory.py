@@ -13,6 +13,7 @@ PROTOCOL = "pykafka.protocol"
 UTILS = "pykafka.utils"
 #: Members of 2.8.0 that ours does not have, or has with other parameters, and why. docs/migrating.md lists the same sentences.
 GONE = {
+    "Message is a Serializable": "`Message` is a compiled class: `isinstance(message, Serializable)` is False.",
     "Response(buff, which is new)": "`Response`, the base class, reads a body as its subclasses do, so it takes one.",
 }
 
@@ -49,6 +50,9 @@ def _public(module: str) -> dict[str, Any]:
 
 def _of_class(name: str, cls: type) -> dict[str, Any]:
     found: dict[str, Any] = {name: _parameters(cls)}
+    for base in cls.__mro__[1:-1]:
+        if base.__name__.lstrip("_") != name and base.__module__ != "typing":
+            found[f"{name} is a {base.__name__}"] = None
     for member in dir(cls):
         if not member.startswith("_") and member not in dir(tuple):
             found[f"{name}.{member}"] = _parameters(getattr(cls, member))
