@@ -2,8 +2,7 @@
 
 Run as a program, by either Python, it reads one JSON list of expressions a line, and writes one JSON list of descriptions.
 
-A description is made of lists that name a kind, and numbers. Text is described by its bytes, whether it is `str` or
-`bytes`: PyKafka 2.8.0 on Python 3 returns names as `bytes`, ours returns them as `str` that equals them.
+A description is made of lists that name a kind, and numbers. Text is described by its bytes, enumerations by their numbers.
 """
 
 from __future__ import annotations
@@ -72,8 +71,10 @@ def describe(value: Any) -> Any:
         return int(value)
     if isinstance(value, _ELEMENTARY):
         return value
-    if isinstance(value, (str, bytes)):
-        return ["text", (value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value).hex()]
+    if isinstance(value, str):
+        return ["str", value.encode("utf-8", "surrogatepass").hex()]
+    if isinstance(value, bytes):
+        return ["bytes", value.hex()]
     if isinstance(value, (bytearray, memoryview)):
         return [type(value).__name__, bytes(value).hex()]
     if isinstance(value, float):
