@@ -58,7 +58,7 @@ def names() -> dict[str, Any]:
     found["error_handlers_valid"] = importlib.import_module("pykafka.utils.error_handlers").valid_int
     for name in ("compression", "compat", "struct_helpers", "error_handlers", "socket"):
         found["helpers_" + name] = importlib.import_module("pykafka.utils." + name)
-    makers = (changed, filled, grown, handled, mutated, own_request, pickled, received, stamped)
+    makers = (changed, filled, grown, gzip_and_lz4, handled, mutated, own_request, pickled, received, stamped)
     found.update({helper.__name__: helper for helper in (attempt, opened, packed_at, written, *makers)})
     return {**found, "datetime": datetime, "mutated_dt": lambda value: stamped(value, "timestamp_dt")}
 
@@ -165,6 +165,13 @@ def grown(message_set: Any, message: Any) -> Any:
     before = len(message_set)
     message_set.messages.append(message)
     return [before, len(message_set) > before, message_set]
+
+
+def gzip_and_lz4() -> Any:
+    """Return compressed data."""
+    from pykafka.utils import compression
+
+    return [compression.encode_gzip(b"abc"), compression.encode_lz4(b"abc")]
 
 
 def pickled(value: Any) -> Any:

@@ -8,7 +8,7 @@ from copy import copy
 from typing import Any, Protocol, Self, cast
 
 from pykafka.exceptions import CorruptResponseError, UnicodeException
-from pykafka.protocol import wire
+from pykafka.protocol import schema, wire
 from pykafka.protocol.documented.base import Request, Response, kept
 from pykafka.utils import get_bytes, get_string
 from pykafka.utils.struct_helpers import unpack_from
@@ -109,10 +109,12 @@ class MemberAssignment:
         return len(self.get_bytes())
 
     def get_bytes(self) -> bytearray:
-        """Return the bytes of the assignment."""
+        """Return the bytes of the assignment, without user data, as PyKafka 2 writes them.
+
+        `assignment_bytes` has user data as well, as Kafka specifies it.
+        """
         output = bytearray(self.version.to_bytes(2, "big", signed=True))
         output += _partitions(self.partition_assignment)
-        output += _long_bytes(b"")
         return output
 
     @classmethod
@@ -126,6 +128,15 @@ class MemberAssignment:
         with _reading(buff, "a member's assignment"):
             version, topics = unpack_from("h [S [i]]", bytes(buff))
             return cls([(get_string(name), ids) for name, ids in topics], version)
+
+
+def assignment_bytes(assignment: Any) -> bytes:
+    """Return an assignment as members get it: with user data, which is empty. Java's consumers cannot read one without.
+
+    :param assignment: a `MemberAssignment`, or another object with `get_bytes()`, whose bytes stay as they are
+    """
+    content = bytes(assignment.get_bytes())
+    return content + _long_bytes(b"") if isinstance(assignment, MemberAssignment) else content
 
 
 def _partitions(pairs: Sequence[tuple[str, Sequence[int]]]) -> bytes:
@@ -273,14 +284,26 @@ class SyncGroupRequest(Request):
         self.member_id = member_id
         self.group_assignment = kept(group_assignment)
 
+    def get_bytes(self, correlation_id: int = 0) -> bytearray:
+        """Return the whole request, with the assignments as their `get_bytes()` gives them.
+
+        :param correlation_id: the broker returns it with the response
+        """
+        message = self._filled(lambda assignment: bytes(assignment.get_bytes()))
+        return bytearray().join(schema.encode_request(message, 0, correlation_id, self.CLIENT_ID.decode()))
+
     def wire(self, version: int) -> wire.SyncGroupRequest:
-        """Return this as a wire message."""
+        """Return this as a wire message, with user data in the assignments."""
+        message: wire.SyncGroupRequest = self._filled(assignment_bytes)
+        return message
+
+    def _filled(self, written: Callable[[Any], bytes]) -> Any:
         return wire.SyncGroupRequest(
             group_id=get_string(self.group_id),
             generation_id=self.generation_id,
             member_id=get_string(self.member_id),
             assignments=[
-                wire.SyncGroupRequest.Assignment(member_id=get_string(member), assignment=bytes(assignment.get_bytes()))
+                wire.SyncGroupRequest.Assignment(member_id=get_string(member), assignment=written(assignment))
                 for member, assignment in self.group_assignment
             ],
         )

@@ -12,7 +12,7 @@ from pykafka.protocol.message import Message
 from pykafka.protocol.messagesets import pack_entry, wrap
 from pykafka.protocol.records_scan import scan
 from pykafka.utils import Serializable, msg_protocol_version
-from pykafka.utils.compression import MAX_UNPACKED, compress, decompress
+from pykafka.utils.compression import MAX_UNPACKED, SNAPPY, compress, decompress, encode_snappy
 
 _PLACE = Struct(">qi")
 #: Where an entry has its format, counted from its offset; record batches have theirs there, too.
@@ -100,8 +100,10 @@ class MessageSet(Serializable):
         return cls(messages=messages)
 
     def _get_compressed(self) -> Any:
-        magic = msg_protocol_version(self._broker_version)
-        return compress(self.compression_type, _written(self._messages), magic)
+        content = _written(self._messages)
+        if self.compression_type == SNAPPY:
+            return encode_snappy(content)  # without the framing of Java's streams, which brokers do not insist on
+        return compress(self.compression_type, content, msg_protocol_version(self._broker_version))
 
 
 class _Entry:
