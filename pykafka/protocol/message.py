@@ -21,6 +21,20 @@ _SHOWN = 40
 
 Headers = list[tuple[str, bytes | None]]
 
+#: Attributes that are kept under their own names.
+_STORED = [
+    "compression_type",
+    "partition_key",
+    "value",
+    "partition_id",
+    "partition",
+    "produce_attempt",
+    "delivery_report_q",
+    "protocol_version",
+]
+#: `Message.__slots__` of PyKafka 2, by which programs list a message's attributes.
+_NAMES = [*_STORED[:3], "offset", *_STORED[3:], "timestamp"]
+
 
 class AcknowledgedBatch(Protocol):
     """The batch of a produced message: one store here acknowledges all its messages."""
@@ -52,21 +66,7 @@ class Message:
     :param headers: list of (str, bytes or None), or None
     """
 
-    __slots__ = (
-        "_batch",
-        "_index",
-        "_offset",
-        "_timestamp",
-        "compression_type",
-        "delivery_report_q",
-        "headers",
-        "partition",
-        "partition_id",
-        "partition_key",
-        "produce_attempt",
-        "protocol_version",
-        "value",
-    )
+    __slots__ = _NAMES if cython.compiled else (*_STORED, "_batch", "_index", "_offset", "_timestamp", "headers")
 
     #: The types that a timestamp may have besides datetime.
     VALID_TS_TYPES = (int, float, type(None))
@@ -273,6 +273,7 @@ def _blank(cls: type[Message], *_args: Any, **_fields: Any) -> Message:
 if not cython.compiled:
     setattr(Message, "__new__", _blank)  # noqa: B010 - a checker minds the plain assignment; classes call
     # __cinit__ of their own accord
+    setattr(Message, "__slots__", _NAMES)  # noqa: B010 - the class has its slots; from now on this is a list of names
 
 
 def _whole(timestamp: float | datetime | None) -> int:

@@ -315,6 +315,8 @@ OBJECTS = [
     "PartitionFetchRequest(b't', 0)",
     "ProduceRequest().nothing",
     "Message(b'v').nothing",
+    "Message.__slots__",
+    "{name: getattr(Message(b'v'), name) for name in Message.__slots__}",
 ]
 
 #: Expressions about all these.
