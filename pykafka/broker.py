@@ -307,7 +307,7 @@ class Broker(Node):
         """
         request = documented.DescribeGroupsRequest(group_ids)
         response = self._ask(request, wire.DescribeGroupsRequest, documented.DescribeGroupsResponse)
-        self._check_names("group", request.group_ids, response.groups, "DescribeGroups")
+        self._check_names("group", map(get_string, request.group_ids), response.groups, "DescribeGroups")
         return response
 
     def create_topics(
@@ -344,7 +344,7 @@ class Broker(Node):
             response = self._ask(
                 request, wire.DeleteTopicsRequest, documented.DeleteTopicsResponse, "topics", extra_ms=request.timeout
             )
-            self._check_names("topic", request.topics, response.topic_names, "DeleteTopics")
+            self._check_names("topic", map(get_string, request.topics), response.topic_names, "DeleteTopics")
             return response
         except RequestTimedOut:
             if timeout > 0:

@@ -63,7 +63,7 @@
       PatchedTooLateError                    (also RuntimeError)
       UnnoticedForkError                     (also RuntimeError)
       WouldBlockError                        (also RuntimeError)
-      CorruptResponseError
+      CorruptResponseError                   (also struct.error)
       RdKafkaException
         RdKafkaStoppedException
         ProtocolClientError                    an error code of a broker: one class per code, in pykafka.errors.codes
@@ -80,6 +80,7 @@ NotCoordinatorForConsumer is NotCoordinatorForGroup, OffsetsLoadInProgress is Gr
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -481,7 +482,7 @@ class WouldBlockError(KafkaException, RuntimeError):
     """Raised when a call would block an event loop: make it with `await`, on the objects of `pykafka.aio`."""
 
 
-class CorruptResponseError(KafkaException):
+class CorruptResponseError(KafkaException, struct.error):
     """Raised when a response cannot be decoded: it is cut off, or is not such a message."""
 
 

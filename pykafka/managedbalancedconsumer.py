@@ -22,6 +22,7 @@ from pykafka.groups.groupconsumer import GroupConsumer
 from pykafka.groups.options import MemberOptions, RebalanceCallback
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
 from pykafka.protocol import documented
+from pykafka.protocol.documented.groups import assignment_bytes
 from pykafka.utils import get_string, old_attributes, old_names
 from pykafka.utils.name import Name
 
@@ -475,7 +476,7 @@ class ManagedBalancedConsumer(GroupConsumer):
         :param group_assignments: the result of `_join_group`
         :raises KafkaException: it failed
         """
-        shares = {member: bytes(share.get_bytes()) for member, share in group_assignments}
+        shares = {member: assignment_bytes(share) for member, share in group_assignments}
         return documented.MemberAssignment.read(self._member.sync(shares)).partition_assignment
 
     def _pause_share(self) -> None:

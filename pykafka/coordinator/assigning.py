@@ -12,6 +12,7 @@ from pykafka.coordinator.assignors.abstract import by_topic
 from pykafka.coordinator.topics import SharedTopics, readers_of
 from pykafka.exceptions import InconsistentGroupProtocol, KafkaException
 from pykafka.protocol import documented
+from pykafka.protocol.documented.groups import assignment_bytes
 
 if TYPE_CHECKING:
     from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor, Racks
@@ -95,7 +96,7 @@ class Assigning:
         self.topics.divided = {name: len(ids) for name, ids in partitions.items()}
         racks = self._racks(topics, timeout_ms) if any(one.rack_id for one in wanted.values()) else {}
         shares = self._named(protocol).assign_near(partitions, wanted, racks)
-        return {member: bytes(share.get_bytes()) for member, share in shares.items()}
+        return {member: assignment_bytes(share) for member, share in shares.items()}
 
     def _racks(self, topics: list[str], timeout_ms: int | None) -> Racks:
         """Return the racks of the replicas of each partition, also those that are down; none if nobody tells them."""

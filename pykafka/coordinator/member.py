@@ -11,7 +11,7 @@ from pykafka.coordinator.topics import SharedTopics, readers_of
 from pykafka.exceptions import KafkaException
 from pykafka.membershipprotocol import as_brokers_keep_it
 from pykafka.protocol import documented
-from pykafka.protocol.documented.groups import protocol_metadata
+from pykafka.protocol.documented.groups import assignment_bytes, protocol_metadata
 from pykafka.utils import get_string
 from pykafka.utils.name import Name
 
@@ -57,7 +57,7 @@ class TopicMember(BaseCoordinator):
     def _perform_assignment(
         self, leader_id: str, protocol: str, members: Sequence[tuple[str, bytes]]
     ) -> Mapping[str, bytes]:
-        return {member: bytes(share.get_bytes()) for member, share in self.divide(members).items()}
+        return {member: assignment_bytes(share) for member, share in self.divide(members).items()}
 
     def divide(self, members: Sequence[tuple[str, bytes]]) -> dict[str, documented.MemberAssignment]:
         """Share out every topic among the members that read it: members may differ in their topics.

@@ -200,7 +200,7 @@ class Producer:
         self,
         message: bytes | None,
         partition_key: bytes | None = None,
-        timestamp: int | datetime.datetime | None = None,
+        timestamp: float | datetime.datetime | None = None,
         headers: Headers | None = None,
         *,
         on_delivery: OnDelivery | None = None,
@@ -248,7 +248,7 @@ class Producer:
         self,
         value: Any,
         key: Any,
-        timestamp: int | datetime.datetime | None,
+        timestamp: float | datetime.datetime | None,
         headers: Headers | None,
         on_delivery: OnDelivery | None,
     ) -> Message:
@@ -262,6 +262,8 @@ class Producer:
         value, key = as_bytes("message", value), as_bytes("partition_key", key)
         pairs = header_pairs(headers) if headers is not None else None
         queue = self._choose_queue(key)
+        if isinstance(timestamp, float):
+            timestamp = int(timestamp)  # as PyKafka 2, for time.time() * 1000
         when = -1 if timestamp is None else timestamp_ms(timestamp)
         if pairs is not None or timestamp is not None:
             self._check_format(queue, pairs is not None, timestamp is not None)

@@ -24,6 +24,20 @@ _SHOWN = 40
 
 Headers = list[tuple[str, bytes | None]]
 
+#: Attributes that are kept under their own names.
+_STORED = [
+    "compression_type",
+    "partition_key",
+    "value",
+    "partition_id",
+    "partition",
+    "produce_attempt",
+    "delivery_report_q",
+    "protocol_version",
+]
+#: `Message.__slots__` of PyKafka 2, by which programs list a message's attributes.
+_NAMES = [*_STORED[:3], "offset", *_STORED[3:], "timestamp"]
+
 
 class AcknowledgedBatch(Protocol):
     """The batch of a produced message: one store here acknowledges all its messages."""
@@ -49,26 +63,16 @@ class Message:
     :param partition_id: number of the partition; -1 while unknown
     :param produce_attempt: how many times the producer sent it
     :param protocol_version: the message format: 0, 1 or 2
-    :param timestamp: ms since 1970 or a datetime (a naive one is UTC); None where the format has none
+    :param timestamp: ms since 1970 or a datetime (a naive one is UTC); None where the format has none. Fractions of a
+        millisecond are dropped
     :param delivery_report_q: stored for the caller; not sent
     :param headers: list of (str, bytes or None), or None
     """
 
-    __slots__ = (
-        "_batch",
-        "_index",
-        "_offset",
-        "_timestamp",
-        "compression_type",
-        "delivery_report_q",
-        "headers",
-        "partition",
-        "partition_id",
-        "partition_key",
-        "produce_attempt",
-        "protocol_version",
-        "value",
-    )
+    __slots__ = _NAMES if cython.compiled else (*_STORED, "_batch", "_index", "_offset", "_timestamp", "headers")
+
+    #: The types that a timestamp may have besides datetime.
+    VALID_TS_TYPES = (int, float, type(None))
 
     value: bytes | None
     partition_key: bytes | None
@@ -103,7 +107,7 @@ class Message:
         partition_id: int = -1,
         produce_attempt: int = 0,
         protocol_version: int = 0,
-        timestamp: int | datetime | None = None,
+        timestamp: float | datetime | None = None,
         delivery_report_q: Any = None,
         headers: Headers | None = None,
     ) -> None:
@@ -116,7 +120,7 @@ class Message:
         self.delivery_report_q = delivery_report_q
         self.headers = headers
         self._offset = offset
-        self._timestamp = -1 if timestamp is None else milliseconds(timestamp)
+        self._timestamp = _whole(timestamp)
 
     @property
     def offset(self) -> int:
@@ -142,8 +146,8 @@ class Message:
         return None if self._timestamp == -1 else self._timestamp
 
     @timestamp.setter
-    def timestamp(self, value: int | datetime | None) -> None:
-        self._timestamp = -1 if value is None else milliseconds(value)
+    def timestamp(self, value: float | datetime | None) -> None:
+        self._timestamp = _whole(value)
 
     @property
     def timestamp_dt(self) -> datetime | None:
@@ -156,9 +160,9 @@ class Message:
 
     @timestamp_dt.setter
     def timestamp_dt(self, value: datetime | None) -> None:
-        self._timestamp = -1 if value is None else milliseconds(value)
+        self._timestamp = _whole(value)
 
-    def set_timestamp(self, ts: int | datetime | None) -> None:
+    def set_timestamp(self, ts: float | datetime | None) -> None:
         """Set the timestamp.
 
         :param ts: ms since 1970 or a datetime (a naive one is UTC); None for none
@@ -194,11 +198,13 @@ class Message:
     def pack_into(self, buff: Any, offset: int) -> None:
         """Write the message in format 0 or 1, without offset and size, into a writable buffer.
 
+        As in PyKafka 2, a message without a timestamp, or with timestamp 0, is written in format 0.
+
         :param buff: any writable buffer with `len(message)` bytes from `offset` on
         :param offset: index of the first byte to write
         """
-        timestamp = -1 if self.timestamp is None else self.timestamp
-        magic = 1 if self.protocol_version else 0
+        timestamp = self.timestamp or 0
+        magic = 1 if self.protocol_version and timestamp else 0
         content = oldformats.pack(magic, self.compression_type, timestamp, self.partition_key, self.value)
         memoryview(buff).cast("B")[offset : offset + len(content)] = content
 
@@ -209,6 +215,7 @@ class Message:
         :param buff: the message's bytes, from its checksum on
         :param msg_offset: the offset of the new message
         :param partition_id: the partition of the new message
+        :return: as in PyKafka 2, its timestamp is 0 in format 0
         :raises InvalidMessageError: the checksum is wrong, or the bytes are not a message
         """
         found = oldformats.unpack(buff, msg_offset)
@@ -219,12 +226,12 @@ class Message:
             offset=msg_offset,
             partition_id=partition_id,
             protocol_version=found.magic,
-            timestamp=found.timestamp,
+            timestamp=found.timestamp if found.magic else 0,
         )
 
     def __len__(self) -> int:
         """Return the number of bytes that `pack_into` writes."""
-        head = 22 if self.protocol_version else 14
+        head = 22 if self.protocol_version and self.timestamp else 14
         return head + len(self.partition_key or b"") + len(self.value or b"")
 
     def __bool__(self) -> bool:
@@ -273,6 +280,13 @@ def _blank(cls: type[Message], *_args: Any, **_fields: Any) -> Message:
 if not cython.compiled:
     setattr(Message, "__new__", _blank)  # noqa: B010 - a checker minds the plain assignment; classes call
     # __cinit__ of their own accord
+    setattr(Message, "__slots__", _NAMES)  # noqa: B010 - the class has its slots; from now on this is a list of names
+
+
+def _whole(timestamp: float | datetime | None) -> int:
+    if timestamp is None:
+        return -1
+    return int(timestamp) if isinstance(timestamp, float) else milliseconds(timestamp)
 
 
 def _shortened(data: bytes | None) -> str:

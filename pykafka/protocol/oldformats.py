@@ -13,6 +13,9 @@ _SIZE = Struct(">i")
 #: Checksum, format, attributes.
 _HEAD = Struct(">IBB")
 _CODEC = 7
+_APPEND_TIME = 8
+#: Where a message has its attributes, counted from its checksum.
+_ATTRIBUTES_AT = 5
 
 
 class Unpacked(NamedTuple):
@@ -65,6 +68,14 @@ def unpack(buffer: Any, offset: int) -> Unpacked:
         raise InvalidMessageError(f"{len(raw)} bytes are no message of format 0 or 1; fetch them again")
     check_crc(raw, offset)
     return Unpacked(magic, attributes & _CODEC, timestamp, key, value)
+
+
+def is_appended(buffer: Any) -> bool:
+    """Return whether a message's time is that of its append to the log.
+
+    :param buffer: its bytes, which `unpack` has read
+    """
+    return bool(buffer[_ATTRIBUTES_AT] & _APPEND_TIME)
 
 
 def _part(raw: bytes, at: int) -> tuple[bytes | None, int]:

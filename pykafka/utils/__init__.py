@@ -12,9 +12,11 @@ from operator import index
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.exceptions import UnicodeException
+from pykafka.utils.apiversions import ApiVersionAware, msg_protocol_version
 
 __all__ = [
     "INT64_MAX",
+    "ApiVersionAware",
     "Serializable",
     "as_datetime",
     "deserialize_utf8",
@@ -22,6 +24,7 @@ __all__ = [
     "get_string",
     "is_legal_name",
     "milliseconds",
+    "msg_protocol_version",
     "old_attributes",
     "old_names",
     "serialize_utf8",
@@ -132,11 +135,11 @@ def serialize_utf8(value: str | None, partition_key: str | None) -> tuple[bytes 
 def deserialize_utf8(value: bytes | None, partition_key: bytes | None) -> tuple[str | None, str | None]:
     """Return a message's value and key as text; a `deserializer` for consumers, the opposite of `serialize_utf8`.
 
-    :raises UnicodeException: the bytes are no UTF-8
+    :raises UnicodeDecodeError: the bytes are no UTF-8
     """
     return (
-        None if value is None else get_string(value),
-        None if partition_key is None else get_string(partition_key),
+        None if value is None else value.decode("utf-8"),
+        None if partition_key is None else partition_key.decode("utf-8"),
     )
 
 

@@ -29,8 +29,13 @@ integer_types = (int,)
 
 
 def get_bytes(value: Any) -> Any:
-    """Return text as UTF-8; whatever else is given as it is."""
-    return value.encode("utf-8") if isinstance(value, str) else value
+    """Return text as UTF-8; text that has no UTF-8, and whatever else is given, as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return value.encode("utf-8")
+    except UnicodeEncodeError:
+        return value
 
 
 def get_string(value: Any) -> Any:

@@ -133,8 +133,8 @@ def encode_gzip(buff: Buffer) -> bytes:
 
 
 def decode_gzip(buff: Buffer) -> bytes:
-    """Unpack gzip; InvalidMessageError if it is corrupt."""
-    return _decode_gzip(buff, MAX_UNPACKED)
+    """Unpack gzip; nothing unpacks to nothing. InvalidMessageError if it is corrupt."""
+    return _decode_gzip(buff, MAX_UNPACKED) if len(buff) else b""
 
 
 def encode_snappy(buff: Buffer, xerial_compatible: bool = False, xerial_blocksize: int = _XERIAL_BLOCK) -> bytes:
@@ -180,6 +180,10 @@ def decode_lz4f(buff: Buffer) -> bytes:
     :raises CodecNotAvailableError: if cramjam is missing
     """
     return bytes(_decode_lz4(buff, MAX_UNPACKED))
+
+
+#: The same by its usual name in PyKafka 2.
+decode_lz4 = decode_lz4f
 
 
 def encode_lz4_old_kafka(buff: Buffer) -> bytes:
@@ -279,6 +283,8 @@ def _decode_gzip(data: Buffer, max_size: int) -> bytes:
                 parts.append(part)
             at += len(piece) - len(member.unused_data)
             step *= 2
+        if at < len(view) and not view[at]:  # zeros may follow a member
+            at = len(view) - len(bytes(view[at:]).lstrip(b"\0"))
     if not view:
         raise _corrupt("gzip", "it is empty")
     return parts[0] if len(parts) == 1 else b"".join(parts)

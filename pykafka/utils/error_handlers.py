@@ -37,10 +37,11 @@ def handle_partition_responses(
     if parts_by_error is None:
         parts_by_error = build_parts_by_error(response, partitions_by_id)
     for error_code, parts in parts_by_error.items():
-        if error_code in error_handlers:
+        if not error_code:
+            if success_handler is not None:
+                success_handler(parts)
+        elif error_code in error_handlers:
             error_handlers[error_code](parts)
-    if success_handler is not None and 0 in parts_by_error:
-        success_handler(parts_by_error[0])
     return parts_by_error
 
 

@@ -10,7 +10,7 @@ from pykafka.exceptions import SocketDisconnectedError
 class Readable(Protocol):
     """The part of a socket that `recvall_into` uses."""
 
-    def recv_into(self, buffer: memoryview, nbytes: int = 0, /) -> int: ...
+    def recv(self, bufsize: int, /) -> bytes: ...
 
 
 def recvall_into(socket: Readable, bytea: bytearray, size: int) -> bytearray:
@@ -20,18 +20,17 @@ def recvall_into(socket: Readable, bytea: bytearray, size: int) -> bytearray:
     :param bytea: to read into
     :param size: how much (bytes)
     :return: the same bytearray
-    :raises SocketDisconnectedError: the other end closed before that
+    :raises SocketDisconnectedError: the other end closed before that, or reading failed, which is its `__cause__`
     """
-    if len(bytea) < size:
-        bytea.extend(bytes(size - len(bytea)))
-    with memoryview(bytea) as whole:
-        done = 0
-        while done < size:
-            with whole[done:size] as rest:
-                count = socket.recv_into(rest, size - done)
-            if not count:
-                raise SocketDisconnectedError(
-                    f"the other end closed the connection after {done} of {size} bytes; it may have been stopped"
-                )
-            done += count
+    done = 0
+    while done < size:
+        place = f"after {done} of {size} bytes"
+        try:
+            chunk = socket.recv(size - done)
+        except OSError as error:
+            raise SocketDisconnectedError(f"reading from the connection failed {place}: {error}") from error
+        if not chunk:
+            raise SocketDisconnectedError(f"the other end closed the connection {place}; it may have been stopped")
+        bytea[done : done + len(chunk)] = chunk
+        done += len(chunk)
     return bytea

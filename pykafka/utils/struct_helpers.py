@@ -56,15 +56,15 @@ def _parse(fmt: str, at: int) -> tuple[list[Any], int]:
 def _unpack(items: list[Any], view: memoryview, offset: int) -> tuple[tuple[Any, ...], int]:
     found: list[Any] = []
     for item in items:
-        value: Any
         if isinstance(item, list):
             value, offset = _unpack_array(item, view, offset)
+            found.append(value)
         elif item in "SY":
-            value, offset = _unpack_bytes("!h" if item == "S" else "!i", view, offset)
+            content, offset = _unpack_bytes("!h" if item == "S" else "!i", view, offset)
+            found.append(content)
         else:
-            value = struct.unpack_from("!" + item, view, offset)[0]
+            found += struct.unpack_from("!" + item, view, offset)  # none of "x"
             offset += struct.calcsize("!" + item)
-        found.append(value)
     return tuple(found), offset
 
 
@@ -87,5 +87,8 @@ def _unpack_array(items: list[Any], view: memoryview, offset: int) -> tuple[list
     found: list[Any] = []
     for _ in range(count):
         values, offset = _unpack(items, view, offset)
-        found.append(values[0] if len(items) == 1 and not isinstance(items[0], list) else values)
+        if len(items) == 1 and not isinstance(items[0], list):
+            found += values
+        else:
+            found.append(values)
     return found, offset

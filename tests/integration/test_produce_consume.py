@@ -135,7 +135,7 @@ def test_null_and_empty_values_keys_headers_and_timestamps_come_back(make_topic:
             with pytest.raises(RuntimeError, match=r"0\.1[01]"):
                 producer.produce(b"x", timestamp=1234567890123, headers={"a": b"1", "b": None})
             return
-        producer.produce(b"x", timestamp=1234567890123, headers={"a": b"1", "b": None})
+        producer.produce(b"x", timestamp=1234567890123.9, headers={"a": b"1", "b": None})  # such as time.time() * 1000
         producer.produce(b"y", timestamp=moment)
     consumer = topic.get_simple_consumer(consumer_timeout_ms=10_000)
     first, second, third, fourth = itertools.islice(consumer, 4)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pykafka.protocol import MessageSet
+from pykafka.protocol.documented.messageset import numbered
 from pykafka.protocol.message import Message
 from pykafka.protocol.messagesets import encode_message_set
 from pykafka.protocol.records import RawBatch, RecordBatchBuilder, scan
@@ -181,7 +181,7 @@ def test_reads_the_facts_of_a_transaction(java_judge: JavaJudge) -> None:
 @pytest.mark.parametrize("codec", [0, 1, 2, 3])
 def test_java_reads_the_documented_message_set(java_judge: JavaJudge, magic: int, codec: int) -> None:
     made = [Message(b"v%d" % index, b"k", protocol_version=magic, timestamp=START + index) for index in range(5)]
-    words = java_judge.ask("read", MessageSet(codec, made).get_bytes().hex()).split(" ")
+    words = java_judge.ask("read", numbered(codec, made, magic).hex()).split(" ")
     records = [word for word in words if not word.startswith("batch/")]
     stamps = [START + index if magic else -1 for index in range(5)]
     assert records == [f"{index}/{stamps[index]}/{b'k'.hex()}/{(b'v%d' % index).hex()}" for index in range(5)]

@@ -152,5 +152,5 @@ def committed(client: KafkaClient, run: Run) -> list[tuple[str, int, int, str]]:
             run.group + suffix, auto_start=False, reset_offset_on_fetch=False
         )
         for id_, response in reader.fetch_offsets():
-            found.append((suffix, id_, response.offset, without_ids(response.metadata)))
+            found.append((suffix, id_, response.offset, without_ids(response.metadata or "")))
     return sorted(found)

@@ -33,7 +33,7 @@ def old_python() -> Path:
 
     target = cache_directory() / f"pykafka-{RELEASE}-{sys.implementation.cache_tag}"
     python = target / "bin" / "python"
-    done = target / "complete"
+    done, codecs = target / "complete", target / "codecs"
     with target.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not done.exists():
@@ -43,6 +43,10 @@ def old_python() -> Path:
             _run(str(python), "-m", "pip", "install", "--quiet", "setuptools<70", "wheel")
             _run(str(python), "-m", "pip", "install", "--quiet", "--no-build-isolation", f"pykafka=={RELEASE}")
             done.touch()
+        if not codecs.exists():
+            # What 2.8.0 imports if it is there, to read and write compressed messages.
+            _run(str(python), "-m", "pip", "install", "--quiet", "python-snappy", "lz4", "xxhash")
+            codecs.touch()
     return python
 
 

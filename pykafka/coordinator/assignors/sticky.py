@@ -81,9 +81,9 @@ class StickyPartitionAssignor(AbstractPartitionAssignor):
         if generation < 0:
             return None
         pairs = by_topic(share)
-        # as in the metadata itself: between the version with the topics, and the user data
+        # as in the metadata itself: what follows the version
         whole = documented.MemberAssignment(pairs, 0).get_bytes()
-        return bytes(whole[2:-4]) + generation.to_bytes(4, "big", signed=True)
+        return bytes(whole[2:]) + generation.to_bytes(4, "big", signed=True)
 
 
 class CooperativeStickyAssignor(StickyPartitionAssignor):

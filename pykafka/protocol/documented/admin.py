@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from pykafka._version import __version__
 from pykafka.exceptions import CorruptResponseError
 from pykafka.protocol import wire
-from pykafka.protocol.documented.base import Request, Response
+from pykafka.protocol.documented.base import Request, Response, kept
 from pykafka.protocol.documented.groups import ConsumerGroupProtocolMetadata, MemberAssignment
-from pykafka.protocol.versions import RANGES_0_8_2, RANGES_0_9_0
 from pykafka.utils import get_string
 from pykafka.utils.name import Name
 
@@ -61,17 +60,18 @@ class DescribeGroupsRequest(Request):
     API_KEY = 15
 
     def __init__(self, group_ids: Iterable[str | bytes]) -> None:
-        self.group_ids = [Name.given(group_id) for group_id in group_ids]
+        self.group_ids: Collection[str | bytes] = kept(group_ids)
 
     def wire(self, version: int) -> wire.DescribeGroupsRequest:
         """Return this as a wire message."""
-        return wire.DescribeGroupsRequest(groups=self.group_ids)
+        return wire.DescribeGroupsRequest(groups=[get_string(group_id) for group_id in self.group_ids])
 
 
 class GroupMember(NamedTuple):
     """A member of a group: the metadata it joined with, and its assignment.
 
-    Both are as they came where the group is none of consumers, or is just being balanced.
+    Both are bytes if the members of the group are not consumers. While the group rebalances, consumers have the metadata of
+    `ConsumerGroupProtocolMetadata()` and no partitions.
     """
 
     member_id: str
@@ -121,9 +121,9 @@ def _member(protocol_type: str, member: wire.DescribeGroupsResponse.Group.Member
     if protocol_type == _CONSUMERS:
         # Any client may call its group one of consumers, with metadata of its own format.
         with suppress(CorruptResponseError):
-            metadata = ConsumerGroupProtocolMetadata.from_bytestring(metadata) if metadata else metadata
+            metadata = ConsumerGroupProtocolMetadata.from_bytestring(metadata)
         with suppress(CorruptResponseError):
-            assignment = MemberAssignment.from_bytestring(assignment) if assignment else assignment
+            assignment = MemberAssignment.from_bytestring(assignment)
     return GroupMember(
         Name.of(member.member_id), Name.of(member.client_id), Name.of(member.client_host), metadata, assignment
     )
@@ -154,7 +154,12 @@ class ApiVersionsResponse(Response[wire.ApiVersionsResponse]):
     """
 
     WIRE = wire.ApiVersionsResponse
-    API_KEY = 18
+    API_KEY: ClassVar[int] = 18
+
+    @classmethod
+    def get_versions(cls) -> dict[int, type[Any]]:
+        """Return the class for each version."""
+        return {0: ApiVersionsResponse, 1: ApiVersionsResponseV1}
 
     def _take(self, message: wire.ApiVersionsResponse) -> None:
         self.throttle_time = message.throttle_time_ms
@@ -163,13 +168,19 @@ class ApiVersionsResponse(Response[wire.ApiVersionsResponse]):
         }
 
 
-def _specs(ranges: Mapping[int, tuple[int, int]]) -> dict[int, ApiVersionsSpec]:
-    return {key: ApiVersionsSpec(key, low, high) for key, (low, high) in ranges.items()}
+class ApiVersionsResponseV1(ApiVersionsResponse):
+    """The versions of each API that a broker supports; the body is of version 1, which has a throttle time."""
+
+    API_VERSION = 1
 
 
-#: The versions of brokers that do not report them.
-API_VERSIONS_080 = _specs(RANGES_0_8_2)
-API_VERSIONS_090 = _specs(RANGES_0_9_0)
+def _specs(highest: Mapping[int, int]) -> dict[int, ApiVersionsSpec]:
+    return {key: ApiVersionsSpec(key, 0, highest.get(key, 0)) for key in range(17)}
+
+
+#: The versions that PyKafka 2 uses with brokers that do not report theirs.
+API_VERSIONS_080 = _specs({8: 1, 9: 1})
+API_VERSIONS_090 = _specs({1: 1, 8: 1, 9: 1})
 
 
 class CreateTopicRequest(NamedTuple):
@@ -199,7 +210,7 @@ class CreateTopicsRequest(Request):
     API_KEY = 19
 
     def __init__(self, topic_requests: Iterable[CreateTopicRequest], timeout: int = 0) -> None:
-        self.topic_requests = list(topic_requests)
+        self.topic_requests: Collection[CreateTopicRequest] = kept(topic_requests)
         self.timeout = timeout
 
     def wire(self, version: int) -> wire.CreateTopicsRequest:
@@ -236,7 +247,7 @@ class CreateTopicsResponse(Response[wire.CreateTopicsResponse]):
     """
 
     WIRE = wire.CreateTopicsResponse
-    API_KEY = 19
+    API_KEY: ClassVar[int] = 19
 
     def _take(self, message: wire.CreateTopicsResponse) -> None:
         self.topic_names = {Name.of(topic.name) for topic in message.topics}
@@ -255,16 +266,17 @@ class DeleteTopicsRequest(Request):
     API_KEY = 20
 
     def __init__(self, topics: Iterable[str | bytes], timeout: int = 0) -> None:
-        self.topics = [Name.given(topic) for topic in topics]
+        self.topics: Collection[str | bytes] = kept(topics)
         self.timeout = timeout
 
     def wire(self, version: int) -> wire.DeleteTopicsRequest:
         """Return this as a wire message."""
         request = wire.DeleteTopicsRequest(timeout_ms=self.timeout)
+        names = [get_string(topic) for topic in self.topics]
         if version >= _DELETE_ONE_BY_ONE:
-            request.topics = [wire.DeleteTopicsRequest.Topic(name=name) for name in self.topics]
+            request.topics = [wire.DeleteTopicsRequest.Topic(name=name) for name in names]
         else:
-            request.topic_names = self.topics
+            request.topic_names = names
         return request
 
 
@@ -276,7 +288,7 @@ class DeleteTopicsResponse(Response[wire.DeleteTopicsResponse]):
     """
 
     WIRE = wire.DeleteTopicsResponse
-    API_KEY = 20
+    API_KEY: ClassVar[int] = 20
 
     def _take(self, message: wire.DeleteTopicsResponse) -> None:
         self.topic_names = {Name.of(topic.name) for topic in message.responses if topic.name is not None}

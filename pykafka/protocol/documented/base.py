@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import struct
 from abc import abstractmethod
+from collections.abc import Collection, Iterable
 from typing import Any, ClassVar, Generic, NoReturn, Self, TypeVar
 
 from pykafka.exceptions import CorruptResponseError, error_for
 from pykafka.protocol import schema
 from pykafka.protocol.primitives import Cursor
-from pykafka.utils import Serializable
+from pykafka.utils import ApiVersionAware, Serializable
 
 W = TypeVar("W", bound=schema.Message)
-
-CLIENT_ID = b"pykafka"
-_HEADER = struct.Struct(f"!ihhih{len(CLIENT_ID)}s")
+T = TypeVar("T")
 
 
-class Request(Serializable):
+def kept(given: Iterable[T]) -> Collection[T]:
+    """Return an argument as it is, so that the caller may go on filling it; what can be read only once as a list."""
+    return given if isinstance(given, Collection) else list(given)
+
+
+class Request(ApiVersionAware, Serializable):
     """Base of documented requests.
 
-    `get_bytes` writes the documented version; `wire` returns the message for any version.
+    `get_bytes` writes the documented version; `wire` returns the message for any version. Attributes have the arguments as
+    the caller gave them.
     """
 
-    #: API key of this request, from the Kafka protocol.
-    API_KEY: ClassVar[int] = -1
+    #: The name of the client in the header.
+    CLIENT_ID: ClassVar[bytes] = b"pykafka"
+    #: The length of length prefix and header (bytes), with that name.
+    HEADER_LEN: ClassVar[int] = 14 + len(CLIENT_ID)
     #: The version that `get_bytes` writes.
     API_VERSION: ClassVar[int] = 0
 
@@ -34,6 +41,7 @@ class Request(Serializable):
 
         :param version: the version that will be sent
         """
+        raise NotImplementedError(f"{type(self).__name__} has neither wire() nor get_bytes()")
 
     def get_bytes(self, correlation_id: int = 0) -> bytearray:
         """Return the whole request, length prefix and header included.
@@ -41,7 +49,7 @@ class Request(Serializable):
         :param correlation_id: the broker returns it with the response
         """
         version = self._own_version()
-        pieces = schema.encode_request(self.wire(version), version, correlation_id, CLIENT_ID.decode())
+        pieces = schema.encode_request(self.wire(version), version, correlation_id, self.CLIENT_ID.decode())
         return bytearray().join(pieces)
 
     def _own_version(self) -> int:
@@ -67,11 +75,13 @@ class Request(Serializable):
         :param api_version: version of the request
         :param correlation_id: the broker returns it with the response
         """
+        name = self.CLIENT_ID
         size = len(buff) - 4
-        _HEADER.pack_into(buff, 0, size, self.API_KEY, api_version, correlation_id, len(CLIENT_ID), CLIENT_ID)
+        header = f"!ihhih{len(name)}s"
+        struct.pack_into(header, buff, 0, size, self.API_KEY, api_version, correlation_id, len(name), name)
 
 
-class Response(Generic[W]):
+class Response(ApiVersionAware, Generic[W]):
     """Base of documented responses.
 
     :param buff: the response's body, in the documented version

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from pykafka.protocol import wire
 from pykafka.protocol.documented.base import Request, Response
-from pykafka.protocol.documented.messageset import MessageSet
+from pykafka.protocol.documented.messageset import unpacked
 from pykafka.protocol.documented.shapes import PartitionFetchRequest
 from pykafka.protocol.message import Message
 from pykafka.utils.name import Name
@@ -31,6 +32,11 @@ class FetchRequest(Request):
     """
 
     API_KEY = 1
+
+    @classmethod
+    def get_versions(cls) -> dict[int, type[Any]]:
+        """Return the class for each version."""
+        return {0: FetchRequest, 1: FetchRequest}
 
     def __init__(
         self,
@@ -78,27 +84,31 @@ class FetchResponse(Response[wire.FetchResponse]):
     :param offset: index of the body's first byte in `buff`
     :param broker_version: accepted for old code; each message names its own format
     :raises InvalidMessageError: a message is corrupt
+    :raises MessageSetDecodeFailure: the first message of a partition is cut off
 
     `.throttle_time` is how long the broker delayed the response, or will not read requests (ms).
     """
 
     WIRE = wire.FetchResponse
+    API_KEY: ClassVar[int] = 1
+
+    @classmethod
+    def get_versions(cls) -> dict[int, type[Any]]:
+        """Return the class for each version."""
+        return {0: FetchResponse, 1: FetchResponseV1, 2: FetchResponseV2}
 
     def __init__(self, buff: bytes | bytearray | memoryview, offset: int = 0, broker_version: str = "0.9.0") -> None:
         super().__init__(memoryview(buff)[offset:])
 
     def _take(self, message: wire.FetchResponse) -> None:
         self.throttle_time = message.throttle_time_ms
-        self.topics: dict[str, dict[int, FetchPartitionResponse]] = {}
+        self.topics: defaultdict[str, dict[int, FetchPartitionResponse]] = defaultdict(dict)
         for topic in message.responses:
-            self.topics[Name.of(topic.topic)] = {
-                part.partition_index: FetchPartitionResponse(
-                    part.high_watermark,
-                    self._unpack_message_set(part.records, part.partition_index),
-                    part.error_code,
+            for part in topic.partitions:
+                messages = self._unpack_message_set(part.records, part.partition_index)
+                self.topics[Name.of(topic.topic)][part.partition_index] = FetchPartitionResponse(
+                    part.high_watermark, messages, part.error_code
                 )
-                for part in topic.partitions
-            }
 
     def _unpack_message_set(self, buff: Any, partition_id: int = -1, broker_version: str = "0.9.0") -> list[Message]:
         """Return the messages of a message set or of record batches, also of nested sets.
@@ -107,7 +117,7 @@ class FetchResponse(Response[wire.FetchResponse]):
         :param partition_id: the partition of the new messages
         :param broker_version: accepted for old code
         """
-        return [] if buff is None else MessageSet.decode(buff, partition_id).messages
+        return [] if buff is None else unpacked(buff, partition_id)
 
 
 class FetchResponseV1(FetchResponse):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 from pykafka.exceptions import CorruptResponseError, UnicodeException
-from pykafka.protocol import wire
-from pykafka.protocol.documented.base import Request, Response
+from pykafka.protocol import schema, wire
+from pykafka.protocol.documented.base import Request, Response, kept
 from pykafka.utils import get_bytes, get_string
 from pykafka.utils.name import Name
 from pykafka.utils.struct_helpers import unpack_from
@@ -39,7 +39,7 @@ class ConsumerGroupProtocolMetadata:
         rack_id: str | None = None,
     ) -> None:
         self.version = version
-        self.topic_names: list[str | bytes] = list(topic_names or [b"dummytopic"])
+        self.topic_names: Collection[str | bytes] = kept(topic_names or [b"dummytopic"])
         self.user_data = user_data
         self.owned_partitions = [(name, list(ids)) for name, ids in owned_partitions]
         self.generation_id = generation_id
@@ -86,7 +86,11 @@ class ConsumerGroupProtocolMetadata:
         with _reading(buff, "a member's metadata"):
             version = int.from_bytes(buff[:2], "big", signed=True)
             known = _FIELDS[max(0, min(version, len(_FIELDS) - 1))]
-            _, names, user_data, *more = unpack_from(known, bytes(buff))
+            _, names, user_data = unpack_from(_FIELDS[0], bytes(buff))
+            more: list[Any] = []
+            # PyKafka 2 writes no more than that, whatever the version.
+            if len(buff) > 10 + sum(2 + len(name) for name in names) + len(user_data or b""):
+                _, names, user_data, *more = unpack_from(known, bytes(buff))
             found = cls(version, user_data=user_data)
             found.topic_names = [text(name) for name in names]  # perhaps none
             if more:
@@ -107,17 +111,20 @@ class MemberAssignment:
 
     def __init__(self, partition_assignment: Iterable[tuple[str | bytes, Sequence[int]]], version: int = 1) -> None:
         self.version = version
-        self.partition_assignment = [(Name.given(name), list(ids)) for name, ids in partition_assignment]
+        #: The pairs as they were given; a list of text and lists of ints if they were read from bytes.
+        self.partition_assignment = cast("list[tuple[str, list[int]]]", kept(partition_assignment))
 
     def __len__(self) -> int:
         """Return the length of the bytes."""
         return len(self.get_bytes())
 
     def get_bytes(self) -> bytearray:
-        """Return the bytes of the assignment."""
+        """Return the bytes of the assignment, without user data, as PyKafka 2 writes them.
+
+        `assignment_bytes` has user data as well, as Kafka specifies it.
+        """
         output = bytearray(self.version.to_bytes(2, "big", signed=True))
         output += _partitions(self.partition_assignment)
-        output += _long_bytes(b"")
         return output
 
     @classmethod
@@ -136,10 +143,19 @@ class MemberAssignment:
     @classmethod
     def _read(cls, buff: bytes | bytearray | memoryview, text: Callable[[bytes], str]) -> Self:
         if not buff:
-            return cls([])
+            return cls(())
         with _reading(buff, "a member's assignment"):
             version, topics = unpack_from("h [S [i]]", bytes(buff))
             return cls([(text(name), ids) for name, ids in topics], version)
+
+
+def assignment_bytes(assignment: Any) -> bytes:
+    """Return an assignment as members get it: with user data, which is empty. Java's consumers cannot read one without.
+
+    :param assignment: a `MemberAssignment`, or another object with `get_bytes()`, whose bytes stay as they are
+    """
+    content = bytes(assignment.get_bytes())
+    return content + _long_bytes(b"") if isinstance(assignment, MemberAssignment) else content
 
 
 def _partitions(pairs: Sequence[tuple[str, Sequence[int]]]) -> bytes:
@@ -221,24 +237,25 @@ class JoinGroupRequest(Request):
         rebalance_timeout: int | None = None,
     ) -> None:
         self.protocol = membership_protocol
-        self.group_id = Name.given(group_id)
+        self.group_id = group_id
         self.session_timeout = session_timeout
         self.rebalance_timeout = session_timeout if rebalance_timeout is None else rebalance_timeout
-        self.member_id = Name.given(member_id)
-        self.protocol_type = Name.given(membership_protocol.protocol_type)
+        self.member_id = member_id
+        self.protocol_type = membership_protocol.protocol_type
         metadata = protocol_metadata(membership_protocol, topic_name)
-        self.group_protocols = [(Name.given(membership_protocol.protocol_name), metadata)]
+        self.group_protocols = [(membership_protocol.protocol_name, metadata)]
 
     def wire(self, version: int) -> wire.JoinGroupRequest:
         """Return this as a wire message."""
         return wire.JoinGroupRequest(
-            group_id=self.group_id,
+            group_id=get_string(self.group_id),
             session_timeout_ms=self.session_timeout,
             rebalance_timeout_ms=self.rebalance_timeout,
-            member_id=self.member_id,
-            protocol_type=self.protocol_type,
+            member_id=get_string(self.member_id),
+            protocol_type=get_string(self.protocol_type),
             protocols=[
-                wire.JoinGroupRequest.Protocol(name=name, metadata=metadata) for name, metadata in self.group_protocols
+                wire.JoinGroupRequest.Protocol(name=get_string(name), metadata=metadata)
+                for name, metadata in self.group_protocols
             ],
         )
 
@@ -281,19 +298,31 @@ class SyncGroupRequest(Request):
         member_id: str | bytes,
         group_assignment: Iterable[tuple[str | bytes, MemberAssignment]],
     ) -> None:
-        self.group_id = Name.given(group_id)
+        self.group_id = group_id
         self.generation_id = generation_id
-        self.member_id = Name.given(member_id)
-        self.group_assignment = [(Name.given(member), assignment) for member, assignment in group_assignment]
+        self.member_id = member_id
+        self.group_assignment = kept(group_assignment)
+
+    def get_bytes(self, correlation_id: int = 0) -> bytearray:
+        """Return the whole request, with the assignments as their `get_bytes()` gives them.
+
+        :param correlation_id: the broker returns it with the response
+        """
+        message = self._filled(lambda assignment: bytes(assignment.get_bytes()))
+        return bytearray().join(schema.encode_request(message, 0, correlation_id, self.CLIENT_ID.decode()))
 
     def wire(self, version: int) -> wire.SyncGroupRequest:
-        """Return this as a wire message."""
+        """Return this as a wire message, with user data in the assignments."""
+        message: wire.SyncGroupRequest = self._filled(assignment_bytes)
+        return message
+
+    def _filled(self, written: Callable[[Any], bytes]) -> Any:
         return wire.SyncGroupRequest(
-            group_id=self.group_id,
+            group_id=get_string(self.group_id),
             generation_id=self.generation_id,
-            member_id=self.member_id,
+            member_id=get_string(self.member_id),
             assignments=[
-                wire.SyncGroupRequest.Assignment(member_id=member, assignment=bytes(assignment.get_bytes()))
+                wire.SyncGroupRequest.Assignment(member_id=get_string(member), assignment=written(assignment))
                 for member, assignment in self.group_assignment
             ],
         )
@@ -323,13 +352,17 @@ class HeartbeatRequest(Request):
     API_KEY = 12
 
     def __init__(self, group_id: str | bytes, generation_id: int, member_id: str | bytes) -> None:
-        self.group_id = Name.given(group_id)
+        self.group_id = group_id
         self.generation_id = generation_id
-        self.member_id = Name.given(member_id)
+        self.member_id = member_id
 
     def wire(self, version: int) -> wire.HeartbeatRequest:
         """Return this as a wire message."""
-        return wire.HeartbeatRequest(group_id=self.group_id, generation_id=self.generation_id, member_id=self.member_id)
+        return wire.HeartbeatRequest(
+            group_id=get_string(self.group_id),
+            generation_id=self.generation_id,
+            member_id=get_string(self.member_id),
+        )
 
 
 class HeartbeatResponse(Response[wire.HeartbeatResponse]):
@@ -354,15 +387,15 @@ class LeaveGroupRequest(Request):
     API_KEY = 13
 
     def __init__(self, group_id: str | bytes, member_id: str | bytes) -> None:
-        self.group_id = Name.given(group_id)
-        self.member_id = Name.given(member_id)
+        self.group_id = group_id
+        self.member_id = member_id
 
     def wire(self, version: int) -> wire.LeaveGroupRequest:
         """Return this as a wire message."""
         sent = wire.LeaveGroupRequest
         if version >= 3:  # several at once, since then
-            return sent(group_id=self.group_id, members=[sent.Member(member_id=self.member_id)])
-        return sent(group_id=self.group_id, member_id=self.member_id)
+            return sent(group_id=get_string(self.group_id), members=[sent.Member(member_id=get_string(self.member_id))])
+        return sent(group_id=get_string(self.group_id), member_id=get_string(self.member_id))
 
 
 class LeaveGroupResponse(Response[wire.LeaveGroupResponse]):

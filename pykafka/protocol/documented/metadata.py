@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Iterable
+from typing import Any, ClassVar
 
 from pykafka.protocol import wire
-from pykafka.protocol.documented.base import Request, Response
+from pykafka.protocol.documented.base import Request, Response, kept
 from pykafka.protocol.documented.shapes import (
     BrokerMetadata,
     BrokerMetadataV1,
@@ -15,6 +15,7 @@ from pykafka.protocol.documented.shapes import (
     TopicMetadata,
     TopicMetadataV1,
 )
+from pykafka.utils import get_string
 from pykafka.utils.name import Name
 
 _Broker = wire.MetadataResponse.Broker
@@ -29,12 +30,24 @@ class MetadataRequest(Request):
 
     API_KEY = 3
 
-    def __init__(self, topics: Sequence[str | bytes] | None = None) -> None:
-        self.topics = [Name.given(topic) for topic in topics or ()]
+    @classmethod
+    def get_versions(cls) -> dict[int, type[Any]]:
+        """Return the class for each version."""
+        return {
+            0: MetadataRequest,
+            1: MetadataRequestV1,
+            2: MetadataRequestV2,
+            3: MetadataRequestV3,
+            4: MetadataRequestV4,
+            5: MetadataRequestV5,
+        }
+
+    def __init__(self, topics: Iterable[str | bytes] | None = None, *_unused: Any) -> None:
+        self.topics: Collection[str | bytes] = kept(topics or [])
 
     def wire(self, version: int) -> wire.MetadataRequest:
         """Return this as a wire message."""
-        wanted = [wire.MetadataRequest.Topic(name=name) for name in self.topics]
+        wanted = [wire.MetadataRequest.Topic(name=get_string(name)) for name in self.topics]
         return wire.MetadataRequest(topics=wanted or None)
 
 
@@ -65,7 +78,7 @@ class MetadataRequestV4(MetadataRequestV3):
 
     API_VERSION = 4
 
-    def __init__(self, topics: Sequence[str | bytes] | None = None, allow_topic_autocreation: bool = True) -> None:
+    def __init__(self, topics: Iterable[str | bytes] | None = None, allow_topic_autocreation: bool = True) -> None:
         super().__init__(topics)
         self.allow_topic_autocreation = allow_topic_autocreation
 
@@ -91,13 +104,30 @@ class MetadataResponse(Response[wire.MetadataResponse]):
     """
 
     WIRE = wire.MetadataResponse
+    API_KEY: ClassVar[int] = 3
+
+    @classmethod
+    def get_versions(cls) -> dict[int, type[Any]]:
+        """Return the class for each version."""
+        return {
+            0: MetadataResponse,
+            1: MetadataResponseV1,
+            2: MetadataResponseV2,
+            3: MetadataResponseV3,
+            4: MetadataResponseV4,
+            5: MetadataResponseV5,
+        }
 
     def _take(self, message: wire.MetadataResponse) -> None:
         self.throttle_time_ms = message.throttle_time_ms
         self.cluster_id = None if message.cluster_id is None else Name.of(message.cluster_id)
-        self.controller_id = message.controller_id if message.controller_id >= 0 else None
+        self.controller_id = self._controller(message)
         self.brokers = {broker.node_id: self._broker(broker) for broker in message.brokers}
         self.topics = {Name.of(topic.name or ""): self._topic(topic) for topic in message.topics}
+
+    def _controller(self, message: wire.MetadataResponse) -> int | None:
+        # The wire message has -1 in a version without.
+        return message.controller_id if message.controller_id >= 0 else None
 
     def _broker(self, broker: _Broker) -> BrokerMetadata | BrokerMetadataV1:
         return BrokerMetadata(broker.node_id, Name.of(broker.host), broker.port)
@@ -118,6 +148,9 @@ class MetadataResponseV1(MetadataResponse):
     """Brokers, with their racks, and topics; the body is of version 1."""
 
     API_VERSION = 1
+
+    def _controller(self, message: wire.MetadataResponse) -> int | None:
+        return message.controller_id
 
     def _broker(self, broker: _Broker) -> BrokerMetadata | BrokerMetadataV1:
         rack = None if broker.rack is None else Name.of(broker.rack)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from pykafka.protocol import wire
 from pykafka.protocol.documented.base import Request, Response
@@ -17,13 +17,18 @@ from pykafka.utils.name import Name
 _Partition = wire.ListOffsetsResponse.Topic.Partition
 
 
-class OffsetRequest(Request):
+class ListOffsetRequest(Request):
     """A request for offsets by time.
 
     :param partition_requests: the partitions and times
     """
 
     API_KEY = 2
+
+    @classmethod
+    def get_versions(cls) -> dict[int, type[Any]]:
+        """Return the class for each version."""
+        return {0: ListOffsetRequest, 1: ListOffsetRequest}
 
     def __init__(self, partition_requests: Iterable[PartitionOffsetRequest]) -> None:
         self._reqs: dict[str, dict[int, PartitionOffsetRequest]] = {}
@@ -44,13 +49,19 @@ class OffsetRequest(Request):
         return wire.ListOffsetsRequest(replica_id=-1, topics=topics)
 
 
-class OffsetResponse(Response[wire.ListOffsetsResponse]):
+class ListOffsetResponse(Response[wire.ListOffsetsResponse]):
     """Offsets by time: `.topics[name][partition id]`.
 
     :param buff: the response's body, version 0
     """
 
     WIRE = wire.ListOffsetsResponse
+    API_KEY: ClassVar[int] = 2
+
+    @classmethod
+    def get_versions(cls) -> dict[int, type[Any]]:
+        """Return the class for each version."""
+        return {0: ListOffsetResponse, 1: ListOffsetResponse}
 
     def _take(self, message: wire.ListOffsetsResponse) -> None:
         self.topics = {
@@ -62,13 +73,13 @@ class OffsetResponse(Response[wire.ListOffsetsResponse]):
         return OffsetPartitionResponse(_offsets(part), part.error_code)
 
 
-class ListOffsetRequestV1(OffsetRequest):
+class ListOffsetRequestV1(ListOffsetRequest):
     """A request for one offset by time of each partition, version 1."""
 
     API_VERSION = 1
 
 
-class ListOffsetResponseV1(OffsetResponse):
+class ListOffsetResponseV1(ListOffsetResponse):
     """One offset and the time of its message: `.topics[name][partition id]`; the body is of version 1."""
 
     API_VERSION = 1
@@ -82,6 +93,6 @@ def _offsets(part: _Partition) -> list[int]:
     return list(part.old_style_offsets) or ([part.offset] if part.offset >= 0 else [])
 
 
-#: Later names of the same classes.
-ListOffsetRequest = OffsetRequest
-ListOffsetResponse = OffsetResponse
+#: Earlier names of the same classes.
+OffsetRequest = ListOffsetRequest
+OffsetResponse = ListOffsetResponse

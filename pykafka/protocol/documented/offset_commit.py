@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, ClassVar
 
 from pykafka.protocol import wire
 from pykafka.protocol.documented.base import Request, Response
@@ -38,9 +39,9 @@ class OffsetCommitRequest(Request):
         consumer_id: str | bytes,
         partition_requests: Iterable[PartitionOffsetCommitRequest] = (),
     ) -> None:
-        self.consumer_group = Name.given(consumer_group)
+        self.consumer_group = consumer_group
         self.consumer_group_generation_id = consumer_group_generation_id
-        self.consumer_id = Name.given(consumer_id)
+        self.consumer_id = consumer_id
         self._reqs: dict[str, dict[int, PartitionOffsetCommitRequest]] = {}
         for asked in partition_requests:
             self._reqs.setdefault(Name.given(asked.topic_name), {})[asked.partition_id] = asked
@@ -51,17 +52,20 @@ class OffsetCommitRequest(Request):
         for name, partitions in self._reqs.items():
             wanted = []
             for id_, asked in partitions.items():
+                # Brokers keep null as empty.
                 entry = wire.OffsetCommitRequest.Topic.Partition(
-                    partition_index=id_, committed_offset=asked.offset, committed_metadata=get_string(asked.metadata)
+                    partition_index=id_,
+                    committed_offset=asked.offset,
+                    committed_metadata=get_string(asked.metadata) or None,
                 )
                 if version == _WITHOUT_TIMESTAMP - 1:
                     entry.commit_timestamp = asked.timestamp
                 wanted.append(entry)
             topics.append(wire.OffsetCommitRequest.Topic(name=name, partitions=wanted))
         return wire.OffsetCommitRequest(
-            group_id=self.consumer_group,
+            group_id=get_string(self.consumer_group),
             generation_id_or_member_epoch=self.consumer_group_generation_id,
-            member_id=self.consumer_id,
+            member_id=get_string(self.consumer_id),
             topics=topics,
         )
 
@@ -92,12 +96,16 @@ class OffsetFetchRequest(Request):
     """
 
     API_KEY = 9
-    API_VERSION = 1
+
+    @classmethod
+    def get_versions(cls) -> dict[int, type[Any]]:
+        """Return the class for each version."""
+        return {0: OffsetFetchRequest, 1: OffsetFetchRequestV1, 2: OffsetFetchRequestV2}
 
     def __init__(
         self, consumer_group: str | bytes, partition_requests: Iterable[PartitionOffsetFetchRequest] = ()
     ) -> None:
-        self.consumer_group = Name.given(consumer_group)
+        self.consumer_group = consumer_group
         self._reqs: dict[str, list[int]] = {}
         for asked in partition_requests:
             self._reqs.setdefault(Name.given(asked.topic_name), []).append(asked.partition_id)
@@ -107,22 +115,27 @@ class OffsetFetchRequest(Request):
         sent = wire.OffsetFetchRequest
         if version >= 8:
             group = sent.Group(
-                group_id=self.consumer_group,
+                group_id=get_string(self.consumer_group),
                 topics=[sent.Group.Topic(name=name, partition_indexes=ids) for name, ids in self._reqs.items()],
             )
             return sent(groups=[group])
         topics = [sent.Topic(name=name, partition_indexes=ids) for name, ids in self._reqs.items()]
-        return sent(group_id=self.consumer_group, topics=topics)
+        return sent(group_id=get_string(self.consumer_group), topics=topics)
 
 
 class OffsetFetchResponse(Response[wire.OffsetFetchResponse]):
     """A group's committed offsets: `.topics[name][partition id]`; `.err` is the error code of the whole group.
 
-    :param buff: the response's body, version 1
+    :param buff: the response's body, version 0
     """
 
     WIRE = wire.OffsetFetchResponse
-    API_VERSION = 1
+    API_KEY: ClassVar[int] = 9
+
+    @classmethod
+    def get_versions(cls) -> dict[int, type[Any]]:
+        """Return the class for each version."""
+        return {0: OffsetFetchResponse, 1: OffsetFetchResponseV1, 2: OffsetFetchResponseV2}
 
     def _take(self, message: wire.OffsetFetchResponse) -> None:
         self.err = message.error_code or next((group.error_code for group in message.groups if group.error_code), 0)
@@ -131,7 +144,7 @@ class OffsetFetchResponse(Response[wire.OffsetFetchResponse]):
         for topic in message.topics:
             self.topics[Name.of(topic.name)] = {
                 part.partition_index: OffsetFetchPartitionResponse(
-                    part.committed_offset, Name.of(part.metadata or ""), part.error_code or message.error_code
+                    part.committed_offset, _name(part.metadata), part.error_code or message.error_code
                 )
                 for part in topic.partitions
             }
@@ -139,7 +152,7 @@ class OffsetFetchResponse(Response[wire.OffsetFetchResponse]):
             for found in group.topics:
                 self.topics[Name.of(found.name)] = {
                     kept.partition_index: OffsetFetchPartitionResponse(
-                        kept.committed_offset, Name.of(kept.metadata or ""), kept.error_code or group.error_code
+                        kept.committed_offset, _name(kept.metadata), kept.error_code or group.error_code
                     )
                     for kept in found.partitions
                 }
@@ -147,6 +160,8 @@ class OffsetFetchResponse(Response[wire.OffsetFetchResponse]):
 
 class OffsetFetchRequestV1(OffsetFetchRequest):
     """A request for a group's committed offsets, version 1."""
+
+    API_VERSION = 1
 
 
 class OffsetFetchRequestV2(OffsetFetchRequestV1):
@@ -167,6 +182,8 @@ class OffsetFetchRequestV2(OffsetFetchRequestV1):
 class OffsetFetchResponseV1(OffsetFetchResponse):
     """A group's committed offsets; the body is of version 1."""
 
+    API_VERSION = 1
+
 
 class OffsetFetchResponseV2(OffsetFetchResponseV1):
     """A group's committed offsets; the body is of version 2, which has an error of the whole group."""
@@ -183,11 +200,11 @@ class GroupCoordinatorRequest(Request):
     API_KEY = 10
 
     def __init__(self, consumer_group: str | bytes) -> None:
-        self.consumer_group = Name.given(consumer_group)
+        self.consumer_group = consumer_group
 
     def wire(self, version: int) -> wire.FindCoordinatorRequest:
         """Return this as a wire message."""
-        return wire.FindCoordinatorRequest(key=self.consumer_group)
+        return wire.FindCoordinatorRequest(key=get_string(self.consumer_group))
 
 
 class GroupCoordinatorResponse(Response[wire.FindCoordinatorResponse]):
@@ -211,3 +228,7 @@ class GroupCoordinatorResponse(Response[wire.FindCoordinatorResponse]):
 #: Earlier names of the same classes.
 ConsumerMetadataRequest = GroupCoordinatorRequest
 ConsumerMetadataResponse = GroupCoordinatorResponse
+
+
+def _name(text: str | None) -> str | None:
+    return None if text is None else Name.of(text)

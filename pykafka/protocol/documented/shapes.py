@@ -61,19 +61,29 @@ class TopicMetadataV1(NamedTuple):
     err: int
 
 
-class PartitionFetchRequest(NamedTuple):
-    """A partition to fetch, from an offset on.
+class _PartitionFetchRequest(NamedTuple):
+    topic_name: str | bytes
+    partition_id: int
+    offset: int
+    max_bytes: int
 
-    :param topic_name: name of the topic
-    :param partition_id: number of the partition
+
+class PartitionFetchRequest(_PartitionFetchRequest):
+    """A partition to fetch, from an offset on: `.topic_name`, `.partition_id`, `.offset`, `.max_bytes`.
+
+    :param topic: name of the topic
+    :param partition: number of the partition
     :param offset: of the first message
     :param max_bytes: how much at most
     """
 
-    topic_name: str | bytes
-    partition_id: int
-    offset: int
-    max_bytes: int = 1024 * 1024
+    __slots__ = ()
+
+    def __new__(
+        cls, topic: str | bytes, partition: int, offset: int, max_bytes: int = 1024 * 1024
+    ) -> PartitionFetchRequest:
+        """Name the parameters as PyKafka 2 does, which differ from the attributes."""
+        return super().__new__(cls, topic, partition, offset, max_bytes)
 
 
 class PartitionOffsetRequest(NamedTuple):
@@ -137,8 +147,8 @@ class OffsetCommitPartitionResponse(NamedTuple):
 
 
 class OffsetFetchPartitionResponse(NamedTuple):
-    """The committed offset of a partition (-1: none), its metadata, and an error code."""
+    """The committed offset of a partition (-1: none), its metadata (None: null), and an error code."""
 
     offset: int
-    metadata: str
+    metadata: str | None
     err: int

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import confluent_kafka
 import pytest
 
 from pykafka import KafkaClient
 from pykafka.broker import Broker
+from pykafka.connection import BrokerConnection
 from pykafka.exceptions import (
     NoBrokersAvailableError,
     TopicAlreadyExists,
@@ -19,20 +20,30 @@ from pykafka.exceptions import (
 from pykafka.protocol import (
     ConsumerGroupProtocolMetadata,
     CreateTopicRequest,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetRequest,
+    ListOffsetResponse,
     MemberAssignment,
     Message,
+    MetadataRequest,
+    MetadataResponse,
     PartitionFetchRequest,
     PartitionOffsetCommitRequest,
     PartitionOffsetFetchRequest,
     PartitionOffsetRequest,
     ProduceRequest,
+    ProduceResponse,
+    Request,
+    Response,
 )
 from tests.brokers import KafkaCluster, release
-from tests.support.features import kafka_since
+from tests.support.features import KAFKA_VERSION, kafka_since
 
 pytestmark = pytest.mark.kafka
 
 T = TypeVar("T")
+A = TypeVar("A", bound=Response[Any])
 
 
 @pytest.fixture
@@ -245,3 +256,36 @@ def test_topics_are_made_and_deleted(client: KafkaClient, broker: Broker) -> Non
 def test_versions_are_told(client: KafkaClient, broker: Broker) -> None:
     for key, spec in broker.fetch_api_versions().api_versions.items():
         assert (spec.key, spec.min, spec.max) == (key, *broker.api_ranges()[key])
+
+
+@pytest.fixture
+def connection(client: KafkaClient, broker: Broker) -> Iterator[BrokerConnection]:
+    """Return a connection that is used by hand, as PyKafka 2's programs can."""
+    made = BrokerConnection(broker.host, broker.port, client.cluster.handler)
+    made.connect(10_000)
+    yield made
+    made.disconnect()
+
+
+@pytest.mark.lacks("assigning")  # Kafka 4 no longer takes the versions of PyKafka 2
+@pytest.mark.parametrize("codec", [0, 1, 2, 3])
+def test_requests_by_hand(client: KafkaClient, connection: BrokerConnection, topic: str, codec: int) -> None:
+    """Brokers take the bytes of documented requests, and the documented responses read the answers, without a `Broker`."""
+
+    def ask(request: Request, answer: Callable[[Any], A]) -> A:
+        connection.request(request)
+        return answer(connection.response())
+
+    request = ProduceRequest(codec, broker_version=KAFKA_VERSION)
+    for number in range(3):
+        request.add_message(Message(b"%d" % number, b"k"), topic.encode(), 0)
+    produced = eventually(
+        client, lambda: ask(request, ProduceResponse).topics[topic][0], lambda answer: answer.err not in {3, 5, 6}
+    )
+    assert produced == (0, 0)
+    fetch = FetchRequest([PartitionFetchRequest(topic.encode(), 0, 0)], timeout=5000, min_bytes=1)
+    messages = ask(fetch, FetchResponse).topics[topic][0].messages
+    assert [(one.offset, one.value, one.partition_key) for one in messages] == [(n, b"%d" % n, b"k") for n in range(3)]
+    limits = ask(ListOffsetRequest([PartitionOffsetRequest(topic.encode(), 0, -1, 1)]), ListOffsetResponse)
+    assert limits.topics[topic][0] == ([3], 0)
+    assert topic in ask(MetadataRequest([topic.encode()]), MetadataResponse).topics

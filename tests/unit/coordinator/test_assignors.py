@@ -263,8 +263,10 @@ def test_metadata_of_each_version(version: int) -> None:
     assert read.rack_id == ("rack" if version >= 3 else None)
     without = ConsumerGroupProtocolMetadata(version, ["t"], None)
     assert ConsumerGroupProtocolMetadata.from_bytestring(without.get_bytes()).rack_id is None
+    # PyKafka 2 writes the fields of version 0, whatever the version.
+    complete = len(ConsumerGroupProtocolMetadata(0, ["t"], b"data"))
     for cut in range(1, len(whole)):
-        if version <= 3:
+        if version <= 3 and cut != complete:
             with pytest.raises(CorruptResponseError):
                 ConsumerGroupProtocolMetadata.from_bytestring(whole.get_bytes()[:cut])
 

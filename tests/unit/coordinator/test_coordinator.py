@@ -42,6 +42,7 @@ from pykafka.protocol import (
     SyncGroupResponse,
     wire,
 )
+from pykafka.protocol.documented.groups import assignment_bytes
 
 
 @pytest.mark.parametrize(("kind", "call"), [(TopicMember, "consume()"), (Subscriber, "poll()")])
@@ -332,10 +333,14 @@ def test_metadata_and_assignments_are_written_as_documented() -> None:
     assert (read.version, read.topic_names, read.user_data) == (0, ["topic", "other"], b"xy")
     assert ConsumerGroupProtocolMetadata().user_data == b"testuserdata"
     assignment = MemberAssignment([(b"topic", [2, 0])])
-    sent = b"\0\1" + b"\0\0\0\1" + b"\0\5topic" + b"\0\0\0\2" + b"\0\0\0\2" + b"\0\0\0\0" + b"\0\0\0\0"
+    sent = b"\0\1" + b"\0\0\0\1" + b"\0\5topic" + b"\0\0\0\2" + b"\0\0\0\2" + b"\0\0\0\0"
     assert bytes(assignment.get_bytes()) == sent
+    assert assignment_bytes(assignment) == sent + b"\0\0\0\0"  # user data, for Java's consumers
+    request = SyncGroupRequest("g", 1, "m", [("m", assignment)])
+    assert request.wire(3).assignments[0].assignment == sent + b"\0\0\0\0"
+    assert request.get_bytes().endswith(len(sent).to_bytes(4, "big") + sent)
     assert MemberAssignment.from_bytestring(sent).partition_assignment == [("topic", [2, 0])]
-    assert MemberAssignment.from_bytestring(b"").partition_assignment == []
+    assert not MemberAssignment.from_bytestring(b"").partition_assignment
     with pytest.raises(CorruptResponseError, match="assignment"):
         MemberAssignment.from_bytestring(sent[:12])
 
@@ -366,7 +371,7 @@ def test_protocols_stay_as_they_are(protocol: Any) -> None:
         ),
         (
             SyncGroupRequest("grp", 1, "me", [("me", MemberAssignment([("t", [5])]))]),
-            b"\0\3grp\0\0\0\1\0\2me\0\0\0\1\0\2me\0\0\0\x15\0\1\0\0\0\1\0\1t\0\0\0\1\0\0\0\5\0\0\0\0",
+            b"\0\3grp\0\0\0\1\0\2me\0\0\0\1\0\2me\0\0\0\x11\0\1\0\0\0\1\0\1t\0\0\0\1\0\0\0\5",
         ),
         (HeartbeatRequest("grp", 7, "me"), b"\0\3grp\0\0\0\7\0\2me"),
         (LeaveGroupRequest("grp", "me"), b"\0\3grp\0\2me"),

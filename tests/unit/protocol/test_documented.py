@@ -68,7 +68,7 @@ def producing() -> ProduceRequest:
         ),
         (
             OffsetFetchRequest("g", [PartitionOffsetFetchRequest("t", 1), PartitionOffsetFetchRequest("t", 2)]),
-            f"0009 0001 {HEAD} 0001 'g' 00000001 0001 't' 00000002 00000001 00000002",
+            f"0009 0000 {HEAD} 0001 'g' 00000001 0001 't' 00000002 00000001 00000002",
         ),
         (GroupCoordinatorRequest(b"g"), f"000a 0000 {HEAD} 0001 'g'"),
     ],
@@ -115,7 +115,7 @@ def test_what_is_produced_is_what_is_fetched(version: int, codec: CompressionTyp
             (b"", b"k", 4),
             (None, b"k", 4),
         ]
-        assert found.messages[0].timestamp == (None if version == 0 else 5)
+        assert found.messages[0].timestamp == (0 if version == 0 else 5)
 
 
 def test_messages_that_do_not_fit_into_an_answer_are_cut_off() -> None:
@@ -139,7 +139,7 @@ def test_responses_are_read_as_documented() -> None:
     commit = OffsetCommitResponse(spelled("00000001 0001 't' 00000001 00000003 0010"))
     assert commit.topics["t"][3].err == 16
     fetched = OffsetFetchResponse(spelled("00000001 0001 't' 00000001 00000003 0000000000000007 ffff 0000"))
-    assert fetched.topics["t"][3] == (7, "", 0)
+    assert fetched.topics["t"][3] == (7, None, 0)
     coordinator = GroupCoordinatorResponse(spelled("0000 00000001 0001 'h' 00002384"))
     assert (coordinator.coordinator_id, coordinator.coordinator_host, coordinator.coordinator_port) == (1, "h", 9092)
 
@@ -186,7 +186,7 @@ def test_the_older_names_are_the_same_classes() -> None:
     assert protocol.ListOffsetResponse is OffsetResponse
     assert CommonMessage is Message
     assert protocol.API_VERSIONS_080[0] == (0, 0, 0)
-    assert protocol.API_VERSIONS_090[8].max == 2
+    assert protocol.API_VERSIONS_090[8].max == 1
     for name in protocol.__all__:
         assert getattr(protocol, name) is not None
     with pytest.raises(AttributeError, match="Nothing"):
@@ -308,7 +308,7 @@ def test_partition_responses_go_to_the_handler_of_their_error() -> None:
         response=response,
         partitions_by_id={0: "zero", 1: "one", 2: "two"},
     )
-    assert calls == [("moved", [("one", (16,))]), ("fine", [("zero", (0,))])]
+    assert calls == [("fine", [("zero", (0,))]), ("moved", [("one", (16,))])]
     assert list(found[999]) == [("two", (999,))]
 
 

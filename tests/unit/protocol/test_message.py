@@ -51,6 +51,7 @@ def test_defaults(make: Any) -> None:
     [
         (None, None),
         (0, 0),
+        (1_700_000_000_123.9, 1_700_000_000_123),
         (1_700_000_000_123, 1_700_000_000_123),
         (datetime(2013, 1, 1, 5, tzinfo=UTC), 1_357_016_400_000),
         (datetime(2013, 1, 1, 5), 1_357_016_400_000),
@@ -126,7 +127,7 @@ def test_documented_packing(magic: int, key: bytes | None, value: bytes | None) 
     assert bytes(buffer[:3] + buffer[-3:]) == b"\xaa" * 6
     copy = Message.decode(memoryview(buffer)[3:-3], 12, 4)
     assert (copy.value, copy.partition_key, copy.offset, copy.partition_id) == (value, key, 12, 4)
-    assert (copy.protocol_version, copy.timestamp) == (magic, 77 if magic else None)
+    assert (copy.protocol_version, copy.timestamp) == (magic, 77 if magic else 0)
     buffer[10] ^= 1
     with pytest.raises(InvalidMessageError):
         Message.decode(memoryview(buffer)[3:-3])

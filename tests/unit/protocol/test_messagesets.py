@@ -8,8 +8,9 @@ from zlib import crc32
 
 import pytest
 
-from pykafka.exceptions import InvalidMessageError, UnsupportedForMessageFormat
+from pykafka.exceptions import InvalidMessageError, UnpackedTooLargeError, UnsupportedForMessageFormat
 from pykafka.protocol import MessageSet
+from pykafka.protocol.documented.messageset import numbered, unpacked
 from pykafka.protocol.message import Message
 from pykafka.protocol.messagesets import encode_message_set
 from pykafka.protocol.records import RawBatch, RecordBatchBuilder, scan
@@ -218,23 +219,53 @@ def test_what_is_no_message(data: bytes) -> None:
 
 @pytest.mark.parametrize(("magic", "codec"), FORMATS)
 def test_documented_class(magic: int, codec: int) -> None:
-    made = [
-        Message(value, key, protocol_version=magic, timestamp=timestamp, compression_type=3)
-        for timestamp, key, value in ROWS
-    ]
+    rows = [(timestamp or 1, key, value) for timestamp, key, value in ROWS]
+    made = [Message(value, key, protocol_version=magic, timestamp=timestamp) for timestamp, key, value in rows]
     message_set = MessageSet(codec, made[:4])
     message_set.add_message(made[4])
     assert message_set.messages == list(message_set) == made
-    assert message_set.get_bytes() == encode_message_set(built(), magic, codec)
+    assert numbered(codec, made, magic) == encode_message_set(built(rows), magic, codec)
     buffer = bytearray(len(message_set) + 4)
     message_set.pack_into(buffer, 2)
     assert bytes(buffer[:2] + buffer[-2:]) == bytes(4)
-    copy = MessageSet.decode(bytes(buffer[2:-2]) + entry(7, b"cut off")[:-1], partition_id=5)
-    assert copy.compression_type == codec
-    assert [(message.value, message.partition_id) for message in copy] == [(row[2], 5) for row in ROWS]
+    content = bytes(buffer[2:-2]) + entry(7, b"cut off")[:-1]
+    copy = MessageSet.decode(content, partition_id=5)
+    assert copy.compression_type == 0
+    assert {message.compression_type for message in copy} == {codec}
+    inside = unpacked(content, 5)
+    assert [(message.value, message.partition_id) for message in inside] == [(row[2], 5) for row in rows]
+    assert {message.offset for message in inside} == {-1}
+    assert [message.offset for message in unpacked(numbered(codec, made, magic), 5)] == list(range(len(rows)))
 
 
 def test_an_empty_set() -> None:
     message_set = MessageSet(1)
     assert (len(message_set), message_set.get_bytes(), bool(message_set)) == (0, b"", False)
     assert MessageSet.decode(b"").messages == []
+
+
+def test_documented_sets_within_sets() -> None:
+    content = entry(7, b"v") + entry(8, b"w")
+    for _ in range(4):
+        content = entry(8, bytes(compress(1, content)), 0, 1)
+    assert [message.offset for message in unpacked(content, 0)] == [7, 8]
+    with pytest.raises(InvalidMessageError, match="more than 4 deep"):
+        unpacked(entry(8, bytes(compress(1, content)), 0, 1), 0)
+
+
+@pytest.mark.parametrize("size", [30, 3000])
+def test_documented_sets_unpack_to_a_limit(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setattr("pykafka.protocol.documented.messageset.MAX_UNPACKED", 2000)
+    inner = entry(8, bytes(compress(1, entry(8, bytes(size)))), 0, 1)
+    content = entry(8, bytes(compress(1, inner)), 0, 1)
+    if size == 30:
+        assert unpacked(content, 0)[0].value == bytes(size)
+    else:
+        with pytest.raises(UnpackedTooLargeError):
+            unpacked(content, 0)
+
+
+def test_documented_sets_with_the_time_of_their_append() -> None:
+    inner = entry(0, b"v", 1, 0, 5) + entry(1, b"w", 1, 0, 6)
+    content = entry(20, bytes(compress(1, inner)), 1, 9, 77)
+    assert [(message.offset, message.timestamp) for message in unpacked(content, 0)] == [(19, 77), (20, 77)]
