@@ -198,4 +198,4 @@ def test_responses(compare: Compare, cls: str, data: st.DataObject) -> None:
     body = packed(FORMATS[cls], *data.draw(values(FORMATS[cls], cls)))
     name = "an error of a group, with partitions" if cls == "OffsetFetchResponseV2" else f"{cls} at random"
     compare(name, reading(cls, body))
-    compare(f"{cls} cut off", reading(cls, body[: data.draw(st.integers(0, len(body)))]))
+    compare(name, reading(cls, body[: data.draw(st.integers(0, len(body)))]))
