@@ -131,7 +131,7 @@ NAMES = {
         weakref
     """,
     "pykafka.protocol": """
-        CompressionType ERROR_CODES GroupMembershipProtocol MessageSetDecodeFailure MessageSizeTooLarge
+        ApiVersionAware CompressionType ERROR_CODES GroupMembershipProtocol MessageSetDecodeFailure MessageSizeTooLarge
         NoMessagesConsumedError Serializable buffer compression crc32 datetime defaultdict integer_types iteritems
         itertools itervalues log logging namedtuple struct struct_helpers
     """,
