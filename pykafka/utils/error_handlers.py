@@ -70,15 +70,17 @@ def raise_error(error: Callable[[str], Exception], info: str = "") -> NoReturn:
 
 
 def valid_int(param: Any, allow_zero: bool = False, allow_negative: bool = False, *, name: str = "") -> int:
-    """Return an int within bounds.
+    """Return an int within bounds. A float will do if it is whole, as `0.5 * 1000` is.
 
     :param param: what was given
     :param allow_zero: whether 0 will do
     :param allow_negative: whether numbers below 0 will do
     :param name: what the errors call it
-    :raises TypeError: it is no int
+    :raises TypeError: it is no whole number
     :raises ValueError: it is out of bounds
     """
+    if isinstance(param, float) and param.is_integer():
+        param = int(param)
     if isinstance(param, bool) or not isinstance(param, int):
         raise TypeError(
             f"{name + ' must be an int' if name else 'an int is wanted'}, not {type(param).__name__}: {param!r}"

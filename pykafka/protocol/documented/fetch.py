@@ -11,6 +11,7 @@ from pykafka.protocol.documented.base import Request, Response
 from pykafka.protocol.documented.messageset import unpacked
 from pykafka.protocol.documented.shapes import PartitionFetchRequest
 from pykafka.protocol.message import Message
+from pykafka.utils import get_string
 from pykafka.utils.name import Name
 
 
@@ -60,7 +61,7 @@ class FetchRequest(Request):
 
         :param partition_request: topic, partition, offset to start at, and bytes at most
         """
-        partitions = self._reqs.setdefault(Name.given(partition_request.topic_name), {})
+        partitions = self._reqs.setdefault(get_string(partition_request.topic_name), {})
         partitions[partition_request.partition_id] = partition_request
 
     def wire(self, version: int) -> wire.FetchRequest:

@@ -12,6 +12,7 @@ from pykafka.protocol.documented.shapes import (
     OffsetPartitionResponseV1,
     PartitionOffsetRequest,
 )
+from pykafka.utils import get_string
 from pykafka.utils.name import Name
 
 _Partition = wire.ListOffsetsResponse.Topic.Partition
@@ -33,7 +34,7 @@ class ListOffsetRequest(Request):
     def __init__(self, partition_requests: Iterable[PartitionOffsetRequest]) -> None:
         self._reqs: dict[str, dict[int, PartitionOffsetRequest]] = {}
         for asked in partition_requests:
-            self._reqs.setdefault(Name.given(asked.topic_name), {})[asked.partition_id] = asked
+            self._reqs.setdefault(get_string(asked.topic_name), {})[asked.partition_id] = asked
 
     def wire(self, version: int) -> wire.ListOffsetsRequest:
         """Return this as a wire message. Only version 0 can ask for several offsets."""

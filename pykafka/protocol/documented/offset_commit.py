@@ -20,6 +20,10 @@ from pykafka.utils.name import Name
 _WITHOUT_TIMESTAMP = 2
 
 
+def _text(metadata: str | None) -> str | None:
+    return None if metadata is None else Name.of(metadata)
+
+
 class OffsetCommitRequest(Request):
     """A request that commits a group's offsets.
 
@@ -44,7 +48,7 @@ class OffsetCommitRequest(Request):
         self.consumer_id = consumer_id
         self._reqs: dict[str, dict[int, PartitionOffsetCommitRequest]] = {}
         for asked in partition_requests:
-            self._reqs.setdefault(Name.given(asked.topic_name), {})[asked.partition_id] = asked
+            self._reqs.setdefault(get_string(asked.topic_name), {})[asked.partition_id] = asked
 
     def wire(self, version: int) -> wire.OffsetCommitRequest:
         """Return this as a wire message."""
@@ -108,7 +112,7 @@ class OffsetFetchRequest(Request):
         self.consumer_group = consumer_group
         self._reqs: dict[str, list[int]] = {}
         for asked in partition_requests:
-            self._reqs.setdefault(Name.given(asked.topic_name), []).append(asked.partition_id)
+            self._reqs.setdefault(get_string(asked.topic_name), []).append(asked.partition_id)
 
     def wire(self, version: int) -> wire.OffsetFetchRequest:
         """Return this as a wire message."""
@@ -144,7 +148,7 @@ class OffsetFetchResponse(Response[wire.OffsetFetchResponse]):
         for topic in message.topics:
             self.topics[Name.of(topic.name)] = {
                 part.partition_index: OffsetFetchPartitionResponse(
-                    part.committed_offset, _name(part.metadata), part.error_code or message.error_code
+                    part.committed_offset, _text(part.metadata), part.error_code or message.error_code
                 )
                 for part in topic.partitions
             }
@@ -152,7 +156,7 @@ class OffsetFetchResponse(Response[wire.OffsetFetchResponse]):
             for found in group.topics:
                 self.topics[Name.of(found.name)] = {
                     kept.partition_index: OffsetFetchPartitionResponse(
-                        kept.committed_offset, _name(kept.metadata), kept.error_code or group.error_code
+                        kept.committed_offset, _text(kept.metadata), kept.error_code or group.error_code
                     )
                     for kept in found.partitions
                 }
@@ -228,7 +232,3 @@ class GroupCoordinatorResponse(Response[wire.FindCoordinatorResponse]):
 #: Earlier names of the same classes.
 ConsumerMetadataRequest = GroupCoordinatorRequest
 ConsumerMetadataResponse = GroupCoordinatorResponse
-
-
-def _name(text: str | None) -> str | None:
-    return None if text is None else Name.of(text)

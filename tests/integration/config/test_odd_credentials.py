@@ -29,7 +29,7 @@ LINES = ("kcat.conf", "librdkafka.config", "app.conf")
 
 @pytest.fixture(scope="module")
 def odd_user(secure_kafka: KafkaCluster) -> Iterator[None]:
-    """Have the user for SCRAM, too."""
+    """Create the user for SCRAM, too."""
     kind = ScramMechanism.SCRAM_SHA_512
     with KafkaClient(secure_kafka.hosts) as client:
         client.admin.alter_user_scram_credentials(UserScramCredentialUpsertion(USER, kind, PASSWORD))

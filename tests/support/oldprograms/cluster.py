@@ -1,4 +1,4 @@
-"""What programs that watch a cluster ask: brokers, leaders, replicas, groups, members, lag."""
+"""Questions of programs that watch a cluster: brokers, leaders, replicas, groups, members, lag."""
 
 import sys
 

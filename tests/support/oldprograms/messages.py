@@ -1,4 +1,4 @@
-"""What a message is: its fields, times, sizes and texts, with both kinds of broker_version."""
+"""The content of a message: its fields, times, sizes and texts, with both kinds of broker_version."""
 
 import datetime
 import sys

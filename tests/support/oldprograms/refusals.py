@@ -1,4 +1,4 @@
-"""What wrong calls raise, caught by name as programs do, and what they print of it."""
+"""Errors of wrong calls, caught by name as programs do, and what they print of it."""
 
 import sys
 

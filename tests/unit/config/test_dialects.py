@@ -29,7 +29,7 @@ BY_KEYS = ("librdkafka.config", "librdkafka.properties", "app.conf", "app.cfg", 
 
 @pytest.fixture(autouse=True)
 def nothing_told() -> None:
-    """Have all warnings again."""
+    """Forget which warnings were logged."""
     configuration._told.clear()
     dialects._log_changed.cache_clear()
 

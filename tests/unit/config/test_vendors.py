@@ -19,7 +19,7 @@ NO_EFFECT = "no effect in this client"
 
 @pytest.fixture(autouse=True)
 def packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the package for Kerberos, and not that of AWS."""
+    """Pretend to have the package for Kerberos, and not that of AWS."""
     monkeypatch.setattr("pykafka.security.kerberos._library", lambda: None)
     monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
     configuration._told.clear()
