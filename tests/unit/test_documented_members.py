@@ -115,6 +115,8 @@ def test_requests_of_administrators_write_themselves(request_: Request, key: int
         (-1, {"allow_negative": True}, None),
         ("1", {}, TypeError),
         (True, {}, TypeError),
+        (500.0, {}, None),
+        (0.5, {}, TypeError),
     ],
 )
 def test_valid_int(value: Any, options: dict[str, Any], error: type[Exception] | None) -> None:
