@@ -98,6 +98,9 @@ def test_a_backslash_that_kcat_leaves_out_is_told_once(tmp_path: Path, caplog: p
         ("mixed.conf", f"ssl.truststore.location=/ca\nsasl.password={SECRET}\\d", "sasl.password"),
         ("shared.conf", f"security.protocol=SSL\nssl.key.password={SECRET}\\d", "ssl.key.password"),
         ("shared.conf", "security.protocol=SSL\nssl.keystore.location=C:\\kafka\\me.p12", "ssl.keystore.location"),
+        ("client.properties", "ssl.truststore.location=C:\\certs\\ca.pem", "ssl.truststore.location"),
+        ("client.properties", "client.ssl.keystore.location=C:\\new\\me.p12", "client.ssl.keystore.location"),
+        ("app.conf", "ssl.truststore.location=C:\\temp\\ca.p12", "ssl.truststore.location"),
         ("lines.conf", f"sasl.username me\nsasl.password {SECRET}\\d", "sasl.password"),
     ],
 )
