@@ -143,7 +143,7 @@ class Configuration:
                 raise ConfigurationError(f"{written} cannot be used: {why}")
             aimed = targets_of(key)
             if not aimed and not is_said(key, values):
-                found.ignored.append(written)
+                found.ignored.append(shown(written, value))
             for target in aimed:
                 if key in winning or _place(target) not in found.taken:
                     found.add(target, written, value)
@@ -278,6 +278,17 @@ def unknown_key(written: str) -> str:
     return f"the configuration has the key {written}, which is unknown; {advice}"
 
 
+def shown(written: str, value: Any) -> str:
+    """Return a key as it may be shown: a word alone on a line may be a password that its key's line lacks.
+
+    :param written: the key
+    :param value: its value
+    """
+    key = plain(written)
+    is_key = value != "" or "." in key or bool(targets_of(key)) or is_ignored(key)
+    return written if is_key else _NOT_SHOWN
+
+
 def why_meant(written: str) -> str:
     """Return the advice about an unknown key that is meant for this client: a misspelt one, or a part of another form.
 
@@ -343,7 +354,7 @@ def _check_known(values: Mapping[str, tuple[str, Any]], hosts: str, replaced: Co
         if why_meant(key):
             raise ConfigurationError(unknown_key(values[key][0]))
     if strange and len(unknown) == len(values):
-        raise ConfigurationError(unknown_key(values[strange[0]][0]))
+        raise ConfigurationError(unknown_key(shown(*values[strange[0]])))
     elsewhere = [values[key][0] for key in strange if f".{key}".endswith(_HOSTS) or key in _HOST]
     named = {_place(target) for key in values for target in targets_of(key)}
     if elsewhere and not hosts and ("client", "hosts") not in named:

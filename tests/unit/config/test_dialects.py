@@ -238,7 +238,7 @@ def test_lines_of_a_private_key_are_not_shown(tmp_path: Path, caplog: pytest.Log
     """As they are when the backslashes that join lines are missing."""
     line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
     token = f"eyJhbGciOiJSUzI1NiJ9.{line}.{line}"
-    of_file(tmp_path, "c.properties", f"bootstrap.servers=a\nmy.own.key=1\n{line}\n{token}\n{SECRET}\n")
+    of_file(tmp_path, "c.properties", f"bootstrap.servers=a:1\nmy.own.key=1\n{line}\n{token}\n{SECRET}\n")
     assert caplog.messages[-1].endswith(
         "unknown: my.own.key, lines that are no keys, and are not shown as they may be parts of values"
     )
@@ -246,6 +246,20 @@ def test_lines_of_a_private_key_are_not_shown(tmp_path: Path, caplog: pytest.Log
         of_file(tmp_path, "d.properties", f"{line}\n{SECRET}\n")
     for text in (line, token, SECRET):
         assert text not in f"{caplog.text} {caught.value}"
+
+
+def test_a_word_alone_on_a_line_is_not_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It may be the password, on the line after that of its key."""
+    word = "correcthorsebatterystaple"
+    of_file(tmp_path, "c.properties", f"bootstrap.servers=a:1\nmy.own.key=\ndebug=\nname=mine\n{word}\n")
+    assert "no effect in this client: debug; unknown: my.own.key, name, lines that are no keys" in caplog.messages[-1]
+    with pytest.raises(ConfigurationError, match="lines that are no keys") as caught:
+        of_file(tmp_path, "d.properties", f"{word}\n")
+    file = tmp_path / "p.toml"
+    source = f'[source]\nconfig = "{tmp_path}/c.properties"\ntopic = "a"\n'
+    file.write_text(f'checkpoint = "/c"\n{source}[sink]\nformat = "parquet"\npath = "/d"\n')
+    Declaration.load(file)
+    assert word not in f"{caplog.text} {caught.value}"
 
 
 def test_what_was_told_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
