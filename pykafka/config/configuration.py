@@ -339,7 +339,8 @@ def _is_replaced(key: str, replaced: Collection[str]) -> bool:
 def is_said(key: str, values: Mapping[str, tuple[str, Any]]) -> bool:
     """Return whether a part of a file, as "producer.", repeats what the whole has, as files for Kafka Connect do."""
     section, _, rest = key.partition(".")
-    return section in _PARTS and rest in values and values[rest][1] == values[key][1] and bool(targets_of(rest))
+    said = [values[one][1] for one in (rest, f"client.{rest}", f"kafka.{rest}") if one in values]
+    return section in _PARTS and bool(said) and all(one == values[key][1] for one in said) and bool(targets_of(rest))
 
 
 def _check_known(values: Mapping[str, tuple[str, Any]], hosts: str, replaced: Collection[str]) -> None:

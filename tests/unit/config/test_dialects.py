@@ -331,6 +331,15 @@ def test_what_says_what_is_so_in_any_case() -> None:
     assert Configuration.read(values, environment={}, hosts="c:1").client.keys() == {"ssl_config"}
 
 
+@pytest.mark.parametrize("whole", ["client.", "kafka.", ""])
+def test_parts_may_repeat_the_connection(whole: str) -> None:
+    shared = {"bootstrap.servers": "a:1", "security.protocol": "SSL", "request.timeout.ms": 5}
+    values = {f"{part}{key}": value for part in (whole, "producer.", "consumer.") for key, value in shared.items()}
+    assert Configuration.read(values, environment={}).client.keys() == {"hosts", "ssl_config", "socket_timeout_ms"}
+    with pytest.raises(ConfigurationError, match="write it without 'consumer'"):
+        Configuration.read(values | {"consumer.bootstrap.servers": "b:1"}, environment={})
+
+
 def test_what_an_argument_replaces_is_not_refused(caplog: pytest.LogCaptureFixture) -> None:
     """The sentences of refusals say so: `give KafkaClient sasl=...`."""
     values = {
