@@ -47,6 +47,8 @@ _PARTS = ("producer", "consumer", "admin")
 _SPRING = ("spring.kafka.", "spring.cloud.stream.")
 #: How other software's keys for brokers end.
 _HOSTS = (".bootstrap.servers", ".bootstrap", ".servers", ".broker.list", ".brokers")
+#: Keys of one host, which are other software's where they stand beside bootstrap.servers.
+_HOST = ("host", "server", "broker")
 _ABOUT_SECURITY = ("ssl.", "sasl.", "security.")
 #: What an argument of the client replaces in a file: the beginnings of keys.
 _REPLACED = {"ssl_config": ("ssl.", "security.providers"), "sasl": ("sasl.", "java.security.auth.")}
@@ -141,7 +143,7 @@ class Configuration:
                 raise ConfigurationError(f"{written} cannot be used: {why}")
             aimed = targets_of(key)
             if not aimed and not is_said(key, values):
-                found.ignored.append(written)
+                found.ignored.append(shown(written, value))
             for target in aimed:
                 if key in winning or _place(target) not in found.taken:
                     found.add(target, written, value)
@@ -269,8 +271,22 @@ def unknown_key(written: str) -> str:
         return (
             f"the configuration has {_NOT_SHOWN}; write key=value, and a backslash at the end of a line that continues"
         )
-    advice = advice or "remove it, or see docs/configuration-files.md for those known"
+    near, _ = _nearly(plain(written))
+    advice = advice or (
+        f"did you mean {near}?" if near else "remove it, or see docs/configuration-files.md for those known"
+    )
     return f"the configuration has the key {written}, which is unknown; {advice}"
+
+
+def shown(written: str, value: Any) -> str:
+    """Return a key as it may be shown: a word alone on a line may be a password that its key's line lacks.
+
+    :param written: the key
+    :param value: its value
+    """
+    key = plain(written)
+    is_key = value != "" or "." in key or bool(targets_of(key)) or is_ignored(key)
+    return written if is_key else _NOT_SHOWN
 
 
 def why_meant(written: str) -> str:
@@ -279,19 +295,32 @@ def why_meant(written: str) -> str:
     "" for a key of other software: clients of Java, too, only log such.
     """
     key = plain(written)
-    near = most_similar(key, known())
+    near, is_sure = _nearly(key)
     section, _, rest = key.partition(".")
-    if near is not None and not key.endswith(f".{near}"):  # "a.group.id" is of what a.* configures
+    if is_sure:
         return f"did you mean {near}?"
     if key.startswith(_SPRING):
         return "Spring's files are not read: write the keys behind spring.kafka.properties into a file of their own"
     if section in _PARTS and is_shared(rest):
         return f"write it without {section!r}: a client has one connection to a broker for all that it does"
-    if section in _SECTIONS and targets_of(rest):
-        return f"write it without {section!r}"
     if _bare(key).startswith(_ABOUT_SECURITY):
         return "it is about TLS or logins, and must not be without effect: remove it, or see docs/security.md"
     return ""
+
+
+def _nearly(key: str) -> tuple[str, bool]:
+    """Return the known key that an unknown one is nearly, "" for none, and whether it is sure to be meant.
+
+    Single words are nearly the same too easily, as `host` and `hosts`: other software has such keys, too.
+
+    :param key: as `plain` returns it
+    """
+    for name in {_bare(key): None, key: None}:  # "client.rak" has no part of a file before it
+        near = most_similar(name, known())
+        if near is not None and not key.endswith(f".{near}"):  # "a.group.id" is of what a.* configures
+            whole = key.removesuffix(name) + near
+            return whole if targets_of(whole) else near, "." in name.strip(".")
+    return "", False
 
 
 def _bare(key: str) -> str:
@@ -310,7 +339,8 @@ def _is_replaced(key: str, replaced: Collection[str]) -> bool:
 def is_said(key: str, values: Mapping[str, tuple[str, Any]]) -> bool:
     """Return whether a part of a file, as "producer.", repeats what the whole has, as files for Kafka Connect do."""
     section, _, rest = key.partition(".")
-    return section in _PARTS and is_shared(rest) and rest in values and values[rest][1] == values[key][1]
+    said = [values[one][1] for one in (rest, f"client.{rest}", f"kafka.{rest}") if one in values]
+    return section in _PARTS and bool(said) and all(one == values[key][1] for one in said) and bool(targets_of(rest))
 
 
 def _check_known(values: Mapping[str, tuple[str, Any]], hosts: str, replaced: Collection[str]) -> None:
@@ -325,8 +355,8 @@ def _check_known(values: Mapping[str, tuple[str, Any]], hosts: str, replaced: Co
         if why_meant(key):
             raise ConfigurationError(unknown_key(values[key][0]))
     if strange and len(unknown) == len(values):
-        raise ConfigurationError(unknown_key(values[strange[0]][0]))
-    elsewhere = [values[key][0] for key in strange if f".{key}".endswith(_HOSTS)]
+        raise ConfigurationError(unknown_key(shown(*values[strange[0]])))
+    elsewhere = [values[key][0] for key in strange if f".{key}".endswith(_HOSTS) or key in _HOST]
     named = {_place(target) for key in values for target in targets_of(key)}
     if elsewhere and not hosts and ("client", "hosts") not in named:
         raise ConfigurationError(
@@ -336,9 +366,18 @@ def _check_known(values: Mapping[str, tuple[str, Any]], hosts: str, replaced: Co
 
 
 def _with_hint(written: str) -> str:
-    """Return an unknown key, with the property of topics that it is nearly: programs have `topic.` keys of their own, too."""
-    near = similar_topic_key(plain(written))
-    return written if near is None else f"{written} (did you mean {near}?)"
+    """Return an unknown key, with the key of this client that may be meant: programs have such keys of their own, too."""
+    key = plain(written)
+    near = similar_topic_key(key) or _nearly(key)[0]
+    if near:
+        return f"{written} (did you mean {near}?)"
+    section, _, rest = key.partition(".")
+    if section not in {*_SECTIONS, *_PARTS}:
+        return written
+    receivers = [target.section for target in targets_of(rest)]
+    if "client" in receivers:
+        return f"{written} (it is of the whole client: write {rest})"
+    return f"{written} (did you mean {receivers[0]}.{rest}?)" if receivers else written
 
 
 def log_ignored(keys: Collection[str], where: str) -> None:

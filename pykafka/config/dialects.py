@@ -73,7 +73,9 @@ def pairs_of(path: Path, text: str, wanted: str | None = None) -> dict[str, str]
     for entry in entries(text):
         only_others = _is_others(plain(entry.name))
         unclear = entry.is_unclear or (entry.continues and only_others)
-        if unclear and (only_others or not is_sure) and wanted in (None, entry.name):
+        # Java takes a Windows path as it takes a password, but no file has the name that is left of the path.
+        can_be_meant = is_sure and not only_others and not _is_path(plain(entry.name))
+        if unclear and not can_be_meant and wanted in (None, entry.name):
             raise ConfigurationError(_unclear(path, entry.name, java))
         found[entry.name] = entry.text
     return found
@@ -154,6 +156,11 @@ def _is_javas(key: str) -> bool:
 def _is_others(key: str) -> bool:
     key = _bare(key)
     return key in _OTHERS or key.startswith(_OTHERS_FROM)
+
+
+def _is_path(key: str) -> bool:
+    key = _bare(key)
+    return key.startswith("ssl.") and key.endswith(("location", "file"))
 
 
 def _is_plain(text: str) -> bool:

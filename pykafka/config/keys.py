@@ -5,9 +5,11 @@ Keys are compared in lower case with dots: `linger.ms`, `linger_ms` and `LINGER-
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from functools import cache, partial
+from math import ceil
 from typing import Any, NamedTuple
 
 from pykafka.common import CompressionType, OffsetType
@@ -28,6 +30,7 @@ from pykafka.utils.similar import most_similar
 #: `(value, key) -> the value that the option takes`; raises ConfigurationError, which names the key and never the value.
 Parse = Callable[[Any, str], Any]
 MAX_INT32 = 2**31 - 1
+_PARTS_OF_MS = re.compile(r"[0-9]{1,9}\.[0-9]{1,9}")
 #: The value of a key that has no effect here.
 NO_EFFECT = object()
 
@@ -72,6 +75,16 @@ def number(value: Any, key: str, factor: int = 1) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise ConfigurationError(f"{key} must be a whole number")
     return value * factor
+
+
+def _linger(value: Any, key: str) -> int:
+    """Return a time in whole milliseconds, rounded up; librdkafka takes parts of one."""
+    try:
+        return number(value, key)
+    except ConfigurationError:
+        if isinstance(value, bool) or not _PARTS_OF_MS.fullmatch(str(value).strip()):
+            raise
+    return ceil(float(value))
 
 
 def _without_end(value: Any, key: str) -> int:
@@ -217,6 +230,7 @@ _SPECIAL: dict[str, Parse] = {
     "proxy": text,
     "compression_level": _level,
     "delivery_timeout_ms": _without_end,
+    "linger_ms": _linger,
     "zookeeper_connect": text,
 }
 _KIB = partial(number, factor=1024)
@@ -358,13 +372,13 @@ _TOPIC = frozenset(
         *("offset.store.method", "consume.callback.max.messages"),
     }
 )
-#: Keys that would change what is written or read, and which this client lacks.
-REFUSED = {
-    "transactional.id": "it belongs to one producer, and a second one would fence the first: give it to that producer alone, "
-    "client.producer(transactional_id=...)",
-}
 #: Keys that are refused unless they say what is so in any case: those values, in lower case, and why.
 _REFUSED_UNLESS: dict[str, tuple[tuple[str, ...], str]] = {
+    "transactional.id": (
+        ("",),
+        "it belongs to one producer, and a second one would fence the first: give it to that producer alone, "
+        "client.producer(transactional_id=...)",
+    ),
     "security.providers": (("",), "they are Java classes, and TLS is OpenSSL's here; remove it"),
     "ssl.engine.factory.class": (
         ("", "org.apache.kafka.common.security.ssl.defaultsslenginefactory"),
@@ -481,7 +495,7 @@ def why_refused(key: str, value: Any = None) -> str | None:
     harmless, why = _REFUSED_UNLESS.get(key, ((), None))
     if why is not None and str(value).strip().lower() not in harmless:
         return why
-    return REFUSED.get(key) or next((why for start, why in _REFUSED_FROM.items() if key.startswith(start)), None)
+    return next((why for start, why in _REFUSED_FROM.items() if key.startswith(start)), None)
 
 
 def is_ignored(key: str) -> bool:

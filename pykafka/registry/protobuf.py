@@ -20,10 +20,16 @@ from pykafka.registry.wellknown import check_installed, confluent_files, google_
 
 #: The name of the file that a schema of a subject is, for protoc.
 _MAIN = "schema.proto"
+#: Lines of protoc's own log, as about a text that names no syntax.
+_LOGGED = re.compile(r"^(WARNING: All log messages|[IWEF][0-9]{4} [0-9:.]+ ).*\n?", re.MULTILINE)
 #: How long protoc may take (s).
 COMPILE_S = 60
 #: So many compiled schemas are kept in a process.
 _COMPILED_MAX = 64
+#: The number of a group in FieldDescriptorProto.Type.
+_GROUP = 10
+#: The longest name of a file, and with its directories (bytes).
+_NAME_MAX, _PATH_MAX = 255, 800
 #: What protoc says of a file that is missing.
 _NOT_FOUND = re.compile(r"^(.+): File not found\.$", re.MULTILINE)
 
@@ -49,9 +55,19 @@ class ProtoFile:
         self._paths: dict[tuple[int, ...], str] = {}
         #: The same as some clients count: entries of maps, which no text declares, are messages of a descriptor, too.
         self._counted: dict[tuple[int, ...], str] = {}
-        package = self._file.package
-        self._note(descriptors[-1].message_type, self._paths, (), package, lambda one: not one.options.map_entry)
-        self._note(descriptors[-1].message_type, self._counted, (), package, lambda one: True)
+        #: And as those count that take groups for messages, which they are in a descriptor, and not in a text.
+        self._grouped: dict[tuple[int, ...], str] = {}
+        file, package = descriptors[-1], self._file.package
+        self._note(file.message_type, self._grouped, (), package, lambda one, name: not one.options.map_entry)
+        self._note(file.message_type, self._counted, (), package, lambda one, name: True)
+        groups = _groups(file)
+        self._note(
+            file.message_type,
+            self._paths,
+            (),
+            package,
+            lambda one, name: not one.options.map_entry and f".{name}" not in groups,
+        )
 
     def _note(
         self,
@@ -59,10 +75,14 @@ class ProtoFile:
         paths: dict[tuple[int, ...], str],
         around: tuple[int, ...],
         prefix: str,
-        counts: Callable[[Any], bool],
+        counts: Callable[[Any, str], bool],
     ) -> None:
-        for index, one in enumerate(filter(counts, messages)):
+        index = -1
+        for one in messages:
             name = f"{prefix}.{one.name}" if prefix else one.name
+            if not counts(one, name):
+                continue
+            index += 1
             paths[(*around, index)] = name
             self._note(one.nested_type, paths, (*around, index), name, counts)
 
@@ -77,7 +97,8 @@ class ProtoFile:
         :param path: number of the message in the file, then in each message around it
         :raises SchemaError: there is none
         """
-        found = [paths[tuple(path)] for paths in (self._paths, self._counted) if tuple(path) in paths]
+        ways = (self._paths, self._grouped, self._counted)
+        found = [paths[tuple(path)] for paths in ways if tuple(path) in paths]
         if not found:
             raise SchemaError(f"the schema has no message at {tuple(path)}")
         return found
@@ -87,7 +108,7 @@ class ProtoFile:
 
         :raises SchemaError: it is not in this file
         """
-        for path, one in self._paths.items():
+        for path, one in (*self._paths.items(), *self._grouped.items()):
             if one == name:
                 return path
         raise SchemaError(
@@ -105,6 +126,17 @@ class ProtoFile:
             except KeyError:
                 continue
         raise SchemaError(f"the schema has no message {name!r}; in it are {', '.join(self.messages)}")
+
+
+def _groups(around: Any) -> set[str]:
+    """Return the full names of the groups in a file or a message, each with a dot before it.
+
+    :param around: FileDescriptorProto or DescriptorProto
+    """
+    is_file = hasattr(around, "message_type")
+    fields = around.extension if is_file else (*around.field, *around.extension)
+    found = {one.type_name for one in fields if one.type == _GROUP}
+    return found.union(*map(_groups, around.message_type if is_file else around.nested_type))
 
 
 def compiled(schema: Schema, needed: Mapping[str, Schema]) -> ProtoFile:
@@ -253,12 +285,18 @@ def _put(root: Path, named: Sequence[tuple[str, str]], google: Sequence[Path]) -
     found.file.extend(one for one in confluent_files() if one.name not in names)
     for name, text in named:
         path = Path(root, name)
-        if "\0" in name or root.resolve() not in path.resolve().parents:
+        if not _is_below(path, root):
             raise SchemaError(f"the schema imports {name!r}, which is no name of a file below another")
         described = _descriptor(name, text)
         if described is None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(text.encode(errors="replace"))
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(text.encode(errors="replace"))
+            except (FileExistsError, NotADirectoryError, IsADirectoryError):
+                raise SchemaError(
+                    f"the schema imports {name!r}, but the name of another import makes a part of that a directory, or its "
+                    "directory a file: register one of them by another name"
+                ) from None
             continue
         if any(Path(one, name).is_file() for one in google):
             raise SchemaError(
@@ -270,12 +308,23 @@ def _put(root: Path, named: Sequence[tuple[str, str]], google: Sequence[Path]) -
     return bytes(found.SerializeToString())
 
 
+def _is_below(path: Path, root: Path) -> bool:
+    """Return whether a path is one of a file below a directory, by a name that the system takes."""
+    try:
+        parts = [len(os.fsencode(part)) for part in path.relative_to(root).parts]
+        fits = max(parts, default=0) <= _NAME_MAX and sum(parts) + len(parts) <= _PATH_MAX
+        return fits and root.resolve() in path.resolve().parents
+    except ValueError:  # a null byte, half of a character, or an absolute name
+        return False
+
+
 def _refused(said: str) -> SchemaError:
     """Return the error about a schema that protoc refuses.
 
     :param said: what protoc has written
     :raises ImportError: it misses a file of Google's, and the package that has it is not installed
     """
+    said = _LOGGED.sub("", said)
     missing = _NOT_FOUND.search(said)
     if missing is None:
         return SchemaError(f"protoc refuses the schema: {said.strip()[-500:]}")

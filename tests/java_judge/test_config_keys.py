@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from pykafka.config.configuration import targets_of
-from pykafka.config.keys import is_ignored, of_topics, why_refused
+from pykafka.config.configuration import targets_of, why_meant
+from pykafka.config.keys import is_ignored, is_shared, of_topics, why_refused
 from pykafka.config.names import plain
 from pykafka.embedded import librdkafka
 from tests.java_judge.kafka_java import run_source
 
 CLIENTS = ("4.3.1", "3.9.2")
+#: As files for Kafka Connect have them.
+PARTS = ("producer", "consumer", "admin")
 
 
 def is_known(name: str) -> bool:
@@ -27,6 +29,8 @@ def test_of_java(release: str) -> None:
     names = [line.split("\t")[0] for line in run_source("ConfigNames.java", release).splitlines()]
     assert len(names) > 110
     assert [name for name in names if not is_known(name)] == []
+    parts = [f"{part}.{name}" for name in names if not is_shared(plain(name)) for part in PARTS]
+    assert [name for name in parts if not is_known(name) and why_meant(name)] == []
 
 
 def test_of_librdkafka(tmp_path: Path) -> None:

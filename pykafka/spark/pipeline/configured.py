@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pykafka.config import keys
-from pykafka.config.configuration import is_said, log_ignored, targets_of, unknown_key, why_meant
+from pykafka.config.configuration import is_said, log_ignored, shown, targets_of, unknown_key, why_meant
 from pykafka.config.files import read_file
 from pykafka.config.keys import PROTOCOL, SASL, TLS, flag, is_ignored, secret, targets
 from pykafka.config.names import plain
@@ -83,7 +83,7 @@ def configured(table: Table) -> dict[str, str]:
             if is_said(plain(written), values):
                 continue
             if not targets_of(plain(written)):
-                ignored.append(written)
+                ignored.append(shown(written, value))
             for name, meant in _options_of(written, value).items():
                 if options.setdefault(name, meant) != meant:
                     raise ConfigurationError(

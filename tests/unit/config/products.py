@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka.security import Plain
 from tests.unit.config.vendors import PLAIN, SECRET, TRUSTED, Template
 
 PRODUCTS: dict[str, Template] = {
@@ -60,6 +61,27 @@ linger.ms=5
         ignored="max.in.flight.requests.per.connection, metric.reporters",
         unknown="application.id, default.key.serde, num.stream.threads, processing.guarantee",
         producer={"linger_ms": 5},
+    ),
+    "a connect worker of confluent cloud": Template(
+        "connect-ccloud.properties",
+        "bootstrap.servers=pkc-1a2b3.eu-west-1.aws.confluent.cloud:9092\nkey.converter=a.B\n"
+        + "".join(
+            f"""{part}bootstrap.servers=pkc-1a2b3.eu-west-1.aws.confluent.cloud:9092
+{part}ssl.endpoint.identification.algorithm=https
+{part}security.protocol=SASL_SSL
+{part}sasl.mechanism=PLAIN
+{part}sasl.jaas.config={PLAIN} username="KEY1" password="{SECRET}";
+{part}request.timeout.ms=20000
+{part}retry.backoff.ms=500
+"""
+            for part in ("", "producer.", "consumer.")
+        )
+        + "producer.client.id=sink\nconsumer.request.timeout.ms=20001\nconsumer.linger.ms=1\nhost=b\n",
+        Plain("KEY1", SECRET),
+        TRUSTED,
+        unknown="consumer.linger.ms (did you mean producer.linger.ms?), "
+        "consumer.request.timeout.ms (it is of the whole client: write request.timeout.ms), host (did you mean hosts?), "
+        "key.converter, producer.client.id (it is of the whole client: write client.id)",
     ),
     "mirror maker": Template(
         "mm2.properties",

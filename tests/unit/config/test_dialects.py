@@ -98,6 +98,9 @@ def test_a_backslash_that_kcat_leaves_out_is_told_once(tmp_path: Path, caplog: p
         ("mixed.conf", f"ssl.truststore.location=/ca\nsasl.password={SECRET}\\d", "sasl.password"),
         ("shared.conf", f"security.protocol=SSL\nssl.key.password={SECRET}\\d", "ssl.key.password"),
         ("shared.conf", "security.protocol=SSL\nssl.keystore.location=C:\\kafka\\me.p12", "ssl.keystore.location"),
+        ("client.properties", "ssl.truststore.location=C:\\certs\\ca.pem", "ssl.truststore.location"),
+        ("client.properties", "client.ssl.keystore.location=C:\\new\\me.p12", "client.ssl.keystore.location"),
+        ("app.conf", "ssl.truststore.location=C:\\temp\\ca.p12", "ssl.truststore.location"),
         ("lines.conf", f"sasl.username me\nsasl.password {SECRET}\\d", "sasl.password"),
     ],
 )
@@ -235,7 +238,7 @@ def test_lines_of_a_private_key_are_not_shown(tmp_path: Path, caplog: pytest.Log
     """As they are when the backslashes that join lines are missing."""
     line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
     token = f"eyJhbGciOiJSUzI1NiJ9.{line}.{line}"
-    of_file(tmp_path, "c.properties", f"bootstrap.servers=a\nmy.own.key=1\n{line}\n{token}\n{SECRET}\n")
+    of_file(tmp_path, "c.properties", f"bootstrap.servers=a:1\nmy.own.key=1\n{line}\n{token}\n{SECRET}\n")
     assert caplog.messages[-1].endswith(
         "unknown: my.own.key, lines that are no keys, and are not shown as they may be parts of values"
     )
@@ -243,6 +246,20 @@ def test_lines_of_a_private_key_are_not_shown(tmp_path: Path, caplog: pytest.Log
         of_file(tmp_path, "d.properties", f"{line}\n{SECRET}\n")
     for text in (line, token, SECRET):
         assert text not in f"{caplog.text} {caught.value}"
+
+
+def test_a_word_alone_on_a_line_is_not_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It may be the password, on the line after that of its key."""
+    word = "correcthorsebatterystaple"
+    of_file(tmp_path, "c.properties", f"bootstrap.servers=a:1\nmy.own.key=\ndebug=\nname=mine\n{word}\n")
+    assert "no effect in this client: debug; unknown: my.own.key, name, lines that are no keys" in caplog.messages[-1]
+    with pytest.raises(ConfigurationError, match="lines that are no keys") as caught:
+        of_file(tmp_path, "d.properties", f"{word}\n")
+    file = tmp_path / "p.toml"
+    source = f'[source]\nconfig = "{tmp_path}/c.properties"\ntopic = "a"\n'
+    file.write_text(f'checkpoint = "/c"\n{source}[sink]\nformat = "parquet"\npath = "/d"\n')
+    Declaration.load(file)
+    assert word not in f"{caplog.text} {caught.value}"
 
 
 def test_what_was_told_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,6 +329,15 @@ def test_what_says_what_is_so_in_any_case() -> None:
     assert (found["hosts"], found["ssl_config"].ciphers) == ("a", None)
     del values["bootstrap.servers"]
     assert Configuration.read(values, environment={}, hosts="c:1").client.keys() == {"ssl_config"}
+
+
+@pytest.mark.parametrize("whole", ["client.", "kafka.", ""])
+def test_parts_may_repeat_the_connection(whole: str) -> None:
+    shared = {"bootstrap.servers": "a:1", "security.protocol": "SSL", "request.timeout.ms": 5}
+    values = {f"{part}{key}": value for part in (whole, "producer.", "consumer.") for key, value in shared.items()}
+    assert Configuration.read(values, environment={}).client.keys() == {"hosts", "ssl_config", "socket_timeout_ms"}
+    with pytest.raises(ConfigurationError, match="write it without 'consumer'"):
+        Configuration.read(values | {"consumer.bootstrap.servers": "b:1"}, environment={})
 
 
 def test_what_an_argument_replaces_is_not_refused(caplog: pytest.LogCaptureFixture) -> None:

@@ -283,11 +283,45 @@ def test_tokens_of_a_callback() -> None:
         ("sasl.kerberos.keytabs", "sasl.kerberos.keytab"),
         ("socket.timeout.m", "socket.timeout.ms"),
         ("queue.buffering.max.message", "queue.buffering.max.messages"),
+        ("producer.linger.mss", "producer.linger.ms"),
+        ("consumer.isolation.levl", "consumer.isolation.level"),
+        ("producer.request.timeout.m", "request.timeout.ms"),
+        ("kafka.bootstrap.server", "kafka.bootstrap.servers"),
+        ("client.rak", "client.rack"),
+        ("ack", "acks"),  # alone
     ],
 )
 def test_a_misspelt_key_is_none_without_effect(key: str, meant: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{key}, which is unknown; did you mean {meant}"):
         read({key: "1"})
+
+
+def test_a_word_that_is_nearly_one_of_ours_may_be_of_other_software(caplog: pytest.LogCaptureFixture) -> None:
+    base = {"bootstrap.servers": "a:1"}
+    words = ("host", "ack", "loops", "kafka.host", "producer.ack", "clientid")
+    assert read(base | dict.fromkeys(words, "1")).client == {"hosts": "a:1"}
+    for hint in ("host (did you mean hosts?)", "producer.ack (did you mean producer.acks?)"):
+        assert hint in caplog.messages[-1]
+    with pytest.raises(ConfigurationError, match="names brokers as host and not as bootstrap.servers"):
+        read({"host": "a:1", "acks": "1"})
+
+
+@pytest.mark.parametrize(("value", "wanted"), [("0.5", 1), (0.5, 1), ("5.0", 5), (5, 5), ("0", 0), ("0.0", 0)])
+def test_linger_may_be_a_part_of_a_millisecond(value: Any, wanted: int) -> None:
+    """As librdkafka has it."""
+    for key in ("linger.ms", "queue.buffering.max.ms"):
+        assert read({key: value}).producer == {"linger_ms": wanted}
+
+
+@pytest.mark.parametrize("value", ["5ms", "-0.5", "1e3", "nan", "5.", True, float("inf")])
+def test_linger_that_is_no_number(value: Any) -> None:
+    with pytest.raises(ConfigurationError, match="linger.ms must be a whole number"):
+        read({"linger.ms": value})
+
+
+def test_no_transaction_is_taken() -> None:
+    """librdkafka's default."""
+    assert read({"transactional.id": "", "acks": "1"}).producer == {"required_acks": 1}
 
 
 def test_what_stands_before_a_key_of_another_client() -> None:

@@ -13,6 +13,7 @@ from google.protobuf import text_format
 from pykafka.exceptions import SchemaError
 from pykafka.registry import protobuf
 from pykafka.registry.framing import with_id
+from pykafka.registry.schemas import PROTOBUF, Schema
 from pykafka.spark.errors import SinkError
 from pykafka.spark.formats import make_decoder, make_encoder
 from tests.support.formats import PROTO, arrow_of, file, order, proto_class, values
@@ -202,3 +203,63 @@ def test_many_fields_that_are_left_out(tmp_path: Path, caplog: pytest.LogCapture
     fields = "".join(f"E e{number} = {number};" for number in range(2, 1002))
     make_decoder("protobuf", file(tmp_path, f'syntax = "proto3"; message A {{ int32 z = 1; {fields} }} message E {{}}'))
     assert caplog.messages[0].endswith("e21 (E), 980 more")
+
+
+@pytest.mark.parametrize("name", ["x" * 300 + ".proto", "a/" * 3000 + "x.proto", "\ud800.proto"])
+def test_an_import_whose_name_no_system_takes(name: str) -> None:
+    inner, outer = (Schema(PROTOBUF, f'syntax = "proto3"; message {one} {{ int32 z = 1; }}') for one in ("I", "O"))
+    with pytest.raises(SchemaError, match="no name of a file below another"):
+        protobuf.compiled(outer, {name: inner})
+
+
+@pytest.mark.parametrize(
+    "names", [("a.proto", "a.proto/b.proto"), ("a/b.proto", "a"), ("a.proto/b.proto/c", "a.proto/b.proto")]
+)
+def test_imports_that_are_a_file_and_its_directory(names: tuple[str, str]) -> None:
+    inner, outer = (Schema(PROTOBUF, f'syntax = "proto3"; message {one} {{ int32 z = 1; }}') for one in ("I", "O"))
+    with pytest.raises(SchemaError, match=f"the schema imports '{names[1]}', but the name of another import"):
+        protobuf.compiled(outer, dict.fromkeys(names, inner))
+
+
+def test_what_protoc_logs_is_not_shown() -> None:
+    """It logs that a text without a syntax is read as proto2, before the error."""
+    with pytest.raises(SchemaError, match="protoc refuses the schema: schema.proto:1:1: Expected top-level statement"):
+        protobuf.compiled(Schema(PROTOBUF, "{}"), {})
+
+
+GROUPED = """
+syntax = "proto2";
+package p;
+message A {
+  optional group First = 1 { optional int32 z = 1; message Deep { optional int32 z = 1; } }
+  map<string, int32> by = 2;
+  message Second { optional int32 z = 1; }
+  oneof either { group Third = 3 { optional int32 z = 1; } int32 q = 4; }
+  message Fourth {
+    optional int32 z = 1;
+    optional group Fifth = 2 { optional int32 z = 1; }
+    message Sixth { optional int32 z = 1; }
+  }
+  extensions 100 to 200;
+  extend A { optional group Seventh = 100 { optional int32 z = 1; } }
+  message Eighth { optional int32 z = 1; }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "others"),
+    [
+        ("A.Second", (0, 0), [(0, 1), (0, 2)]),
+        ("A.Fourth", (0, 1), [(0, 3), (0, 4)]),
+        ("A.Fourth.Sixth", (0, 1, 0), [(0, 3, 1), (0, 4, 1)]),
+        ("A.Eighth", (0, 2), [(0, 5), (0, 6)]),
+        ("A.First", (0, 0), []),  # a group itself, as descriptors have it
+    ],
+)
+def test_groups_are_no_messages_of_a_text(name: str, own: tuple[int, ...], others: list[tuple[int, ...]]) -> None:
+    """Java's clients count the messages of the text, others those of the descriptor."""
+    file = protobuf.compiled(Schema(PROTOBUF, GROUPED), {})
+    assert file.path_of(f"p.{name}") == own
+    for path in (own, *others):
+        assert f"p.{name}" in file.names_at(path)
