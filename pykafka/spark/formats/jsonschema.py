@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pykafka.exceptions import SchemaError
 from pykafka.registry.schemas import JSON, Schema
-from pykafka.spark.formats.arrowtypes import DECIMAL_MAX, TIMESTAMP, Bounds
+from pykafka.spark.formats.arrowtypes import DECIMAL_MAX, DEPTH_MAX, TIMESTAMP, Bounds
 from pykafka.spark.formats.decoder import Read, SchemaDecoder
 from pykafka.spark.formats.encoder import SchemaEncoder, Write
 from pykafka.spark.formats.jsonshapes import (
@@ -24,7 +24,6 @@ from pykafka.spark.formats.jsonshapes import (
     TYPES,
     Digits,
     Node,
-    SelfContainedError,
     Shape,
     Shapes,
     UnknownPartError,
@@ -36,6 +35,7 @@ from pykafka.spark.formats.jsonshapes import (
 VALUE = "value"
 #: Longer whole numbers are no BIGINT.
 _DIGITS_MAX = 20
+_INTEGER_MIN, _INTEGER_MAX = -(2**63), 2**63 - 1
 _EXACT = Context(prec=2 * DECIMAL_MAX)
 
 
@@ -121,6 +121,7 @@ def _documents(schema: Schema | None, needed: Mapping[str, Schema]) -> tuple[Any
     :raises SchemaError: one of them is no JSON
     """
     import referencing
+    from jsonschema_specifications import REGISTRY
     from referencing.jsonschema import DRAFT7
 
     assert schema is not None
@@ -141,7 +142,7 @@ def _documents(schema: Schema | None, needed: Mapping[str, Schema]) -> tuple[Any
     bases = [uri for uri in (own.id(), *(one.id() for one in resources.values())) if uri]
     # A reference is a name of the registry, and not relative to what the schema calls itself.
     named = [(urljoin(base, name), one) for base in ("", *bases) for name, one in resources.items()]
-    return main, referencing.Registry().with_resources(named)
+    return main, REGISTRY.with_resources(named)  # with the schemas of JSON Schema itself
 
 
 def _validator(schema: Schema | None, needed: Mapping[str, Schema]) -> Callable[[Any], None]:
@@ -156,6 +157,8 @@ def _validator(schema: Schema | None, needed: Mapping[str, Schema]) -> Callable[
         kind.check_schema(main)
     except WrongSchemaError as error:
         raise SchemaError(f"the schema is none of JSON Schema: {error.message}") from error
+    except RecursionError as error:
+        raise SchemaError("the schema has too many levels to be checked: take one with fewer") from error
     _check_references(main, documents)
     validator = kind(main, registry=documents)
 
@@ -186,9 +189,9 @@ def _check_references(main: Any, documents: Any) -> None:
             continue
         # What is only defined matters where something refers to it.
         used = {word: value for word, value in part.items() if word not in ("definitions", "$defs")}
-        left += (
-            (inner, resolver.in_subresource(words.create_resource(inner))) for inner in words.subresources_of(used)
-        )
+        # Of a single schema that draft 3's `extends` has, the words are taken for schemas.
+        inner = [*words.subresources_of(used), *([used["extends"]] if "extends" in used else [])]
+        left += ((one, resolver.in_subresource(words.create_resource(one))) for one in inner if isinstance(one, dict))
 
 
 def _words(main: Any) -> Any:
@@ -220,7 +223,9 @@ def _columns(schema: Schema | None, needed: Mapping[str, Schema]) -> tuple[Colum
         return column, columns.notes
     except SchemaError:
         raise
-    except (AttributeError, TypeError, ValueError, RecursionError) as error:  # a word has a value that it cannot have
+    except RecursionError as error:
+        raise SchemaError("the schema has too many levels in one part: take one with fewer") from error
+    except (AttributeError, TypeError, ValueError) as error:  # a word has a value that it cannot have
         raise SchemaError(f"the schema is none of JSON Schema: {type(error).__name__}: {error}") from error
 
 
@@ -303,7 +308,9 @@ class _Columns:
         if not (shape.items if kinds == TYPES["array"] else shape.properties or is_map):
             return self._text(path, _reason(shape, kinds))
         if shape.parts in around:
-            raise SelfContainedError.of(path)
+            return self._text(path, "it contains itself")
+        if len(around) > DEPTH_MAX - 2:
+            return self._text(path, f"nested more than {DEPTH_MAX} deep")
         around = (*around, shape.parts)
         if kinds == TYPES["array"]:
             return _list_of(self.of(shape.all_items, f"{path}[]", around), path)
@@ -420,14 +427,6 @@ def _map_of(inner: Column, path: str) -> Column:
     return Column(pa.map_(pa.string(), inner.kind), read, write)
 
 
-def _guessed(schema: Mapping[str, Any]) -> list[str]:
-    """Return the types of a part that names none."""
-    values = schema.get("enum") or ([schema["const"]] if "const" in schema else [])
-    if values and all(isinstance(one, str) or one is None for one in values):
-        return ["string", *(["null"] if None in values else [])]
-    return ["object"] if "properties" in schema else []
-
-
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
 
@@ -439,11 +438,13 @@ def _text(value: Any) -> str:
 
 
 def _integer(value: Any) -> int:
-    if type(value) is int:
-        return value
     if type(value) is Decimal and value.adjusted() < _DIGITS_MAX and value == value.to_integral_value():
-        return int(value)
-    raise _WrongError("is no integer")
+        value = int(value)
+    if type(value) is not int:
+        raise _WrongError("is no integer")
+    if not _INTEGER_MIN <= value <= _INTEGER_MAX:
+        raise _WrongError("does not fit BIGINT")
+    return value
 
 
 def _number(value: Any) -> float:
@@ -487,7 +488,7 @@ def _date(value: Any) -> date:
 
 def _time(value: Any) -> datetime:
     try:
-        found = datetime.fromisoformat(_text(value))
+        found = datetime.fromisoformat(_text(value).upper())  # RFC 3339 takes small letters
     except ValueError:
         raise _WrongError("is no date-time") from None
     if found.tzinfo is None:
