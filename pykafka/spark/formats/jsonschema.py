@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pykafka.exceptions import SchemaError
 from pykafka.registry.schemas import JSON, Schema
-from pykafka.spark.formats.arrowtypes import DECIMAL_MAX, DEPTH_MAX, TIMESTAMP, Bounds
+from pykafka.spark.formats.arrowtypes import DECIMAL_MAX, DEPTH_MAX, TIMESTAMP, Bounds, TooManyColumnsError
 from pykafka.spark.formats.decoder import Read, SchemaDecoder
 from pykafka.spark.formats.encoder import SchemaEncoder, Write
 from pykafka.spark.formats.jsonshapes import (
@@ -36,6 +36,8 @@ VALUE = "value"
 #: Longer whole numbers are no BIGINT.
 _DIGITS_MAX = 20
 _INTEGER_MIN, _INTEGER_MAX = -(2**63), 2**63 - 1
+#: So often columns are made, with more and more types cut, before a schema is refused: each time takes some 0.2 s.
+_TRIES_MAX = 10
 _EXACT = Context(prec=2 * DECIMAL_MAX)
 
 
@@ -218,9 +220,8 @@ def _columns(schema: Schema | None, needed: Mapping[str, Schema]) -> tuple[Colum
     try:
         main, documents = _documents(schema, needed)
         resource = referencing.Resource.from_contents(main, default_specification=DRAFT7)
-        columns = _Columns(Shapes(_words(main), _siblings_count(main)))
-        column = columns.of(part(main, documents.resolver_with_root(resource)), "the schema", ())
-        return column, columns.notes
+        shapes = Shapes(_words(main), _siblings_count(main))
+        return _shortened(shapes, part(main, documents.resolver_with_root(resource)))
     except SchemaError:
         raise
     except RecursionError as error:
@@ -233,14 +234,38 @@ def _column(schema: Schema | None, needed: Mapping[str, Schema]) -> Column:
     return _columns(schema, needed)[0]
 
 
+def _shortened(shapes: Shapes, main: Node) -> tuple[Column, tuple[str, ...]]:
+    """Return the column of a schema, and its notes.
+
+    Types that contain each other, many of them, make endless columns: then those that contain themselves are text wherever
+    they are, and not only within themselves.
+
+    :raises SchemaError: Spark has no type for it
+    """
+    cut, tries_left = frozenset[frozenset[int]](), _TRIES_MAX
+    while True:
+        columns = _Columns(shapes, cut)
+        try:
+            return columns.of(main, "the schema", ()), columns.notes
+        except TooManyColumnsError:
+            tries_left -= 1
+            if not tries_left or columns.recursive <= cut:
+                raise
+            cut |= columns.recursive
+
+
 class _Columns:
     """Columns of the parts of a schema.
 
     :param shapes: the values that they admit
+    :param cut: parts that are text
+    :ivar recursive: parts that contain themselves, as far as is known
     """
 
-    def __init__(self, shapes: Shapes) -> None:
+    def __init__(self, shapes: Shapes, cut: frozenset[frozenset[int]]) -> None:
         self._shapes = shapes
+        self._cut = cut
+        self.recursive = set[frozenset[int]]()
         self._bounds = Bounds()
         self._texts: list[str] = []
         self._left_out: list[str] = []
@@ -308,6 +333,8 @@ class _Columns:
         if not (shape.items if kinds == TYPES["array"] else shape.properties or is_map):
             return self._text(path, _reason(shape, kinds))
         if shape.parts in around:
+            self.recursive.add(shape.parts)
+        if shape.parts in around or (around and shape.parts in self._cut):
             return self._text(path, "it contains itself")
         if len(around) > DEPTH_MAX - 2:
             return self._text(path, f"nested more than {DEPTH_MAX} deep")

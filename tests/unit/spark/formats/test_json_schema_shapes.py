@@ -413,6 +413,26 @@ def test_a_reference_is_relative_to_the_part_that_has_an_id(made: Any) -> None:
     assert decoder.ddl == "`a` STRUCT<`b`: BIGINT>"
 
 
+def test_many_types_that_contain_each_other(made: Any) -> None:
+    """Health records of FHIR and syntax trees have such: each way through them would be columns of its own."""
+    names = [f"T{number}" for number in range(30)]
+    fields: dict[str, Any] = {"id": WHOLE, **{name: {"$ref": f"#/definitions/{name}"} for name in names}}
+    flat = whole({"x": TEXT})
+    schema = {
+        **{
+            "type": "object",
+            "properties": {"id": WHOLE, "first": fields["T0"], "flat": {"$ref": "#/definitions/Flat"}},
+        },
+        "definitions": {"Flat": flat, **{name: {"type": "object", "properties": fields} for name in names}},
+    }
+    decoder, log = made(schema)
+    assert decoder.ddl == "`id` BIGINT, `first` STRING, `flat` STRUCT<`x`: STRING>"
+    assert "first (it contains itself)" in log
+    value = {"id": 1, "first": {"T3": {"T4": {"id": 2}}}, "flat": {"x": "a"}}
+    (row,) = decoder.decode(values(json.dumps(value).encode()), None)[0].to_pylist()
+    assert row == {**value, "first": '{"T3":{"T4":{"id":2}}}'}
+
+
 def tower(floor: Any) -> dict[str, Any]:
     """Return the schema of a property `a`, whose definition is made of the next one, and so on."""
     floors = {f"T{number}": floor({"$ref": f"#/definitions/T{number + 1}"}) for number in range(60)}
