@@ -98,18 +98,20 @@ class JsonEncoder(SchemaEncoder):
     def _names(self) -> list[str]:
         column, self.notes = _columns(self.schema, self.needed)
         kind = column.kind
-        if not pa.types.is_struct(kind):
-            raise SchemaError("the schema is no object with properties: rows cannot be written by it")
         if self.side.validate is not False:
             _validator(self.schema, self.needed)
+        if not pa.types.is_struct(kind):
+            return [VALUE]
         return [kind.field(number).name for number in range(kind.num_fields)]
 
     def _writer(self) -> Write:
         column = _column(self.schema, self.needed)
+        wrapped = not pa.types.is_struct(column.kind)
         check = None if self.side.validate is False else _validator(self.schema, self.needed)
 
         def write(row: dict[str, Any]) -> bytes:
-            text = _compact(column.write(row))
+            value = row.get(VALUE) if wrapped else row
+            text = _compact(None if value is None else column.write(value))
             if check is not None:
                 check(json.loads(text))
             return text.encode()

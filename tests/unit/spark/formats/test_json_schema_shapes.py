@@ -17,7 +17,7 @@ from pykafka.exceptions import SchemaError
 from pykafka.spark.errors import SinkError
 from pykafka.spark.formats import make_decoder, make_encoder
 from tests.support.formats import file, values
-from tests.support.jsonrows import BASE, DEFINITIONS, NULL, PROPERTIES, TEXT, WHOLE, differences
+from tests.support.jsonrows import BASE, DEFINITIONS, ITEM, NULL, PROPERTIES, TEXT, WHOLE, differences
 from tests.support.registrystub import RegistryStub
 
 DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"
@@ -113,6 +113,28 @@ def test_a_whole_record_that_may_be_null(made: Any, top: Any) -> None:
     rows, reasons = decoder.decode(values(b'{"id": 1}', b"null", b"3"), None)
     assert rows.to_pylist() == [{"id": 1, "label": None}, None, None]
     assert reasons.is_valid().to_pylist() == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind", "records"),
+    [
+        ({"oneOf": [ITEM, {**BASE}], "definitions": DEFINITIONS}, "STRING", [{"sku": "a"}, {"id": 1}]),
+        ({"type": "array", "items": WHOLE}, "ARRAY<BIGINT>", [[1, 2], []]),
+        ({"type": "object", "additionalProperties": TEXT}, "MAP<STRING, STRING>", [{"a": "b"}, {}]),
+        ({"oneOf": [NULL, TEXT]}, "STRING", ["a", None]),
+        ({"type": "number"}, "DOUBLE", [1.5, 2]),
+        (True, "STRING", ["a", {"b": None}, None]),
+    ],
+)
+def test_a_record_that_is_no_object_is_one_column(made: Any, schema: Any, kind: str, records: list[Any]) -> None:
+    decoder, _ = made(schema)
+    assert decoder.ddl == f"`value` {kind}"
+    rows, reasons = decoder.decode(values(*(json.dumps(one).encode() for one in records)), None)
+    assert reasons.null_count == len(records)
+    encoder, _ = made(schema, make_encoder)
+    assert [json.loads(one) for one in encoder.encode(rows).to_pylist()] == records
+    with pytest.raises(SinkError, match="column 'other' is not in the schema, whose fields are value"):
+        encoder.check(["other"])
 
 
 def test_null_is_written_where_the_schema_takes_it(made: Any) -> None:
