@@ -36,6 +36,7 @@ VALUE = "value"
 #: Longer whole numbers are no BIGINT.
 _DIGITS_MAX = 20
 _INTEGER_MIN, _INTEGER_MAX = -(2**63), 2**63 - 1
+_DRAFT_3 = "http://json-schema.org/draft-03/schema#"
 #: So often columns are made, with more and more types cut, before a schema is refused: each time takes some 0.2 s.
 _TRIES_MAX = 10
 _EXACT = Context(prec=2 * DECIMAL_MAX)
@@ -126,7 +127,6 @@ def _documents(schema: Schema | None, needed: Mapping[str, Schema]) -> tuple[Any
     """
     import referencing
     from jsonschema_specifications import REGISTRY
-    from referencing.jsonschema import DRAFT7
 
     assert schema is not None
     found = {}
@@ -139,10 +139,10 @@ def _documents(schema: Schema | None, needed: Mapping[str, Schema]) -> tuple[Any
             raise SchemaError(f"the schema is no JSON: {error}") from error
     main = found.pop("")
     resources = {
-        name: referencing.Resource.from_contents(content, default_specification=DRAFT7)
+        name: referencing.Resource.from_contents(content, default_specification=_words(content))
         for name, content in found.items()
     }
-    own = referencing.Resource.from_contents(main, default_specification=DRAFT7)
+    own = referencing.Resource.from_contents(main, default_specification=_words(main))
     bases = [uri for uri in (own.id(), *(one.id() for one in resources.values())) if uri]
     # A reference is a name of the registry, and not relative to what the schema calls itself.
     named = [(urljoin(base, name), one) for base in ("", *bases) for name, one in resources.items()]
@@ -156,7 +156,7 @@ def _validator(schema: Schema | None, needed: Mapping[str, Schema]) -> Callable[
     from jsonschema.validators import validator_for
 
     main, documents = _documents(schema, needed)
-    kind = validator_for(main, default=Draft7Validator)
+    kind = validator_for({"$schema": _dialect(main)}, default=Draft7Validator)
     try:
         kind.check_schema(main)
     except WrongSchemaError as error:
@@ -202,8 +202,16 @@ def _words(main: Any) -> Any:
     """Return the specification of a schema's draft."""
     from referencing.jsonschema import DRAFT7, specification_with
 
-    dialect = main.get("$schema") if isinstance(main, dict) else None
+    dialect = _dialect(main)
     return DRAFT7 if dialect is None else specification_with(dialect, default=DRAFT7)
+
+
+def _dialect(main: Any) -> Any:
+    """Return the address of a schema's draft; None if it does not say which."""
+    if not isinstance(main, dict) or "$schema" in main:
+        return main.get("$schema") if isinstance(main, dict) else None
+    # Jackson's first module for schemas names types by `id`, as draft 3 does, and does not name the draft.
+    return _DRAFT_3 if str(main.get("id")).startswith("urn:jsonschema:") else None
 
 
 def _siblings_count(main: Any) -> bool:
@@ -217,11 +225,10 @@ def _columns(schema: Schema | None, needed: Mapping[str, Schema]) -> tuple[Colum
     :raises SchemaError: Spark has no type for it
     """
     import referencing
-    from referencing.jsonschema import DRAFT7
 
     try:
         main, documents = _documents(schema, needed)
-        resource = referencing.Resource.from_contents(main, default_specification=DRAFT7)
+        resource = referencing.Resource.from_contents(main, default_specification=_words(main))
         shapes = Shapes(_words(main), _siblings_count(main))
         return _shortened(shapes, part(main, documents.resolver_with_root(resource)))
     except SchemaError:

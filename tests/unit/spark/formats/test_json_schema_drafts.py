@@ -123,3 +123,27 @@ def test_a_schema_with_too_many_levels_is_refused_by_name(tmp_path: Path) -> Non
         deep = {"type": "object", "properties": {"a": deep}}
     with pytest.raises(SchemaError, match="too many levels to be checked"):
         make_encoder("json-schema", file(tmp_path, {"properties": {"a": deep}}))
+
+
+def test_a_schema_of_jackson_s_first_module(tmp_path: Path) -> None:
+    """It has draft 3's words, refers to types by `id`, and does not say which draft it is."""
+    name = "urn:jsonschema:com:example"
+    address = {"type": "object", "id": f"{name}:Address", "properties": {"city": {"type": "string", "required": True}}}
+    properties = {
+        "count": WHOLE,
+        "home": address,
+        "work": {"type": "object", "$ref": f"{name}:Address"},
+        "next": {"type": "object", "$ref": f"{name}:Node"},
+        "any": {"type": "any"},
+    }
+    options = file(tmp_path, {"type": "object", "id": f"{name}:Node", "properties": properties})
+    decoder = make_decoder("json-schema", {**options, "validate": "true"})
+    city = "STRUCT<`city`: STRING>"
+    assert decoder.ddl == f"`count` BIGINT, `home` {city}, `work` {city}, `next` STRING, `any` STRING"
+    value = {"count": 1, "home": {"city": "a"}, "work": {"city": "b"}, "next": {"count": 2}, "any": [1]}
+    data = values(json.dumps(value).encode(), b'{"work": {}}')
+    rows, reasons = decoder.decode(data, None)
+    assert reasons[0].as_py() is None
+    assert "city" in reasons[1].as_py()
+    (written, _) = make_encoder("json-schema", options).encode(rows).to_pylist()
+    assert json.loads(written) == value
