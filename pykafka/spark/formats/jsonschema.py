@@ -291,7 +291,7 @@ class _Columns:
             for some, sentence in (
                 (
                     texts,
-                    f"JSON text, in which a string keeps its quotes, as the schema gives them no single type: {texts}",
+                    f"without a single type, and so JSON text, in which a string keeps its quotes: {texts}",
                 ),
                 (left_out, f"left out of the rows: {left_out}"),
                 (remarks, f"without effect: {remarks}"),
