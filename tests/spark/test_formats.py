@@ -123,7 +123,9 @@ def test_columns_of_json_schema_in_a_frame(
         decoder = make_decoder("json-schema", options)
         encoder = make_encoder("json-schema", options)
     texts = {f"{name}{inside}" for name, one in PROPERTIES.items() for inside in one.texts}
-    assert [set(re.findall(r"([\w.{}\[\]]+) \(", one.partition("type: ")[2])) >= texts for one in caplog.messages] == [
+    assert [
+        set(re.findall(r"([\w.{}\[\]]+) \(", one.partition("quotes: ")[2])) >= texts for one in caplog.messages
+    ] == [
         True,
         True,
     ]

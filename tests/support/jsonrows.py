@@ -28,6 +28,10 @@ DEFINITIONS: dict[str, Any] = {
         "type": "object",
         "properties": {"v": WHOLE, "next": {"oneOf": [NULL, {"$ref": "#/definitions/Tree"}]}},
     },
+    "Branch": {
+        "type": "object",
+        "properties": {"v": WHOLE, "branches": {"type": "array", "items": {"$ref": "#/definitions/Branch"}}},
+    },
 }
 ITEM, BASE = {"$ref": "#/definitions/Item"}, {"$ref": "#/definitions/Base"}
 ITEM_DDL = "STRUCT<`sku`: STRING, `count`: BIGINT>"
@@ -88,6 +92,12 @@ PROPERTIES: dict[str, Property] = {
     "java_any": _text({"oneOf": [NULL, {}]}, "a", 1, {"k": [1.25, None]}),
     "java_tree": _partly(
         {"$ref": "#/definitions/Tree"}, "STRUCT<`v`: BIGINT, `next`: STRING>", (".next",), {"v": 1, "next": {"v": 2}}
+    ),
+    "branch": _partly(
+        {"$ref": "#/definitions/Branch"},
+        "STRUCT<`v`: BIGINT, `branches`: ARRAY<STRING>>",
+        (".branches[]",),
+        {"v": 1, "branches": [{"v": 2, "branches": [{"v": 3}]}, {}]},
     ),
     # Kafka Connect's JsonSchemaConverter
     "connect_text": _typed({"connect.index": 0, "oneOf": [{"type": "null"}, TEXT]}, "STRING", "a"),

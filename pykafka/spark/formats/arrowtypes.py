@@ -72,6 +72,10 @@ def decimal(precision: Any, scale: Any, path: str) -> pa.DataType:
     return pa.decimal128(precision, scale)
 
 
+class TooManyColumnsError(SchemaError):
+    """A schema becomes more columns than Spark plans in reasonable time."""
+
+
 class Bounds:
     """Counts the columns that a schema becomes: names that refer to each other can make endless ones of a short text.
 
@@ -95,7 +99,7 @@ class Bounds:
         if self._depth > DEPTH_MAX:
             raise SchemaError(f"{path} is nested more than {DEPTH_MAX} deep: take a schema with fewer levels")
         if self._columns > COLUMNS_MAX:
-            raise SchemaError(
+            raise TooManyColumnsError(
                 f"{path} is one of more than {COLUMNS_MAX:,} structs, lists and maps: take a smaller schema"
             )
         try:

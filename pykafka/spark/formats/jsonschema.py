@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from pykafka.exceptions import SchemaError
 from pykafka.registry.schemas import JSON, Schema
-from pykafka.spark.formats.arrowtypes import DECIMAL_MAX, TIMESTAMP, Bounds
+from pykafka.spark.formats.arrowtypes import DECIMAL_MAX, DEPTH_MAX, TIMESTAMP, Bounds, TooManyColumnsError
 from pykafka.spark.formats.decoder import Read, SchemaDecoder
 from pykafka.spark.formats.encoder import SchemaEncoder, Write
 from pykafka.spark.formats.jsonshapes import (
@@ -24,7 +24,6 @@ from pykafka.spark.formats.jsonshapes import (
     TYPES,
     Digits,
     Node,
-    SelfContainedError,
     Shape,
     Shapes,
     UnknownPartError,
@@ -36,6 +35,10 @@ from pykafka.spark.formats.jsonshapes import (
 VALUE = "value"
 #: Longer whole numbers are no BIGINT.
 _DIGITS_MAX = 20
+_INTEGER_MIN, _INTEGER_MAX = -(2**63), 2**63 - 1
+_DRAFT_3 = "http://json-schema.org/draft-03/schema#"
+#: So often columns are made, with more and more types cut, before a schema is refused: each time takes some 0.2 s.
+_TRIES_MAX = 10
 _EXACT = Context(prec=2 * DECIMAL_MAX)
 
 
@@ -96,18 +99,20 @@ class JsonEncoder(SchemaEncoder):
     def _names(self) -> list[str]:
         column, self.notes = _columns(self.schema, self.needed)
         kind = column.kind
-        if not pa.types.is_struct(kind):
-            raise SchemaError("the schema is no object with properties: rows cannot be written by it")
         if self.side.validate is not False:
             _validator(self.schema, self.needed)
+        if not pa.types.is_struct(kind):
+            return [VALUE]
         return [kind.field(number).name for number in range(kind.num_fields)]
 
     def _writer(self) -> Write:
         column = _column(self.schema, self.needed)
+        wrapped = not pa.types.is_struct(column.kind)
         check = None if self.side.validate is False else _validator(self.schema, self.needed)
 
         def write(row: dict[str, Any]) -> bytes:
-            text = _compact(column.write(row))
+            value = row.get(VALUE) if wrapped else row
+            text = _compact(None if value is None else column.write(value))
             if check is not None:
                 check(json.loads(text))
             return text.encode()
@@ -121,7 +126,7 @@ def _documents(schema: Schema | None, needed: Mapping[str, Schema]) -> tuple[Any
     :raises SchemaError: one of them is no JSON
     """
     import referencing
-    from referencing.jsonschema import DRAFT7
+    from jsonschema_specifications import REGISTRY
 
     assert schema is not None
     found = {}
@@ -134,14 +139,14 @@ def _documents(schema: Schema | None, needed: Mapping[str, Schema]) -> tuple[Any
             raise SchemaError(f"the schema is no JSON: {error}") from error
     main = found.pop("")
     resources = {
-        name: referencing.Resource.from_contents(content, default_specification=DRAFT7)
+        name: referencing.Resource.from_contents(content, default_specification=_words(content))
         for name, content in found.items()
     }
-    own = referencing.Resource.from_contents(main, default_specification=DRAFT7)
+    own = referencing.Resource.from_contents(main, default_specification=_words(main))
     bases = [uri for uri in (own.id(), *(one.id() for one in resources.values())) if uri]
     # A reference is a name of the registry, and not relative to what the schema calls itself.
     named = [(urljoin(base, name), one) for base in ("", *bases) for name, one in resources.items()]
-    return main, referencing.Registry().with_resources(named)
+    return main, REGISTRY.with_resources(named)  # with the schemas of JSON Schema itself
 
 
 def _validator(schema: Schema | None, needed: Mapping[str, Schema]) -> Callable[[Any], None]:
@@ -151,11 +156,13 @@ def _validator(schema: Schema | None, needed: Mapping[str, Schema]) -> Callable[
     from jsonschema.validators import validator_for
 
     main, documents = _documents(schema, needed)
-    kind = validator_for(main, default=Draft7Validator)
+    kind = validator_for({"$schema": _dialect(main)}, default=Draft7Validator)
     try:
         kind.check_schema(main)
     except WrongSchemaError as error:
         raise SchemaError(f"the schema is none of JSON Schema: {error.message}") from error
+    except RecursionError as error:
+        raise SchemaError("the schema has too many levels to be checked: take one with fewer") from error
     _check_references(main, documents)
     validator = kind(main, registry=documents)
 
@@ -186,17 +193,25 @@ def _check_references(main: Any, documents: Any) -> None:
             continue
         # What is only defined matters where something refers to it.
         used = {word: value for word, value in part.items() if word not in ("definitions", "$defs")}
-        left += (
-            (inner, resolver.in_subresource(words.create_resource(inner))) for inner in words.subresources_of(used)
-        )
+        # Of a single schema that draft 3's `extends` has, the words are taken for schemas.
+        inner = [*words.subresources_of(used), *([used["extends"]] if "extends" in used else [])]
+        left += ((one, resolver.in_subresource(words.create_resource(one))) for one in inner if isinstance(one, dict))
 
 
 def _words(main: Any) -> Any:
     """Return the specification of a schema's draft."""
     from referencing.jsonschema import DRAFT7, specification_with
 
-    dialect = main.get("$schema") if isinstance(main, dict) else None
+    dialect = _dialect(main)
     return DRAFT7 if dialect is None else specification_with(dialect, default=DRAFT7)
+
+
+def _dialect(main: Any) -> Any:
+    """Return the address of a schema's draft; None if it does not say which."""
+    if not isinstance(main, dict) or "$schema" in main:
+        return main.get("$schema") if isinstance(main, dict) else None
+    # Jackson's first module for schemas names types by `id`, as draft 3 does, and does not name the draft.
+    return _DRAFT_3 if str(main.get("id")).startswith("urn:jsonschema:") else None
 
 
 def _siblings_count(main: Any) -> bool:
@@ -210,17 +225,17 @@ def _columns(schema: Schema | None, needed: Mapping[str, Schema]) -> tuple[Colum
     :raises SchemaError: Spark has no type for it
     """
     import referencing
-    from referencing.jsonschema import DRAFT7
 
     try:
         main, documents = _documents(schema, needed)
-        resource = referencing.Resource.from_contents(main, default_specification=DRAFT7)
-        columns = _Columns(Shapes(_words(main), _siblings_count(main)))
-        column = columns.of(part(main, documents.resolver_with_root(resource)), "the schema", ())
-        return column, columns.notes
+        resource = referencing.Resource.from_contents(main, default_specification=_words(main))
+        shapes = Shapes(_words(main), _siblings_count(main))
+        return _shortened(shapes, part(main, documents.resolver_with_root(resource)))
     except SchemaError:
         raise
-    except (AttributeError, TypeError, ValueError, RecursionError) as error:  # a word has a value that it cannot have
+    except RecursionError as error:
+        raise SchemaError("the schema has too many levels in one part: take one with fewer") from error
+    except (AttributeError, TypeError, ValueError) as error:  # a word has a value that it cannot have
         raise SchemaError(f"the schema is none of JSON Schema: {type(error).__name__}: {error}") from error
 
 
@@ -228,14 +243,38 @@ def _column(schema: Schema | None, needed: Mapping[str, Schema]) -> Column:
     return _columns(schema, needed)[0]
 
 
+def _shortened(shapes: Shapes, main: Node) -> tuple[Column, tuple[str, ...]]:
+    """Return the column of a schema, and its notes.
+
+    Types that contain each other, many of them, make endless columns: then those that contain themselves are text wherever
+    they are, and not only within themselves.
+
+    :raises SchemaError: Spark has no type for it
+    """
+    cut, tries_left = frozenset[frozenset[int]](), _TRIES_MAX
+    while True:
+        columns = _Columns(shapes, cut)
+        try:
+            return columns.of(main, "the schema", ()), columns.notes
+        except TooManyColumnsError:
+            tries_left -= 1
+            if not tries_left or columns.recursive <= cut:
+                raise
+            cut |= columns.recursive
+
+
 class _Columns:
     """Columns of the parts of a schema.
 
     :param shapes: the values that they admit
+    :param cut: parts that are text
+    :ivar recursive: parts that contain themselves, as far as is known
     """
 
-    def __init__(self, shapes: Shapes) -> None:
+    def __init__(self, shapes: Shapes, cut: frozenset[frozenset[int]]) -> None:
         self._shapes = shapes
+        self._cut = cut
+        self.recursive = set[frozenset[int]]()
         self._bounds = Bounds()
         self._texts: list[str] = []
         self._left_out: list[str] = []
@@ -252,7 +291,7 @@ class _Columns:
             for some, sentence in (
                 (
                     texts,
-                    f"JSON text, in which a string keeps its quotes, as the schema gives them no single type: {texts}",
+                    f"without a single type, and so JSON text, in which a string keeps its quotes: {texts}",
                 ),
                 (left_out, f"left out of the rows: {left_out}"),
                 (remarks, f"without effect: {remarks}"),
@@ -303,7 +342,11 @@ class _Columns:
         if not (shape.items if kinds == TYPES["array"] else shape.properties or is_map):
             return self._text(path, _reason(shape, kinds))
         if shape.parts in around:
-            raise SelfContainedError.of(path)
+            self.recursive.add(shape.parts)
+        if shape.parts in around or (around and shape.parts in self._cut):
+            return self._text(path, "it contains itself")
+        if len(around) > DEPTH_MAX - 2:
+            return self._text(path, f"nested more than {DEPTH_MAX} deep")
         around = (*around, shape.parts)
         if kinds == TYPES["array"]:
             return _list_of(self.of(shape.all_items, f"{path}[]", around), path)
@@ -420,14 +463,6 @@ def _map_of(inner: Column, path: str) -> Column:
     return Column(pa.map_(pa.string(), inner.kind), read, write)
 
 
-def _guessed(schema: Mapping[str, Any]) -> list[str]:
-    """Return the types of a part that names none."""
-    values = schema.get("enum") or ([schema["const"]] if "const" in schema else [])
-    if values and all(isinstance(one, str) or one is None for one in values):
-        return ["string", *(["null"] if None in values else [])]
-    return ["object"] if "properties" in schema else []
-
-
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
 
@@ -439,11 +474,13 @@ def _text(value: Any) -> str:
 
 
 def _integer(value: Any) -> int:
-    if type(value) is int:
-        return value
     if type(value) is Decimal and value.adjusted() < _DIGITS_MAX and value == value.to_integral_value():
-        return int(value)
-    raise _WrongError("is no integer")
+        value = int(value)
+    if type(value) is not int:
+        raise _WrongError("is no integer")
+    if not _INTEGER_MIN <= value <= _INTEGER_MAX:
+        raise _WrongError("does not fit BIGINT")
+    return value
 
 
 def _number(value: Any) -> float:
@@ -487,7 +524,7 @@ def _date(value: Any) -> date:
 
 def _time(value: Any) -> datetime:
     try:
-        found = datetime.fromisoformat(_text(value))
+        found = datetime.fromisoformat(_text(value).upper())  # RFC 3339 takes small letters
     except ValueError:
         raise _WrongError("is no date-time") from None
     if found.tzinfo is None:

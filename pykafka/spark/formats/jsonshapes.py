@@ -16,7 +16,9 @@ EVERY = frozenset[str]().union(*TYPES.values())
 #: Formats of strings that are columns of their own.
 _FORMATS = frozenset(["date", "date-time"])
 #: Kafka Connect's types of whole numbers, which it also writes beside `number`.
-_WHOLE = frozenset(["int8", "int16", "int32", "int64"])
+_WHOLE = ("int8", "int16", "int32", "int64")
+_OF_TYPE = {name: {"type": name} for name in TYPES}
+_ONLY_NULL: tuple[Any, ...] = ({"type": "null"}, {"type": ["null"]}, {"const": None}, {"enum": [None]})
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
 #: Words that say something about columns.
 _WORDS = (
@@ -162,7 +164,7 @@ class Shape(NamedTuple):
     @property
     def settled(self) -> frozenset[str]:
         """The types; without a word about them those of an object, if there are properties."""
-        if self.kinds != EVERY or not self.properties:
+        if self.kinds | TYPES["null"] != EVERY or not self.properties:
             return self.kinds
         return TYPES["object"] | (TYPES["null"] if self.says_null else frozenset())
 
@@ -192,6 +194,8 @@ class Shapes:
     def __init__(self, words: Any, siblings_count: bool) -> None:
         self._words = words
         self._siblings_count = siblings_count
+        #: Whether types may be schemas, and schemas extend others: in draft 3.
+        self._unions = words.name == "draft-03"
         self._shapes: dict[Any, Shape | UnknownPartError] = {}
         self._open: set[Any] = set()
         self._count = 0
@@ -250,7 +254,8 @@ class Shapes:
             shapes.append(Shape(remarks=("it has a dynamic reference, which is not followed",)))
         own = self._own(schema, resolver)
         try:
-            combined = [self.of(node, path) for node in _combined(schema, lambda one: part(one, resolver))]
+            nodes = _combined(schema, lambda one: part(one, resolver), self._unions)
+            combined = [self.of(node, path) for node in nodes]
         except UnknownPartError as error:
             if not own.chosen:
                 raise
@@ -274,7 +279,9 @@ class Shapes:
 
     def _own(self, schema: dict[str, Any], resolver: Any) -> Shape:
         """Return the shape by the words that are about the value itself."""
-        kinds, says_null, remarks = _kinds(schema)
+        kinds, says_null, remarks = _kinds(schema, self._unions)
+        if not self._unions and isinstance(schema.get("extends"), dict | list):
+            remarks += ("extends: only draft 3 gives it a meaning",)
         properties = {name: part(one, resolver) for name, one in (schema.get("properties") or {}).items()}
         items, prefix = schema.get("items"), schema.get("prefixItems") or ()
         patterns = _of_names(schema, "patternProperties")
@@ -295,7 +302,7 @@ class Shapes:
             if described
             else None,
             closed=False in rest.values() and not patterns,
-            required=tuple(map(str, required)) if isinstance(required := schema.get("required"), list) else (),
+            required=_required(schema),
             left_out=tuple(left_out),
             remarks=remarks,
             chosen="properties" not in schema
@@ -319,9 +326,17 @@ def followed(reference: Any, resolver: Any, path: str) -> Any:
         ) from error
 
 
-def _combined(schema: dict[str, Any], node: Callable[[Any], Node]) -> Iterable[Node]:
-    """Return the nodes of the words that apply other schemas to the same value."""
+def _combined(schema: dict[str, Any], node: Callable[[Any], Node], unions: bool) -> Iterable[Node]:
+    """Return the nodes of the words that apply other schemas to the same value.
+
+    :param unions: whether to take those of draft 3
+    """
     yield from map(node, schema.get("allOf", ()))
+    if unions:
+        yield from map(node, _listed(schema.get("extends")))
+        types = _listed(schema.get("type"))
+        if any(isinstance(one, dict) for one in types):
+            yield some(node(one if isinstance(one, dict) else _OF_TYPE.get(one, True)) for one in types)
     for word, several in (("oneOf", exactly_one), ("anyOf", some)):
         if word in schema:
             yield several(map(node, schema[word]))
@@ -332,6 +347,21 @@ def _combined(schema: dict[str, Any], node: Callable[[Any], Node]) -> Iterable[N
         for one in _of_names(schema, word).values():
             if isinstance(one, dict):
                 yield some([node(one), ANYTHING])
+
+
+def _required(schema: dict[str, Any]) -> tuple[str, ...]:
+    """Return the names that all objects have, or those that have some other property."""
+    given = [schema.get("required")]
+    for word in ("dependentRequired", "dependencies"):
+        given += _of_names(schema, word).values()
+    return tuple(str(name) for names in given if isinstance(names, list) for name in names)
+
+
+def _listed(value: Any) -> list[Any]:
+    """Return the items of a word that may have one alone."""
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
 
 
 def _of_names(schema: dict[str, Any], word: str) -> dict[str, Any]:
@@ -356,14 +386,20 @@ def _formats(schema: dict[str, Any]) -> frozenset[Any]:
     return frozenset([given]) if given in _FORMATS else frozenset()
 
 
-def _kinds(schema: dict[str, Any]) -> tuple[frozenset[str], bool, tuple[str, ...]]:
-    """Return the types of JSON, whether null is named, and remarks."""
+def _kinds(schema: dict[str, Any], unions: bool) -> tuple[frozenset[str], bool, tuple[str, ...]]:
+    """Return the types of JSON, whether null is named, and remarks.
+
+    :param unions: whether a type may be a schema, or any
+    """
     given = schema.get("type")
     names = [given] if isinstance(given, str) else list(given or ())
+    if unions and any(name == "any" or isinstance(name, dict) for name in _listed(given)):
+        names = []
     unknown = [name for name in names if name not in TYPES]
     if unknown:
         return EVERY, False, (f"{unknown[0]!r} is no type of JSON Schema",)
     kinds = frozenset[str]().union(*(TYPES[name] for name in names)) if names else EVERY
+    kinds -= _refused(schema.get("not"))
     allowed = [schema["enum"]] if isinstance(schema.get("enum"), list) else []
     allowed += [[schema["const"]]] if "const" in schema else []
     for values in allowed:
@@ -374,6 +410,13 @@ def _kinds(schema: dict[str, Any]) -> tuple[frozenset[str], bool, tuple[str, ...
     if names and schema.get("connect.type") in _WHOLE and "integer" in kinds:
         kinds -= {"fraction"}
     return kinds, "null" in kinds and bool(names or allowed), ()
+
+
+def _refused(schema: Any) -> frozenset[str]:
+    """Return types that a schema refuses by the word `not`: all, null, or none of them."""
+    if schema is True or schema == {}:
+        return EVERY
+    return TYPES["null"] if schema in _ONLY_NULL else frozenset()
 
 
 def _kind_of(value: Any) -> str:

@@ -17,7 +17,7 @@ from pykafka.exceptions import SchemaError
 from pykafka.spark.errors import SinkError
 from pykafka.spark.formats import make_decoder, make_encoder
 from tests.support.formats import file, values
-from tests.support.jsonrows import BASE, DEFINITIONS, NULL, PROPERTIES, TEXT, WHOLE, differences
+from tests.support.jsonrows import BASE, DEFINITIONS, ITEM, NULL, PROPERTIES, TEXT, WHOLE, differences
 from tests.support.registrystub import RegistryStub
 
 DRAFT_2020 = "https://json-schema.org/draft/2020-12/schema"
@@ -115,6 +115,28 @@ def test_a_whole_record_that_may_be_null(made: Any, top: Any) -> None:
     assert reasons.is_valid().to_pylist() == [False, False, True]
 
 
+@pytest.mark.parametrize(
+    ("schema", "kind", "records"),
+    [
+        ({"oneOf": [ITEM, {**BASE}], "definitions": DEFINITIONS}, "STRING", [{"sku": "a"}, {"id": 1}]),
+        ({"type": "array", "items": WHOLE}, "ARRAY<BIGINT>", [[1, 2], []]),
+        ({"type": "object", "additionalProperties": TEXT}, "MAP<STRING, STRING>", [{"a": "b"}, {}]),
+        ({"oneOf": [NULL, TEXT]}, "STRING", ["a", None]),
+        ({"type": "number"}, "DOUBLE", [1.5, 2]),
+        (True, "STRING", ["a", {"b": None}, None]),
+    ],
+)
+def test_a_record_that_is_no_object_is_one_column(made: Any, schema: Any, kind: str, records: list[Any]) -> None:
+    decoder, _ = made(schema)
+    assert decoder.ddl == f"`value` {kind}"
+    rows, reasons = decoder.decode(values(*(json.dumps(one).encode() for one in records)), None)
+    assert reasons.null_count == len(records)
+    encoder, _ = made(schema, make_encoder)
+    assert [json.loads(one) for one in encoder.encode(rows).to_pylist()] == records
+    with pytest.raises(SinkError, match="column 'other' is not in the schema, whose fields are value"):
+        encoder.check(["other"])
+
+
 def test_null_is_written_where_the_schema_takes_it(made: Any) -> None:
     maybe = {"oneOf": [NULL, TEXT]}
     properties = {
@@ -194,10 +216,10 @@ def test_words_beside_a_reference_are_named_where_they_do_not_count(made: Any) -
 @pytest.mark.parametrize(
     ("schema", "words"),
     [
-        (whole({"a": {"$ref": "#"}}), "a contains itself"),
+        (whole({"a": {"$ref": "#/properties/a"}}), "a contains itself"),
         ({"$ref": "#"}, "the schema contains itself"),
         ({"allOf": [{"$ref": "#"}], "properties": {"a": TEXT}}, "the schema contains itself"),
-        (whole({"a": {"type": "array", "items": {"$ref": "#"}}}), r"a\[\] contains itself"),
+        (whole({"a": {"type": "array", "items": {"$ref": "#/properties/a/items"}}}), r"a\[\] contains itself"),
         (whole({"a": {"allOf": [{"$ref": "gone.json"}]}}), "a refers to 'gone.json'"),
         (whole({"a": TEXT}, allOf=[{"$ref": "gone.json"}]), "the schema refers to 'gone.json'"),
     ],
@@ -208,15 +230,54 @@ def test_what_has_no_columns_is_refused_by_name(made: Any, schema: Any, words: s
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
 
 
-def test_a_type_within_itself_behind_a_choice_is_text(made: Any) -> None:
+@pytest.mark.parametrize(
+    ("inner", "ddl", "path"),
+    [
+        ({"$ref": "#"}, "STRING", "a"),
+        ({"oneOf": [NULL, {"$ref": "#"}]}, "STRING", "a"),
+        ({"allOf": [{"$ref": "#"}], "description": "d"}, "STRING", "a"),
+        ({"type": "array", "items": {"$ref": "#"}}, "ARRAY<STRING>", "a[]"),
+        ({"oneOf": [NULL, {"type": "array", "items": {"$ref": "#"}}]}, "ARRAY<STRING>", "a[]"),
+        ({"type": "object", "additionalProperties": {"$ref": "#"}}, "MAP<STRING, STRING>", "a{}"),
+        (whole({"up": {"$ref": "#"}}), "STRUCT<`up`: STRING>", "a.up"),
+        (whole({"next": {"$ref": "#/properties/a"}}), "STRUCT<`next`: STRING>", "a.next"),
+    ],
+)
+def test_a_type_within_itself_is_text(made: Any, inner: Any, ddl: str, path: str) -> None:
+    """The rest of the topic keeps its columns."""
+    decoder, log = made(whole({"v": WHOLE, "a": inner}))
+    assert decoder.ddl == f"`v` BIGINT, `a` {ddl}"
+    assert f"{path} (it contains itself)" in log
+
+
+def test_a_tree_is_read_and_written(made: Any, tmp_path: Path) -> None:
     nodes = {"type": "array", "items": {"$ref": "#/definitions/Node"}}
-    node = {"type": "object", "properties": {"v": WHOLE, "nodes": {"oneOf": [NULL, nodes]}}}
-    decoder, log = made({**node, "definitions": {"Node": node}})
-    assert decoder.ddl == "`v` BIGINT, `nodes` ARRAY<STRUCT<`v`: BIGINT, `nodes`: STRING>>"
-    assert "nodes[].nodes (nodes[].nodes[] contains itself" in log
-    tree = {"v": 1, "nodes": [{"v": 2, "nodes": [{"v": 3}]}]}
-    row = decoder.decode(values(json.dumps(tree).encode()), None)[0].to_pylist()[0]
-    assert json.loads(row["nodes"][0]["nodes"]) == [{"v": 3}]
+    node = whole({"v": WHOLE, "nodes": {"oneOf": [NULL, nodes]}})
+    schema = {**node, "definitions": {"Node": node}}
+    decoder, log = made(schema)
+    assert decoder.ddl == "`v` BIGINT, `nodes` ARRAY<STRUCT<`v`: BIGINT, `nodes`: ARRAY<STRING>>>"
+    assert "nodes[].nodes[] (it contains itself)" in log
+    tree = {"v": 1, "nodes": [{"v": 2, "nodes": [{"v": 3, "nodes": [{"v": 4}]}]}]}
+    rows, _ = decoder.decode(values(json.dumps(tree).encode()), None)
+    assert rows.to_pylist()[0]["nodes"][0]["nodes"] == ['{"v":3,"nodes":[{"v":4}]}']
+    (written,) = make_encoder("json-schema", file(tmp_path, schema)).encode(rows).to_pylist()
+    assert json.loads(written) == tree
+
+
+def test_types_that_lie_too_deep_are_text(made: Any) -> None:
+    """Spark plans no deeper ones in reasonable time."""
+    deep: Any = {"type": "string"}
+    for _ in range(200):
+        deep = whole({"a": deep})
+    decoder, log = made(whole({"a": deep["properties"]["a"], "v": WHOLE}))
+    assert decoder.ddl.endswith(", `v` BIGINT")
+    assert "a (nested more than 50 deep)" in log
+    data = json.dumps({"v": 7}).encode(), ('{"a":' * 60 + "{}" + "}" * 60).encode()
+    first, second = decoder.decode(values(*data), None)[0].to_pylist()
+    assert first["v"] == 7
+    for _ in range(49):
+        second = second["a"]
+    assert second == '{"a":' * 11 + "{}" + "}" * 11
 
 
 @pytest.mark.parametrize(
@@ -258,7 +319,9 @@ def test_parts_that_only_some_forms_have_are_followed_no_further_than_they_can_b
         ({"oneOf": [NULL, {"type": "array", "items": WHOLE}]}, "{}", "a is no array"),
         ({"oneOf": [NULL, BASE]}, "[]", "a is no object"),
         ({"oneOf": [NULL, {"type": "string", "format": "date"}]}, '"soon"', "a is no date"),
-        (WHOLE, "9223372036854775808", "OverflowError"),
+        (WHOLE, "9223372036854775808", "a does not fit BIGINT"),
+        (WHOLE, "-9223372036854775809", "a does not fit BIGINT"),
+        (WHOLE, "9223372036854775808.0", "a does not fit BIGINT"),
         (WHOLE, "1e400", "a is no integer"),
         (WHOLE, "1E999999", "a is no integer"),
         ({"oneOf": [NULL, {"type": "number"}]}, "1e999", "a is too large for DOUBLE"),
@@ -372,6 +435,26 @@ def test_a_reference_is_relative_to_the_part_that_has_an_id(made: Any) -> None:
     assert decoder.ddl == "`a` STRUCT<`b`: BIGINT>"
 
 
+def test_many_types_that_contain_each_other(made: Any) -> None:
+    """Health records of FHIR and syntax trees have such: each way through them would be columns of its own."""
+    names = [f"T{number}" for number in range(30)]
+    fields: dict[str, Any] = {"id": WHOLE, **{name: {"$ref": f"#/definitions/{name}"} for name in names}}
+    flat = whole({"x": TEXT})
+    schema = {
+        **{
+            "type": "object",
+            "properties": {"id": WHOLE, "first": fields["T0"], "flat": {"$ref": "#/definitions/Flat"}},
+        },
+        "definitions": {"Flat": flat, **{name: {"type": "object", "properties": fields} for name in names}},
+    }
+    decoder, log = made(schema)
+    assert decoder.ddl == "`id` BIGINT, `first` STRING, `flat` STRUCT<`x`: STRING>"
+    assert "first (it contains itself)" in log
+    value = {"id": 1, "first": {"T3": {"T4": {"id": 2}}}, "flat": {"x": "a"}}
+    (row,) = decoder.decode(values(json.dumps(value).encode()), None)[0].to_pylist()
+    assert row == {**value, "first": '{"T3":{"T4":{"id":2}}}'}
+
+
 def tower(floor: Any) -> dict[str, Any]:
     """Return the schema of a property `a`, whose definition is made of the next one, and so on."""
     floors = {f"T{number}": floor({"$ref": f"#/definitions/T{number + 1}"}) for number in range(60)}
@@ -391,5 +474,5 @@ def test_a_short_schema_with_endless_combinations(made: Any, floor: Any) -> None
 
 
 def test_endless_types_in_parts(made: Any) -> None:
-    with pytest.raises(SchemaError, match="take a schema with fewer levels"):
+    with pytest.raises(SchemaError, match="take a smaller schema"):
         made(tower(lambda after: {"properties": {"x": after, "y": after}, "allOf": [{"properties": {"x": after}}]}))
