@@ -420,14 +420,6 @@ def _map_of(inner: Column, path: str) -> Column:
     return Column(pa.map_(pa.string(), inner.kind), read, write)
 
 
-def _guessed(schema: Mapping[str, Any]) -> list[str]:
-    """Return the types of a part that names none."""
-    values = schema.get("enum") or ([schema["const"]] if "const" in schema else [])
-    if values and all(isinstance(one, str) or one is None for one in values):
-        return ["string", *(["null"] if None in values else [])]
-    return ["object"] if "properties" in schema else []
-
-
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
 
