@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 import math
@@ -21,6 +22,7 @@ from pykafka.exceptions import (
     TopicRecreatedError,
 )
 from pykafka.metadata.closing import Tether
+from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.consumer.options import ConsumerOptions
@@ -38,6 +40,10 @@ R = TypeVar("R")
 COMMIT_AGAIN_S = 3600.0
 #: How often the worker that commits looks whether its consumer is still there (s).
 GONE_S = 5.0
+#: How long a start may take longer because it is committed (s).
+START_COMMIT_S = 5.0
+#: The pause before the second attempt to commit a start (ms).
+START_PAUSE_MS = 100
 #: The text that brokers keep with each offset, unless it names the consumer.
 METADATA = "pykafka"
 
@@ -190,9 +196,31 @@ class Commits:
             raise self._too_late({})
 
     def commit_start(self, offsets: Offsets) -> None:
-        """Commit where a consumer begins in partitions without a commit; log a failure, which later commits make good."""
+        """Commit where a consumer begins in partitions without a commit; log a failure, which later commits make good.
+
+        A commit that another process has made meanwhile stands: before each attempt, the coordinator is asked for it.
+        """
+        deadline = self._handler.now() + START_COMMIT_S
+
+        def attempt() -> None:
+            found = self.group.fetch(list(offsets), None, deadline)
+            ours = {key: offset for key, offset in offsets.items() if found[key].offset < 0}
+            self._note(self.group.commit(ours, self.metadata, lambda: False, None, None, min(deadline, self.until)))
+
+        def make() -> None:
+            pauses = Backoff(START_PAUSE_MS, 1000, self._handler.random)
+            for tries in itertools.count(1):
+                try:
+                    attempt()
+                    return
+                except KafkaException as error:
+                    pause = pauses.seconds(tries)
+                    if not may_commit_later(self._cluster, error) or self._handler.now() + pause >= deadline:
+                        raise
+                self._handler.sleep(pause)
+
         try:
-            self.commit(offsets)
+            self._in_turn(offsets, make, deadline)
         except KafkaException as error:
             text = (
                 "group %s: the start could not be committed: %s; the group begins by its rules again until it commits"

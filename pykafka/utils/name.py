@@ -62,11 +62,6 @@ class Name(str):
         plain = get_string(text)
         return Name(plain) if plain.isascii() else plain
 
-    @staticmethod
-    def given(text: str | bytes) -> str:
-        """Return an argument that is kept for the caller: `str` as it is, bytes as `of` makes them."""
-        return text if isinstance(text, str) else Name.of(text)
-
     # -- as a key, and among others ------------------------------------------------------------------------------------
 
     __hash__ = str.__hash__  # CPython hashes ASCII text and its bytes alike

@@ -21,14 +21,14 @@ from tests.support.topics import create_topic
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
 #: Texts that differ although both releases return the same kind, and why.
-OTHER_TEXTS = {
-    place: 'PyKafka 2 told other members that it reads "dummytopic"'
-    for place in (
+OTHER_TEXTS = dict.fromkeys(
+    (
         "join.members[].topic_names[]",
         "descriptions.members[].member_metadata.topic_names[]",
         "request JoinGroup.group_protocols[][]",
-    )
-}
+    ),
+    'PyKafka 2 told other members that it reads "dummytopic"',
+)
 
 #: It visits whatever PyKafka 2 documents, and prints {place: {kind: texts}}: a kind is "bytes" or "text".
 PROGRAM = r"""

@@ -190,16 +190,16 @@ def _entries(view: memoryview, partition_id: int) -> Iterator[_Entry | list[Mess
     # Messages of formats 0 and 1 one by one; the records of batches at once.
     at = 0
     while len(view) - at >= _PLACE.size:
+        offset, size = _PLACE.unpack_from(view, at)
+        start = at + _PLACE.size
+        if not at and size > len(view) - start:
+            raise MessageSetDecodeFailure(
+                f"the first message or batch has {size} bytes, and {len(view) - start} are there; fetch more bytes"
+            )
         if len(view) - at > _MAGIC_AT and view[at + _MAGIC_AT] == _BATCHES:
             yield _records(view[at:], partition_id)
             return
-        offset, size = _PLACE.unpack_from(view, at)
-        start = at + _PLACE.size
         if size > len(view) - start:
-            if not at:
-                raise MessageSetDecodeFailure(
-                    f"the first message has {size} bytes, and {len(view) - start} are there; fetch more bytes"
-                )
             return
         yield _Entry(view[start : start + max(size, 0)], offset, partition_id)
         at = start + size

@@ -28,14 +28,7 @@ _Put = Callable[[Any, Any], None]
 
 
 class FieldError(ValueError):
-    """A value does not fit a field.
-
-    :param path: of the field
-    :param error: what is wrong with it
-    """
-
-    def __init__(self, path: str, error: object) -> None:
-        super().__init__(f"{path}: {error}")
+    """A value does not fit a field, which the text begins with."""
 
 
 def writer(message: Any) -> Callable[[dict[str, Any]], bytes]:
@@ -89,7 +82,7 @@ class _Putters:
                 except FieldError:
                     raise
                 except Exception as error:
-                    raise FieldError(paths[name], _why(error, value, kinds[name])) from error
+                    raise FieldError(f"{paths[name]}: {_why(error, value, kinds[name])}") from error
 
         return fill
 

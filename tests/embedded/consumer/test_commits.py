@@ -16,7 +16,7 @@ from pykafka import KafkaClient
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.consumer.offsets import GroupOffsets
 from pykafka.embedded import EmbeddedCluster
-from pykafka.exceptions import KafkaException, OffsetsNotCommitted
+from pykafka.exceptions import KafkaException, NotCoordinatorForGroup, OffsetsNotCommitted
 from pykafka.topic import Topic
 from tests.support.waiting import until
 
@@ -468,6 +468,70 @@ def test_a_start_that_cannot_be_committed_is_logged(
     with make(topic, "simple") as consumer:
         assert consumer.consume().offset == 0
     assert "the start could not be committed" in caplog.text
+
+
+@pytest.mark.parametrize("error", ["NOT_COORDINATOR", "silence"])
+def test_a_start_that_cannot_be_committed_is_hardly_later(
+    cluster: EmbeddedCluster,
+    client: KafkaClient,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    error: str,
+) -> None:
+    """A coordinator that did not answer held the start up for the socket timeout."""
+    monkeypatch.setattr("pykafka.consumer.commits.START_COMMIT_S", 1.0, raising=False)
+    topic, handler = client.topics["t"], client.cluster.handler
+    fill(topic, 3)
+    if error == "silence":
+        cluster.inject_errors("OffsetCommit", *["NO_ERROR"] * 10, broker=1, latency_ms=25_000)
+    else:
+        cluster.inject_errors("OffsetCommit", *[error] * 1000)
+    started = handler.now()
+    consumer = make(topic, "simple", offsets_commit_max_retries=50)
+    took = handler.now() - started
+    assert consumer.consume().offset == 0
+    consumer.stop()
+    assert took < 12
+    assert "the start could not be committed" in caplog.text
+
+
+def test_a_start_is_committed_when_the_coordinator_is_ready(cluster: EmbeddedCluster, client: KafkaClient) -> None:
+    topic = client.topics["t"]
+    fill(topic, 3)
+    cluster.inject_errors("OffsetCommit", *["COORDINATOR_LOAD_IN_PROGRESS"] * 3)
+    make(topic, "simple", auto_offset_reset="latest", offsets_commit_max_retries=0).stop()
+    assert committed(topic, "g") == 3
+
+
+@pytest.mark.parametrize("failures", [0, 1])
+def test_the_start_does_not_replace_a_commit_of_another_process(
+    cluster: EmbeddedCluster, client: KafkaClient, failures: int
+) -> None:
+    """A commit that another process made after this one had asked for commits was replaced."""
+    topic = client.topics["t"]
+    fill(topic, 3)
+    consumer = make(topic, "simple", auto_offset_reset="latest", auto_start=False)
+    group, key = GroupOffsets(client.cluster, "g", 100, 5), TopicPartition("t", 0)
+    if failures:
+        commit_once = consumer._engine.commits.group._commit_once
+
+        def fail_once(*args: Any) -> Any:
+            consumer._engine.commits.group._commit_once = commit_once
+            group.commit({key: 1})
+            raise NotCoordinatorForGroup("it moves", api="OffsetCommit")
+
+        consumer._engine.commits.group._commit_once = fail_once
+    else:
+        search = consumer._engine.find_offsets
+
+        def slowly(*args: Any) -> Any:
+            group.commit({key: 1})
+            return search(*args)
+
+        consumer._engine.find_offsets = slowly
+    consumer.start()
+    consumer.stop()
+    assert committed(topic, "g") == 1
 
 
 @pytest.mark.parametrize("kind", ["simple", "managed"])

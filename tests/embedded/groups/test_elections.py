@@ -96,6 +96,7 @@ def test_members_elect_a_leader(elect: Elect, client: KafkaClient) -> None:
     until(handler, lambda: one.turn() >= 0.0 and one.leader == "b")
 
 
+@pytest.mark.later("greenlets")
 def test_polling_heartbeats_keeps_a_member(elect: Elect, client: KafkaClient) -> None:
     handler = client.cluster.handler
     member = elect("a", max_poll_interval_ms=1500)

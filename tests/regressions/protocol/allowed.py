@@ -131,8 +131,8 @@ ALLOWED: dict[str, list[tuple[str, str, str]]] = {
         ("unpack_from('h]', *", "*", "* > ValueError"),
         ("unpack_from('[]', *", "value", "value > CorruptResponseError"),
     ],
-    "`error_handlers.valid_int` refuses fractions and bools; `handle_partition_responses` leaves partitions without a handler for "
-    "their error to the caller instead of raising a `KeyError`.": [
+    "`error_handlers.valid_int` refuses fractions and bools; `handle_partition_responses` leaves partitions without a handler "
+    "for their error to the caller instead of raising a `KeyError`.": [
         ("error_handlers_valid(*)", "value", "value > TypeError"),
         ("handled({99: [2]})", "value", "KeyError > value"),
     ],

@@ -209,14 +209,6 @@ def test_text_that_is_not_ascii_stays_plain(text: str | bytes) -> None:
     assert type(Name.of("x").translate({ord("x"): "ü"})) is str
 
 
-def test_given_keeps_text() -> None:
-    assert Name.given(TEXT) is TEXT
-    assert type(Name.given(RAW)) is Name
-    assert Name.given(NAME) is NAME
-    with pytest.raises(TypeError):
-        Name.given(1)  # type: ignore[arg-type]
-
-
 def test_helpers_return_plain_text() -> None:
     assert same(get_string(NAME), TEXT)
     assert same(get_bytes(NAME), RAW)
