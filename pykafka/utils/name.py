@@ -109,6 +109,11 @@ class Name(str):
     def __radd__(self, other: Any) -> Any:
         return other + self.encode() if isinstance(other, _ORDERED) else NotImplemented
 
+    def __mul__(self, count: Any) -> str:
+        return Name(str.__mul__(self, count))
+
+    __rmul__ = __mul__
+
     def __getitem__(self, index: Any) -> str:
         found = str.__getitem__(self, index)
         return Name(found) if isinstance(index, slice) else found

@@ -37,6 +37,7 @@ OWN_TIMES = 1_600_000_000_000
 
 #: {program: [(line of 2.8.0, line of ours, reason)]}, with the parts that differ from run to run replaced.
 ALLOWED: dict[str, list[tuple[str, str, str]]] = {
+    "balanced": [("stopped [(0, 4), (1, 4)] [0, 1]", "stopped [] []", "others may own the partitions by then")],
     "quickstart": [("'TOPIC' TOPIC <class 'dict'> [0, 1]", "TOPIC TOPIC <class 'dict'> [0, 1]", "names are text")],
     "refusals": [
         ("no group to commit Exception", "no group to commit KafkaException", "an error of the library has its class"),

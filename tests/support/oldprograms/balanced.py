@@ -32,6 +32,7 @@ print(sorted(consumer.partitions), sorted(consumer.held_offsets.items()))
 print(sorted(message.value for message in consumer if message is not None), consumer.consume(block=False))
 print(sorted(consumer.held_offsets.items()), consumer.commit_offsets())
 consumer.stop()
+print("stopped", sorted(consumer.held_offsets.items()), sorted(consumer.partitions))
 managed = topic.get_balanced_consumer(
     consumer_group=(group + "-m").encode(), managed=True, auto_offset_reset=OffsetType.EARLIEST, auto_start=False,
     consumer_timeout_ms=1500, auto_commit_enable=True, auto_commit_interval_ms=100, post_rebalance_callback=rewinding,

@@ -141,6 +141,8 @@ def test_what_it_becomes_can_be_decoded(method: str) -> None:
 def test_parts_of_it_can_be_decoded() -> None:
     assert NAME[7:].decode() == RAW[7:].decode()
     assert NAME[::-1] == RAW[::-1]
+    assert NAME * 2 == RAW * 2
+    assert (2 * NAME).decode() == (2 * RAW).decode()
     assert [part.decode() for part in named("a b\nc").split()] == ["a", "b", "c"]
     assert [part.decode() for part in named("a\nb").splitlines()] == ["a", "b"]
     assert NAME.split(sep=b"-", maxsplit=1) == RAW.split(sep=b"-", maxsplit=1)
