@@ -44,7 +44,7 @@ def kafka() -> Iterator[KafkaCluster]:
 @pytest.fixture(params=["0.9.0", "0.10.2"])
 def old(request: pytest.FixtureRequest, client: KafkaClient) -> str:
     """Return a topic in an old format."""
-    return create_topic(client, partitions=2, config={FORMAT: request.param}).name
+    return str(create_topic(client, partitions=2, config={FORMAT: request.param}).name)
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
