@@ -23,6 +23,8 @@ from tests.support.spark.standalone import JVM_OPTIONS, ROOT, SPARK_HOME, spark_
 RECORDING_TIMEOUT_S = 240.0
 #: What runs for seconds gains nothing from the second compiler.
 FIRST_COMPILER = "-XX:TieredStopAtLevel=1"
+#: Alone, the first compiler is given 48 MB for its code. They are full after some hundred queries, and then the JVM fails.
+ROOM_FOR_CODE = "-XX:ReservedCodeCacheSize=192m"
 
 
 def jvm_options(make: bool) -> list[str]:
@@ -38,7 +40,7 @@ def jvm_options(make: bool) -> list[str]:
     place.parent.mkdir(parents=True, exist_ok=True)
     found = class_archive(place, _record if make else lambda _: None)
     # A JVM that cannot use it says so on its standard output, which belongs to the tests.
-    return [FIRST_COMPILER, *found, *(["-Xlog:disable"] if found else [])]
+    return [FIRST_COMPILER, ROOM_FOR_CODE, *found, *(["-Xlog:disable"] if found else [])]
 
 
 @contextmanager
