@@ -1,4 +1,4 @@
-"""Private attributes of PyKafka 2's classes, as programs read them: what is the same here, under another name.
+"""Private attributes of PyKafka 2's classes, for programs that read them: where this package keeps the same content.
 
 Those that are options are read from the options. Nothing here takes an assignment: setting `consumer._running` changes
 nothing.

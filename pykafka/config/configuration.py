@@ -27,7 +27,7 @@ from pykafka.config.keys import (
     text,
     why_refused,
 )
-from pykafka.config.names import plain
+from pykafka.config.names import bare, plain
 from pykafka.config.references import resolved
 from pykafka.config.security import SAME, idle, mechanism_of, protocol_of, tls_of
 from pykafka.exceptions import ConfigurationError
@@ -47,7 +47,7 @@ _PARTS = ("producer", "consumer", "admin")
 _SPRING = ("spring.kafka.", "spring.cloud.stream.")
 #: How other software's keys for brokers end.
 _HOSTS = (".bootstrap.servers", ".bootstrap", ".servers", ".broker.list", ".brokers")
-#: Keys of one host, which are other software's where they stand beside bootstrap.servers.
+#: Keys of one host. Beside bootstrap.servers they belong to other software.
 _HOST = ("host", "server", "broker")
 _ABOUT_SECURITY = ("ssl.", "sasl.", "security.")
 #: What an argument of the client replaces in a file: the beginnings of keys.
@@ -303,7 +303,7 @@ def why_meant(written: str) -> str:
         return "Spring's files are not read: write the keys behind spring.kafka.properties into a file of their own"
     if section in _PARTS and is_shared(rest):
         return f"write it without {section!r}: a client has one connection to a broker for all that it does"
-    if _bare(key).startswith(_ABOUT_SECURITY):
+    if bare(key).startswith(_ABOUT_SECURITY):
         return "it is about TLS or logins, and must not be without effect: remove it, or see docs/security.md"
     return ""
 
@@ -315,7 +315,7 @@ def _nearly(key: str) -> tuple[str, bool]:
 
     :param key: as `plain` returns it
     """
-    for name in {_bare(key): None, key: None}:  # "client.rak" has no part of a file before it
+    for name in {bare(key): None, key: None}:  # "client.rak" has no part of a file before it
         near = most_similar(name, known())
         if near is not None and not key.endswith(f".{near}"):  # "a.group.id" is of what a.* configures
             whole = key.removesuffix(name) + near
@@ -323,17 +323,12 @@ def _nearly(key: str) -> tuple[str, bool]:
     return "", False
 
 
-def _bare(key: str) -> str:
-    section, _, rest = key.partition(".")
-    return rest if section in {*_SECTIONS, *_PARTS, "kafka"} else key
-
-
 def _is_replaced(key: str, replaced: Collection[str]) -> bool:
     """Return whether an argument of the client takes the place of what a key says.
 
     :param replaced: as of `Configuration.read`
     """
-    return any(_bare(key).startswith(_REPLACED[one]) for one in replaced)
+    return any(bare(key).startswith(_REPLACED[one]) for one in replaced)
 
 
 def is_said(key: str, values: Mapping[str, tuple[str, Any]]) -> bool:
@@ -344,7 +339,7 @@ def is_said(key: str, values: Mapping[str, tuple[str, Any]]) -> bool:
 
 
 def _check_known(values: Mapping[str, tuple[str, Any]], hosts: str, replaced: Collection[str]) -> None:
-    """Check the keys that this client does not know: what is meant for it must not be without effect.
+    """Check the keys that this client does not know, and refuse those that are meant for it.
 
     :param hosts: as of `Configuration.read`
     :param replaced: as of `Configuration.read`

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from pykafka.config.names import plain
+from pykafka.config.names import bare, plain
 from pykafka.config.properties import LINE_END, entries
 from pykafka.exceptions import ConfigurationError
 
@@ -26,8 +26,6 @@ _KEY = re.compile(r"[\w.-]+")
 _SECTION = re.compile(r"\[[^\]]*\]")
 #: kcat takes these escapes of Java's files, and no others.
 _OF_KCAT = re.compile(r"\\+(?=[:=])")
-#: What may stand before a key.
-_BEFORE = ("kafka.", "client.", "producer.", "consumer.", "admin.")
 #: Keys that only Java's clients have: as they are, by their beginnings and by their ends.
 _JAVAS = frozenset({"sasl.jaas.config", "interceptor.classes", "metric.reporters", "max.block.ms", "max.poll.records"})
 _JAVAS_FROM = ("ssl.truststore.", "ssl.keystore.type", "ssl.keystore.key", "ssl.keystore.certificate.")
@@ -144,22 +142,18 @@ def _evidence(text: str) -> tuple[bool, bool]:
     return any(map(_is_javas, keys)), any(map(_is_others, keys))
 
 
-def _bare(key: str) -> str:
-    return next((key.removeprefix(one) for one in _BEFORE if key.startswith(one)), key)
-
-
 def _is_javas(key: str) -> bool:
-    key = _bare(key)
+    key = bare(key)
     return key in _JAVAS or key.startswith(_JAVAS_FROM) or key.endswith(_JAVAS_TO)
 
 
 def _is_others(key: str) -> bool:
-    key = _bare(key)
+    key = bare(key)
     return key in _OTHERS or key.startswith(_OTHERS_FROM)
 
 
 def _is_path(key: str) -> bool:
-    key = _bare(key)
+    key = bare(key)
     return key.startswith("ssl.") and key.endswith(("location", "file"))
 
 

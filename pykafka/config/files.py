@@ -29,7 +29,7 @@ _YAML = (".yaml", ".yml")
 def read_file(path: Path) -> dict[str, Any]:
     """Return the configuration in a file: {key: value}.
 
-    :param path: `.toml`, `.json` or `.ini`; a file with another ending has `key=value` lines: `pairs_of` says of which kind
+    :param path: `.toml`, `.json` or `.ini`; other files have `key=value` lines, of a kind that `pairs_of` finds out
     :raises ConfigurationError: it cannot be read
     """
     if path.suffix.lower() in _YAML:

@@ -372,7 +372,7 @@ _TOPIC = frozenset(
         *("offset.store.method", "consume.callback.max.messages"),
     }
 )
-#: Keys that are refused unless they say what is so in any case: those values, in lower case, and why.
+#: Keys that are refused unless they have one of these values (in lower case), which change nothing; and the reason.
 _REFUSED_UNLESS: dict[str, tuple[tuple[str, ...], str]] = {
     "transactional.id": (
         ("",),

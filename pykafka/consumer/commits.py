@@ -143,17 +143,18 @@ class Commits:
     ) -> None:
         """Commit offsets; parameters and errors as `GroupOffsets.commit` has them."""
         of = None if callable(offsets) else self.group.ids_of(offsets)  # as they are now: the turn may take a while
+        metadata = self.metadata
 
         def make() -> Offsets:
             identity = self.group.membership.identity if self.pinned else None
-            committed = self.group.commit(offsets, self.metadata, go_on, of, identity, min(deadline, self.until))
+            committed = self.group.commit(offsets, metadata, go_on, of, identity, min(deadline, self.until))
             self._note(committed)
             self._failing_since = None
             return committed
 
         committed = self._in_turn(offsets, make, deadline, go_on)
         if self.on_commit is not None:
-            self.on_commit({key: OffsetAndMetadata(offset, self.metadata) for key, offset in committed.items()})
+            self.on_commit({key: OffsetAndMetadata(offset, metadata) for key, offset in committed.items()})
 
     def commit_with(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline: float = math.inf) -> None:
         """Commit offsets, each with a text of its own, as the member of now; errors as `GroupOffsets.commit` has them.
@@ -196,7 +197,7 @@ class Commits:
             raise self._too_late({})
 
     def commit_start(self, offsets: Offsets) -> None:
-        """Commit where a consumer begins in partitions without a commit; log a failure, which later commits make good.
+        """Commit the offsets at which a consumer begins, for partitions without a commit; log a failure.
 
         A commit that another process has made meanwhile stands: before each attempt, the coordinator is asked for it.
         """

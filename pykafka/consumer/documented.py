@@ -57,15 +57,6 @@ class DocumentedConsumer:
         if self._engine.commits is not None:
             self._engine.commits.consumer_id = self._engine.membership.member_id
 
-    @property
-    def _consumer_id(self) -> str:
-        return self.consumer_id
-
-    @property
-    def _consumer_group(self) -> str | None:
-        group = self._engine.options.consumer_group
-        return None if group is None else Name.of(group)
-
     def fetch(self) -> None:
         """Fetch every partition that has room in its buffer now, without waiting for the answers.
 

@@ -111,8 +111,8 @@ class ConsumerEngine:
         # The metadata whose topic ids were compared last.
         self._generation = -1
         self.membership = Membership()
-        #: Whether `start()` commits where partitions begin that have no commit, as PyKafka 2 does: a consumer that ends before
-        #: its first commit goes on there.
+        #: Whether `start()` commits where partitions begin that have no commit, as PyKafka 2 does: the group
+        #: continues there if the consumer ends before its first commit.
         self.commits_start = False
         #: Whether a consumer without a group begins at offset 0 whatever `auto_offset_reset` is, as PyKafka 2 does.
         self.begins_at_0 = False

@@ -58,7 +58,7 @@ class _Wrapper:
 
 
 def _ssl_config_of(wrap: Callable[[Any], Any]) -> SslConfigLike | None:
-    """Return what has a `_wrap_socket`; None for one that returns its socket, as PyKafka 2 had it for plaintext."""
+    """Return the object that has a `_wrap_socket`; None if it returns its socket, as for plaintext in PyKafka 2."""
     owner = getattr(wrap, "__self__", None)
     if wrap == getattr(owner, "wrap_socket", None):
         return owner

@@ -49,8 +49,11 @@ class Request(ApiVersionAware, Serializable):
         :param correlation_id: the broker returns it with the response
         """
         version = self._own_version()
-        pieces = schema.encode_request(self.wire(version), version, correlation_id, self.CLIENT_ID.decode())
-        return bytearray().join(pieces)
+        return self._framed(self.wire(version), version, correlation_id)
+
+    def _framed(self, message: schema.Request[Any], version: int, correlation_id: int) -> bytearray:
+        """Return a wire message with length prefix and header."""
+        return bytearray().join(schema.encode_request(message, version, correlation_id, self.CLIENT_ID.decode()))
 
     def _own_version(self) -> int:
         return self.API_VERSION

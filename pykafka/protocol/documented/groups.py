@@ -8,7 +8,7 @@ from copy import copy
 from typing import Any, Protocol, Self, cast
 
 from pykafka.exceptions import CorruptResponseError, UnicodeException
-from pykafka.protocol import schema, wire
+from pykafka.protocol import wire
 from pykafka.protocol.documented.base import Request, Response, kept
 from pykafka.utils import get_bytes, get_string
 from pykafka.utils.name import Name
@@ -309,7 +309,7 @@ class SyncGroupRequest(Request):
         :param correlation_id: the broker returns it with the response
         """
         message = self._filled(lambda assignment: bytes(assignment.get_bytes()))
-        return bytearray().join(schema.encode_request(message, 0, correlation_id, self.CLIENT_ID.decode()))
+        return self._framed(message, 0, correlation_id)
 
     def wire(self, version: int) -> wire.SyncGroupRequest:
         """Return this as a wire message, with user data in the assignments."""

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from pykafka.protocol import schema, wire
+from pykafka.protocol import wire
 from pykafka.protocol.documented.base import Request, Response
 from pykafka.protocol.documented.messageset import MessageSet, numbered
 from pykafka.protocol.message import Message
@@ -84,7 +84,7 @@ class ProduceRequest(Request):
         :param correlation_id: the broker returns it with the response
         """
         message = self._filled(lambda message_set: message_set.get_bytes())
-        return bytearray().join(schema.encode_request(message, 0, correlation_id, self.CLIENT_ID.decode()))
+        return self._framed(message, 0, correlation_id)
 
     def wire(self, version: int) -> wire.ProduceRequest:
         """Return this as a wire message, with records in the format of the version."""

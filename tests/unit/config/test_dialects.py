@@ -40,6 +40,14 @@ def of_file(tmp_path: Path, name: str, text: str, **variables: str) -> Configura
     return Configuration.read(path, env=bool(variables), environment=variables)
 
 
+def refused(tmp_path: Path, name: str, text: str, match: str) -> str:
+    """Return the error that a file ends in, which does not show the secret."""
+    with pytest.raises(ConfigurationError, match=match) as caught:
+        of_file(tmp_path, name, text)
+    assert SECRET not in f"{caught.value!r} {caught.value}"
+    return str(caught.value)
+
+
 @pytest.mark.parametrize("ends", ["\n", "\r\n"], ids=["lf", "crlf"])
 @pytest.mark.parametrize("name", [*KCAT, *BY_KEYS])
 def test_backslashes_stay(tmp_path: Path, name: str, ends: str) -> None:
@@ -105,12 +113,8 @@ def test_a_backslash_that_kcat_leaves_out_is_told_once(tmp_path: Path, caplog: p
     ],
 )
 def test_what_either_kind_may_mean_is_refused(tmp_path: Path, name: str, text: str, key: str) -> None:
-    with pytest.raises(
-        ConfigurationError, match="which leave out a backslash of .* write two where one belongs"
-    ) as caught:
-        of_file(tmp_path, name, text)
-    assert f" {key} " in str(caught.value)
-    assert SECRET not in f"{caught.value!r} {caught.value}"
+    refusal = refused(tmp_path, name, text, "which leave out a backslash of .* write two where one belongs")
+    assert f" {key} " in refusal
 
 
 @pytest.mark.parametrize(
@@ -144,9 +148,7 @@ def test_the_last_of_two_lines_counts(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_neither(tmp_path: Path, name: str, text: str, error: str) -> None:
-    with pytest.raises(ConfigurationError, match=error) as caught:
-        of_file(tmp_path, name, text)
-    assert SECRET not in f"{caught.value!r} {caught.value}"
+    refused(tmp_path, name, text, error)
 
 
 def test_a_reference_reads_the_file_of_its_kind(tmp_path: Path) -> None:
