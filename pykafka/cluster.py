@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from pykafka.broker import CLIENT_ID, Broker
 from pykafka.exceptions import error_for
@@ -16,6 +16,7 @@ from pykafka.utils import old_attributes, old_names
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.metadata.settings import MetadataSettings
+    from pykafka.network.node import Node
     from pykafka.network.settings import ConnectionSettings
     from pykafka.security import SslConfigLike
 
@@ -78,6 +79,7 @@ class Cluster(BaseCluster):
             broker_version,
             client_id,
             make_topic=Topic,
+            make_broker=Broker,
             allow_auto_create_topics=allow_auto_create_topics,
             settings=settings,
             client_rack=client_rack,
@@ -85,9 +87,27 @@ class Cluster(BaseCluster):
         )
 
     @property
+    def brokers(self) -> dict[int, Broker]:
+        """The known brokers by id."""
+        return cast("dict[int, Broker]", super().brokers)
+
+    @property
+    def controller_broker(self) -> Broker | None:
+        """The broker that takes topic changes; None if the brokers do not say (before 0.10)."""
+        return cast("Broker | None", super().controller_broker)
+
+    @property
     def topics(self) -> TopicDict[Topic]:
         """The known topics by name."""
         return self._topics
+
+    def ask_any(self, addresses: Iterable[tuple[str, int]], ask: Callable[[Broker], R]) -> R:
+        """Return the first answer that one of these addresses gives; `BaseCluster` has the parameters and errors."""
+        return super().ask_any(addresses, cast("Callable[[Node], R]", ask))
+
+    def get_group_coordinator(self, consumer_group: str | bytes, timeout_ms: int | None = None) -> Broker:
+        """Return the broker that coordinates a group; `BaseCluster` has the parameters and errors."""
+        return cast("Broker", super().get_group_coordinator(consumer_group, timeout_ms))
 
     def get_offset_manager(self, consumer_group: str | bytes) -> Broker:
         """Return the group's coordinator under its name of 2.0; see `get_group_coordinator`."""

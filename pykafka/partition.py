@@ -14,7 +14,7 @@ from pykafka.utils import get_string, old_names
 if TYPE_CHECKING:
     import datetime
 
-    from pykafka.broker import Broker
+    from pykafka.network.node import Node
     from pykafka.protocol import documented
 
 if not TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Partition:
     """
 
     def __init__(
-        self, topic: TopicView, id_: int, leader: Broker | None, replicas: Sequence[Broker], isr: Sequence[Broker]
+        self, topic: TopicView, id_: int, leader: Node | None, replicas: Sequence[Node], isr: Sequence[Node]
     ) -> None:
         self._topic = weakref.ref(topic)
         self._topic_name = get_string(topic.name)
@@ -89,17 +89,17 @@ class Partition:
         return self._id
 
     @property
-    def leader(self) -> Broker | None:
+    def leader(self) -> Node | None:
         """The broker that leads this partition now, or None while the cluster elects one."""
         return self._leader
 
     @property
-    def replicas(self) -> list[Broker]:
+    def replicas(self) -> list[Node]:
         """The brokers that have a copy."""
         return self._replicas
 
     @property
-    def isr(self) -> list[Broker]:
+    def isr(self) -> list[Node]:
         """The replicas that are in sync with the leader."""
         return self._isr
 
@@ -139,7 +139,7 @@ class Partition:
         """Return the offset of the oldest message still kept here."""
         return self.fetch_offset_limit(OffsetType.EARLIEST)[0]
 
-    def update(self, brokers: Mapping[int, Broker], metadata: documented.PartitionMetadata | Any) -> None:
+    def update(self, brokers: Mapping[int, Node], metadata: documented.PartitionMetadata | Any) -> None:
         """Apply fresh metadata of this partition.
 
         :param brokers: the cluster's brokers by id
@@ -149,7 +149,7 @@ class Partition:
         self._replicas = [brokers[id_] for id_ in metadata.replicas if id_ in brokers]
         self._isr = [brokers[id_] for id_ in metadata.isr if id_ in brokers]
 
-    def relink(self, brokers: Mapping[int, Broker]) -> None:
+    def relink(self, brokers: Mapping[int, Node]) -> None:
         """Replace brokers by those with the same ids, and drop brokers that are not there.
 
         :param brokers: the cluster's brokers by id

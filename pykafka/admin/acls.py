@@ -17,7 +17,7 @@ from pykafka.exceptions import KafkaException
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
+    from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
 
 #: From which version on ACLs may be about names that begin alike (KIP-290).
@@ -36,7 +36,7 @@ class AclsAdmin(AdminBase):
         """
         wanted = acls or AclFilter()
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.DescribeAclsRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.DescribeAclsRequest:
             made = wire.DescribeAclsRequest(
                 resource_type_filter=int(wanted.resource),
                 resource_name_filter=wanted.name,
@@ -51,7 +51,7 @@ class AclsAdmin(AdminBase):
             return made
 
         def read(
-            response: wire.DescribeAclsResponse, items: Sequence[str], broker: Broker
+            response: wire.DescribeAclsResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, list[AclBinding] | KafkaException]:
             error = outcome(response.error_code, response.error_message, broker=broker, api="DescribeAcls")
             found = [
@@ -83,11 +83,11 @@ class AclsAdmin(AdminBase):
         :raises SecurityDisabled: the cluster has no authorizer
         """
 
-        def request(items: Sequence[AclBinding], broker: Broker, left: int) -> wire.CreateAclsRequest:
+        def request(items: Sequence[AclBinding], broker: Node, left: int) -> wire.CreateAclsRequest:
             return wire.CreateAclsRequest(creations=[_creation(item, broker) for item in items])
 
         def read(
-            response: wire.CreateAclsResponse, items: Sequence[AclBinding], broker: Broker
+            response: wire.CreateAclsResponse, items: Sequence[AclBinding], broker: Node
         ) -> Mapping[AclBinding, KafkaException | None]:
             return {
                 item: outcome(one.error_code, one.error_message, broker=broker, api="CreateAcls", what=str(item))
@@ -108,11 +108,11 @@ class AclsAdmin(AdminBase):
         :raises SecurityDisabled: the cluster has no authorizer
         """
 
-        def request(items: Sequence[AclFilter], broker: Broker, left: int) -> wire.DeleteAclsRequest:
+        def request(items: Sequence[AclFilter], broker: Node, left: int) -> wire.DeleteAclsRequest:
             return wire.DeleteAclsRequest(filters=[_filter(item, broker) for item in items])
 
         def read(
-            response: wire.DeleteAclsResponse, items: Sequence[AclFilter], broker: Broker
+            response: wire.DeleteAclsResponse, items: Sequence[AclFilter], broker: Node
         ) -> Mapping[AclFilter, list[AclBinding] | KafkaException]:
             return {
                 item: _deleted(item, one, broker) for item, one in zip(items, response.filter_results, strict=False)
@@ -122,7 +122,7 @@ class AclsAdmin(AdminBase):
         return self._ask(several(acls, "acls", AclFilter), Controller(self._cluster), asked, timeout_ms, raise_errors)
 
 
-def _pattern(broker: Broker, api: type[Request[Any]], pattern: PatternType) -> int | None:
+def _pattern(broker: Node, api: type[Request[Any]], pattern: PatternType) -> int | None:
     """Return the number of a pattern; None for a broker that has literal ones alone.
 
     :raises UnsupportedVersion: the broker has no such pattern
@@ -134,7 +134,7 @@ def _pattern(broker: Broker, api: type[Request[Any]], pattern: PatternType) -> i
     return None
 
 
-def _creation(item: AclBinding, broker: Broker) -> wire.CreateAclsRequest.Creation:
+def _creation(item: AclBinding, broker: Node) -> wire.CreateAclsRequest.Creation:
     made = wire.CreateAclsRequest.Creation(
         resource_type=int(item.resource),
         resource_name=item.name,
@@ -149,7 +149,7 @@ def _creation(item: AclBinding, broker: Broker) -> wire.CreateAclsRequest.Creati
     return made
 
 
-def _filter(item: AclFilter, broker: Broker) -> wire.DeleteAclsRequest.Filter:
+def _filter(item: AclFilter, broker: Node) -> wire.DeleteAclsRequest.Filter:
     made = wire.DeleteAclsRequest.Filter(
         resource_type_filter=int(item.resource),
         resource_name_filter=item.name,
@@ -165,7 +165,7 @@ def _filter(item: AclFilter, broker: Broker) -> wire.DeleteAclsRequest.Filter:
 
 
 def _deleted(
-    item: AclFilter, result: wire.DeleteAclsResponse.FilterResult, broker: Broker
+    item: AclFilter, result: wire.DeleteAclsResponse.FilterResult, broker: Node
 ) -> list[AclBinding] | KafkaException:
     if result.error_code:
         return fault(result.error_code, result.error_message, broker=broker, api="DeleteAcls", what=str(item))

@@ -19,7 +19,7 @@ from pykafka.exceptions import KafkaException, UnsupportedVersion
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
+    from pykafka.network.node import Node
 
 _FEATURES_VERSION = 3
 
@@ -104,7 +104,7 @@ class ClusterAdmin(AdminBase):
         :param timeout_ms: of the whole call
         """
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.DescribeClusterRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.DescribeClusterRequest:
             made = wire.DescribeClusterRequest(include_cluster_authorized_operations=authorized_operations)
             if fenced_brokers:
                 need(broker, wire.DescribeClusterRequest, 2, "fenced_brokers", "4.0")
@@ -132,11 +132,11 @@ class ClusterAdmin(AdminBase):
         :raises BrokerIdNotRegistered: there is no such broker
         """
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.UnregisterBrokerRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.UnregisterBrokerRequest:
             return wire.UnregisterBrokerRequest(broker_id=broker_id)
 
         def read(
-            response: wire.UnregisterBrokerResponse, items: Sequence[str], broker: Broker
+            response: wire.UnregisterBrokerResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, KafkaException | None]:
             what = f"broker {broker_id}"
             api = "UnregisterBroker"
@@ -151,12 +151,12 @@ class ClusterAdmin(AdminBase):
         :param timeout_ms: of the whole call
         """
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.ApiVersionsRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.ApiVersionsRequest:
             need(broker, wire.ApiVersionsRequest, _FEATURES_VERSION, "a description of features", "2.7")
             return wire.ApiVersionsRequest(client_software_name="pykafka", client_software_version=__version__)
 
         def read(
-            response: wire.ApiVersionsResponse, items: Sequence[str], broker: Broker
+            response: wire.ApiVersionsResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, FeatureDescription | KafkaException]:
             error = outcome(response.error_code, broker=broker, api="ApiVersions")
             final = {
@@ -188,7 +188,7 @@ class ClusterAdmin(AdminBase):
         :raises InvalidUpdateVersion: the level is not possible
         """
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.UpdateFeaturesRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.UpdateFeaturesRequest:
             make = wire.UpdateFeaturesRequest.FeatureUpdate
             if upgrade != UpgradeType.UPGRADE or validate_only:
                 need(broker, wire.UpdateFeaturesRequest, 1, "a downgrade, or validate_only,", "3.3")
@@ -196,7 +196,7 @@ class ClusterAdmin(AdminBase):
             return wire.UpdateFeaturesRequest(feature_updates=updates, timeout_ms=left, validate_only=validate_only)
 
         def read(
-            response: wire.UpdateFeaturesResponse, items: Sequence[str], broker: Broker
+            response: wire.UpdateFeaturesResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, KafkaException | None]:
             api = "UpdateFeatures"
             error = outcome(response.error_code, response.error_message, broker=broker, api=api)
@@ -213,7 +213,7 @@ class ClusterAdmin(AdminBase):
 
 
 def _described(
-    response: wire.DescribeClusterResponse, items: Sequence[str], broker: Broker
+    response: wire.DescribeClusterResponse, items: Sequence[str], broker: Node
 ) -> Mapping[str, ClusterDescription | KafkaException]:
     error = outcome(response.error_code, response.error_message, broker=broker, api="DescribeCluster")
     brokers = [
@@ -231,7 +231,7 @@ def _described(
 
 
 def _of_metadata(
-    response: wire.MetadataResponse, items: Sequence[str], broker: Broker
+    response: wire.MetadataResponse, items: Sequence[str], broker: Node
 ) -> Mapping[str, ClusterDescription]:
     brokers = [BrokerDescription(one.node_id, one.host, one.port, one.rack) for one in response.brokers]
     return {

@@ -25,8 +25,8 @@ from pykafka.exceptions import KafkaException
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
 
 Configs = dict[str, ConfigEntry]
 
@@ -42,7 +42,7 @@ class _Keepers:
         self._any = AnyBroker(cluster)
         self._certain: CertainBrokers[ConfigResource] = CertainBrokers(cluster, lambda item: item.broker_id or 0)
 
-    def find(self, items: Sequence[ConfigResource], left_ms: int) -> Mapping[ConfigResource, Broker | KafkaException]:
+    def find(self, items: Sequence[ConfigResource], left_ms: int) -> Mapping[ConfigResource, Node | KafkaException]:
         """Return the broker for each resource."""
         own = [item for item in items if item.broker_id is not None]
         others = [item for item in items if item.broker_id is None]
@@ -82,7 +82,7 @@ class ConfigsAdmin(AdminBase):
         wanted: list[ConfigResource] = several(resources, "resources", ConfigResource)
         keys = None if names is None else several(names, "names", str)
 
-        def request(items: Sequence[ConfigResource], broker: Broker, left: int) -> wire.DescribeConfigsRequest:
+        def request(items: Sequence[ConfigResource], broker: Node, left: int) -> wire.DescribeConfigsRequest:
             make = wire.DescribeConfigsRequest.Resource
             made = wire.DescribeConfigsRequest(
                 resources=[
@@ -99,7 +99,7 @@ class ConfigsAdmin(AdminBase):
             return made
 
         def read(
-            response: wire.DescribeConfigsResponse, items: Sequence[ConfigResource], broker: Broker
+            response: wire.DescribeConfigsResponse, items: Sequence[ConfigResource], broker: Node
         ) -> Mapping[ConfigResource, Configs | KafkaException]:
             known = {(int(item.type), item.name): item for item in items}
             found: dict[ConfigResource, Configs | KafkaException] = {}
@@ -134,13 +134,13 @@ class ConfigsAdmin(AdminBase):
         wanted = {item: as_changes(its) for item, its in changes.items()}
         several(wanted, "resources", ConfigResource)
 
-        def request(items: Sequence[ConfigResource], broker: Broker, left: int) -> wire.IncrementalAlterConfigsRequest:
+        def request(items: Sequence[ConfigResource], broker: Node, left: int) -> wire.IncrementalAlterConfigsRequest:
             return wire.IncrementalAlterConfigsRequest(
                 resources=[_altered(item, wanted[item]) for item in items], validate_only=validate_only
             )
 
         def read(
-            response: wire.IncrementalAlterConfigsResponse, items: Sequence[ConfigResource], broker: Broker
+            response: wire.IncrementalAlterConfigsResponse, items: Sequence[ConfigResource], broker: Node
         ) -> Mapping[ConfigResource, KafkaException | None]:
             known = {(int(item.type), item.name): item for item in items}
             found: dict[ConfigResource, KafkaException | None] = {}
@@ -164,14 +164,14 @@ class ConfigsAdmin(AdminBase):
         """
         kinds: list[ConfigType] = several(types, "types", ConfigType)
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.ListConfigResourcesRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.ListConfigResourcesRequest:
             if kinds == [ConfigType.CLIENT_METRICS] and version_of(broker, wire.ListConfigResourcesRequest) == 0:
                 return wire.ListConfigResourcesRequest()
             need(broker, wire.ListConfigResourcesRequest, 1, "a list of other resources than client metrics", "4.1")
             return wire.ListConfigResourcesRequest(resource_types=[int(kind) for kind in kinds])
 
         def read(
-            response: wire.ListConfigResourcesResponse, items: Sequence[str], broker: Broker
+            response: wire.ListConfigResourcesResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, list[ConfigResource] | KafkaException]:
             error = outcome(response.error_code, broker=broker, api="ListConfigResources")
             listed = [(one.resource_type, one.resource_name) for one in response.config_resources]
@@ -185,7 +185,7 @@ class ConfigsAdmin(AdminBase):
 def _error(
     result: wire.DescribeConfigsResponse.Resource | wire.IncrementalAlterConfigsResponse.Result,
     item: ConfigResource,
-    broker: Broker,
+    broker: Node,
     api: str,
 ) -> KafkaException | None:
     if not result.error_code:

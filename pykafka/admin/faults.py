@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.exceptions import KafkaException, error_for
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
+    from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
 
 
@@ -20,7 +20,7 @@ def fault(
     code: int,
     message: str | None = None,
     *,
-    broker: Broker,
+    broker: Node,
     api: str,
     what: str = "",
     topic: str | None = None,

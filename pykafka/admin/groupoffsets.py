@@ -32,7 +32,7 @@ from pykafka.protocol import wire
 from pykafka.utils import get_string
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
+    from pykafka.network.node import Node
 
 #: Later versions name topics by id.
 _CEILING = 9
@@ -68,7 +68,7 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
             for name, parts in named.items()
         }
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.OffsetFetchRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.OffsetFetchRequest:
             version = version_of(broker, wire.OffsetFetchRequest, _CEILING)
             made = wire.OffsetFetchRequest()
             if version >= STABLE_FROM:
@@ -89,7 +89,7 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
             return made
 
         def read(
-            response: wire.OffsetFetchResponse, items: Sequence[str], broker: Broker
+            response: wire.OffsetFetchResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, Committed | KafkaException]:
             if response.groups:
                 return {group.group_id: _committed(group.group_id, group, broker) for group in response.groups}
@@ -126,13 +126,13 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
             for key, value in offsets.items()
         }
 
-        def request(items: Sequence[TopicPartition], broker: Broker, left: int) -> wire.OffsetCommitRequest:
+        def request(items: Sequence[TopicPartition], broker: Node, left: int) -> wire.OffsetCommitRequest:
             need(broker, wire.OffsetCommitRequest, 1, "a commit to Kafka", "0.9")
             version = version_of(broker, wire.OffsetCommitRequest, _CEILING)
             return commit_request(group, version, (-1, ""), {item: wanted[item] for item in items})
 
         def read(
-            response: wire.OffsetCommitResponse, items: Sequence[TopicPartition], broker: Broker
+            response: wire.OffsetCommitResponse, items: Sequence[TopicPartition], broker: Node
         ) -> Mapping[TopicPartition, KafkaException | None]:
             found: dict[TopicPartition, KafkaException | None] = dict.fromkeys(items)
             for item, error in commit_failures(response, broker.address, items).items():
@@ -161,7 +161,7 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
         :raises GroupIdNotFound: there is no such group
         """
 
-        def request(items: Sequence[TopicPartition], broker: Broker, left: int) -> wire.OffsetDeleteRequest:
+        def request(items: Sequence[TopicPartition], broker: Node, left: int) -> wire.OffsetDeleteRequest:
             topic = wire.OffsetDeleteRequest.Topic
             topics = [
                 topic(name=name, partitions=[topic.Partition(partition_index=id_) for id_ in ids])
@@ -170,7 +170,7 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
             return wire.OffsetDeleteRequest(group_id=group, topics=topics)
 
         def read(
-            response: wire.OffsetDeleteResponse, items: Sequence[TopicPartition], broker: Broker
+            response: wire.OffsetDeleteResponse, items: Sequence[TopicPartition], broker: Node
         ) -> Mapping[TopicPartition, KafkaException | None]:
             if response.error_code:
                 what = f"group {group}"
@@ -319,7 +319,7 @@ def _fetched_group(name: str, parts: Sequence[TopicPartition] | None) -> wire.Of
 
 
 def _committed(
-    name: str, answer: wire.OffsetFetchResponse | wire.OffsetFetchResponse.Group, broker: Broker
+    name: str, answer: wire.OffsetFetchResponse | wire.OffsetFetchResponse.Group, broker: Node
 ) -> Committed | KafkaException:
     if answer.error_code:
         return fault(answer.error_code, broker=broker, api="OffsetFetch", what=f"group {name}")
@@ -338,7 +338,7 @@ def _committed(
     return found
 
 
-def _occupied(group: str, item: TopicPartition, error: KafkaException, broker: Broker) -> KafkaException:
+def _occupied(group: str, item: TopicPartition, error: KafkaException, broker: Node) -> KafkaException:
     made = NonEmptyGroup(
         f"group {group} has members that keep their own positions: stop them first",
         broker=broker.address,

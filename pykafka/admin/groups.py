@@ -19,7 +19,7 @@ from pykafka.exceptions import GroupIdNotFound, KafkaException, UnsupportedVersi
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
+    from pykafka.network.node import Node
 
 #: The protocol types of groups of consumers.
 _CONSUMERS = ("consumer", "")
@@ -52,7 +52,7 @@ class GroupsAdmin(AdminBase):
         conditions = set(several(states, "states", GroupState))
         protocols = set(several(protocol_types, "protocol_types", str))
 
-        def request(items: Sequence[int], broker: Broker, left: int) -> wire.ListGroupsRequest:
+        def request(items: Sequence[int], broker: Node, left: int) -> wire.ListGroupsRequest:
             made = wire.ListGroupsRequest()
             version = version_of(broker, wire.ListGroupsRequest)
             if conditions:
@@ -63,7 +63,7 @@ class GroupsAdmin(AdminBase):
             return made
 
         def read(
-            response: wire.ListGroupsResponse, items: Sequence[int], broker: Broker
+            response: wire.ListGroupsResponse, items: Sequence[int], broker: Node
         ) -> Mapping[int, list[GroupListing] | KafkaException]:
             error = outcome(response.error_code, broker=broker, api="ListGroups")
             return {items[0]: error or [_listed(group, broker) for group in response.groups]}
@@ -128,10 +128,10 @@ class GroupsAdmin(AdminBase):
         :raises GroupIdNotFound: there is no such group
         """
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.DeleteGroupsRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.DeleteGroupsRequest:
             return wire.DeleteGroupsRequest(groups_names=list(items))
 
-        def read(response: wire.DeleteGroupsResponse, items: Sequence[str], broker: Broker) -> Mapping[str, Any]:
+        def read(response: wire.DeleteGroupsResponse, items: Sequence[str], broker: Node) -> Mapping[str, Any]:
             return {
                 one.group_id: outcome(one.error_code, broker=broker, api="DeleteGroups", what=f"group {one.group_id}")
                 for one in response.results
@@ -170,7 +170,7 @@ class GroupsAdmin(AdminBase):
             dynamic = [one.member_id for one in described]
         names = {one: (group, one, False) for one in dynamic} | {one: (group, one, True) for one in static}
 
-        def request(items: Sequence[tuple[str, str, bool]], broker: Broker, left: int) -> wire.LeaveGroupRequest:
+        def request(items: Sequence[tuple[str, str, bool]], broker: Node, left: int) -> wire.LeaveGroupRequest:
             make = wire.LeaveGroupRequest.Member
             if version_of(broker, wire.LeaveGroupRequest) < _SEVERAL_LEAVE:
                 if items[0][2]:
@@ -187,7 +187,7 @@ class GroupsAdmin(AdminBase):
             )
 
         def read(
-            response: wire.LeaveGroupResponse, items: Sequence[tuple[str, str, bool]], broker: Broker
+            response: wire.LeaveGroupResponse, items: Sequence[tuple[str, str, bool]], broker: Node
         ) -> Mapping[tuple[str, str, bool], KafkaException | None]:
             if response.error_code or not response.members:
                 what = f"group {group}" + (f", member {items[0][1]}" if len(items) == 1 else "")
@@ -221,13 +221,13 @@ class GroupsAdmin(AdminBase):
         return sorted(self._cluster.brokers)
 
 
-def _listed(group: wire.ListGroupsResponse.Group, broker: Broker) -> GroupListing:
+def _listed(group: wire.ListGroupsResponse.Group, broker: Node) -> GroupListing:
     return GroupListing(
         group.group_id, GroupType.of(group.group_type), GroupState.of(group.group_state), group.protocol_type, broker.id
     )
 
 
-def _missing(name: str, broker: Broker, api: str) -> KafkaException:
+def _missing(name: str, broker: Node, api: str) -> KafkaException:
     return fault(GroupIdNotFound.ERROR_CODE, broker=broker, api=api, what=f"group {name}")
 
 
@@ -237,7 +237,7 @@ def _described(
     protocol_type: str,
     assignor: str,
     members: tuple[MemberDescription, ...],
-    broker: Broker,
+    broker: Node,
 ) -> GroupDescription:
     return GroupDescription(
         group.group_id,
@@ -254,7 +254,7 @@ def _described(
 
 
 def _ask_classic(authorized_operations: bool) -> Question[str, GroupDescription]:
-    def request(items: Sequence[str], broker: Broker, left: int) -> wire.DescribeGroupsRequest:
+    def request(items: Sequence[str], broker: Node, left: int) -> wire.DescribeGroupsRequest:
         made = wire.DescribeGroupsRequest(groups=list(items))
         if authorized_operations:
             need(broker, wire.DescribeGroupsRequest, 3, "authorized_operations", "2.3")
@@ -262,7 +262,7 @@ def _ask_classic(authorized_operations: bool) -> Question[str, GroupDescription]
         return made
 
     def read(
-        response: wire.DescribeGroupsResponse, items: Sequence[str], broker: Broker
+        response: wire.DescribeGroupsResponse, items: Sequence[str], broker: Node
     ) -> Mapping[str, GroupDescription | KafkaException]:
         found: dict[str, GroupDescription | KafkaException] = {}
         for group in response.groups:
@@ -284,14 +284,14 @@ def _ask_classic(authorized_operations: bool) -> Question[str, GroupDescription]
 def _ask_newer(
     api: type[Any],
     authorized_operations: bool,
-    described: Callable[[Any, Broker], GroupDescription],
+    described: Callable[[Any, Node], GroupDescription],
 ) -> Question[str, GroupDescription]:
     name_of_api = api.__name__.removesuffix("Request")
 
-    def request(items: Sequence[str], broker: Broker, left: int) -> Any:
+    def request(items: Sequence[str], broker: Node, left: int) -> Any:
         return api(group_ids=list(items), include_authorized_operations=authorized_operations)
 
-    def read(response: Any, items: Sequence[str], broker: Broker) -> Mapping[str, GroupDescription | KafkaException]:
+    def read(response: Any, items: Sequence[str], broker: Node) -> Mapping[str, GroupDescription | KafkaException]:
         return {
             group.group_id: outcome(
                 group.error_code, group.error_message, broker=broker, api=name_of_api, what=f"group {group.group_id}"
@@ -304,7 +304,7 @@ def _ask_newer(
 
 
 def _ask_consumer(authorized_operations: bool) -> Question[str, GroupDescription]:
-    def described(group: wire.ConsumerGroupDescribeResponse.Group, broker: Broker) -> GroupDescription:
+    def described(group: wire.ConsumerGroupDescribeResponse.Group, broker: Node) -> GroupDescription:
         members = tuple(consumer_member(one) for one in group.members)
         return _described(group, GroupType.CONSUMER, "consumer", group.assignor_name, members, broker)
 
@@ -312,7 +312,7 @@ def _ask_consumer(authorized_operations: bool) -> Question[str, GroupDescription
 
 
 def _ask_share(authorized_operations: bool) -> Question[str, GroupDescription]:
-    def described(group: wire.ShareGroupDescribeResponse.Group, broker: Broker) -> GroupDescription:
+    def described(group: wire.ShareGroupDescribeResponse.Group, broker: Node) -> GroupDescription:
         members = tuple(share_member(one) for one in group.members)
         return _described(group, GroupType.SHARE, "share", group.assignor_name, members, broker)
 
@@ -320,7 +320,7 @@ def _ask_share(authorized_operations: bool) -> Question[str, GroupDescription]:
 
 
 def _ask_streams(authorized_operations: bool) -> Question[str, GroupDescription]:
-    def described(group: wire.StreamsGroupDescribeResponse.Group, broker: Broker) -> GroupDescription:
+    def described(group: wire.StreamsGroupDescribeResponse.Group, broker: Node) -> GroupDescription:
         return _described(group, GroupType.STREAMS, "streams", "", streams_members(group), broker)
 
     return _ask_newer(wire.StreamsGroupDescribeRequest, authorized_operations, described)

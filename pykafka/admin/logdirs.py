@@ -18,7 +18,7 @@ from pykafka.metadata.groupoffsets import by_topic
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
+    from pykafka.network.node import Node
 
 
 class Replica(NamedTuple):
@@ -89,7 +89,7 @@ class LogDirsAdmin(GroupsAdmin):
             None if partitions is None else by_topic(dict.fromkeys((topic_partition(one) for one in partitions), 0))
         )
 
-        def request(items: Sequence[int], broker: Broker, left: int) -> wire.DescribeLogDirsRequest:
+        def request(items: Sequence[int], broker: Node, left: int) -> wire.DescribeLogDirsRequest:
             topic = wire.DescribeLogDirsRequest.Topic
             if wanted is None:
                 return wire.DescribeLogDirsRequest(topics=None)
@@ -98,7 +98,7 @@ class LogDirsAdmin(GroupsAdmin):
             )
 
         def read(
-            response: wire.DescribeLogDirsResponse, items: Sequence[int], broker: Broker
+            response: wire.DescribeLogDirsResponse, items: Sequence[int], broker: Node
         ) -> Mapping[int, tuple[LogDir, ...] | KafkaException]:
             error = outcome(response.error_code, broker=broker, api="DescribeLogDirs")
             return {items[0]: error or tuple(_described(one, broker) for one in response.results)}
@@ -123,7 +123,7 @@ class LogDirsAdmin(GroupsAdmin):
         """
         wanted = {Replica(*key): path for key, path in paths.items()}
 
-        def request(items: Sequence[Replica], broker: Broker, left: int) -> wire.AlterReplicaLogDirsRequest:
+        def request(items: Sequence[Replica], broker: Node, left: int) -> wire.AlterReplicaLogDirsRequest:
             dirs: dict[str, dict[str, list[int]]] = {}
             for item in items:
                 dirs.setdefault(wanted[item], {}).setdefault(item.topic, []).append(item.partition)
@@ -136,7 +136,7 @@ class LogDirsAdmin(GroupsAdmin):
             )
 
         def read(
-            response: wire.AlterReplicaLogDirsResponse, items: Sequence[Replica], broker: Broker
+            response: wire.AlterReplicaLogDirsResponse, items: Sequence[Replica], broker: Node
         ) -> Mapping[Replica, KafkaException | None]:
             return {
                 Replica(topic.topic_name, part.partition_index, broker.id): outcome(
@@ -155,7 +155,7 @@ class LogDirsAdmin(GroupsAdmin):
         return self._ask(wanted, placement, asked, timeout_ms, raise_errors)
 
 
-def _described(one: wire.DescribeLogDirsResponse.Result, broker: Broker) -> LogDir:
+def _described(one: wire.DescribeLogDirsResponse.Result, broker: Node) -> LogDir:
     error = outcome(one.error_code, broker=broker, api="DescribeLogDirs", what=f"directory {one.log_dir}")
     found = {
         TopicPartition(topic.name, part.partition_index): ReplicaSize(

@@ -19,7 +19,7 @@ from pykafka.metadata.groupoffsets import by_topic
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
+    from pykafka.network.node import Node
 
 
 class ElectionType(IntEnum):
@@ -67,7 +67,7 @@ class MovesAdmin(AdminBase):
         wanted = {topic_partition(key): value for key, value in replicas.items()}
 
         def request(
-            items: Sequence[TopicPartition], broker: Broker, left: int
+            items: Sequence[TopicPartition], broker: Node, left: int
         ) -> wire.AlterPartitionReassignmentsRequest:
             topic = wire.AlterPartitionReassignmentsRequest.Topic
             topics = [
@@ -83,7 +83,7 @@ class MovesAdmin(AdminBase):
             return wire.AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=left)
 
         def read(
-            response: wire.AlterPartitionReassignmentsResponse, items: Sequence[TopicPartition], broker: Broker
+            response: wire.AlterPartitionReassignmentsResponse, items: Sequence[TopicPartition], broker: Node
         ) -> Mapping[TopicPartition, KafkaException | None]:
             api = "AlterPartitionReassignments"
             if response.error_code:
@@ -116,7 +116,7 @@ class MovesAdmin(AdminBase):
         """
         wanted = None if partitions is None else _named(partitions)
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.ListPartitionReassignmentsRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.ListPartitionReassignmentsRequest:
             topic = wire.ListPartitionReassignmentsRequest.Topic
             topics = None
             if wanted is not None:
@@ -124,7 +124,7 @@ class MovesAdmin(AdminBase):
             return wire.ListPartitionReassignmentsRequest(topics=topics, timeout_ms=left)
 
         def read(
-            response: wire.ListPartitionReassignmentsResponse, items: Sequence[str], broker: Broker
+            response: wire.ListPartitionReassignmentsResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, dict[TopicPartition, PartitionReassignment] | KafkaException]:
             api = "ListPartitionReassignments"
             error = outcome(response.error_code, response.error_message, broker=broker, api=api)
@@ -161,7 +161,7 @@ class MovesAdmin(AdminBase):
         """
         wanted = None if partitions is None else _named(partitions)
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.ElectLeadersRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.ElectLeadersRequest:
             topic = wire.ElectLeadersRequest.TopicPartition
             topics = None
             if wanted is not None:
@@ -173,7 +173,7 @@ class MovesAdmin(AdminBase):
             return made
 
         def read(
-            response: wire.ElectLeadersResponse, items: Sequence[str], broker: Broker
+            response: wire.ElectLeadersResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, Elected | KafkaException]:
             error = outcome(response.error_code, broker=broker, api="ElectLeaders")
             found: Elected = {}

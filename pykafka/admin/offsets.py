@@ -17,7 +17,7 @@ from pykafka.exceptions import KafkaException
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
+    from pykafka.network.node import Node
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
@@ -47,7 +47,7 @@ class OffsetsAdmin(AdminBase):
             if not spec.is_listed:
                 raise ValueError(f"{spec.kind.value} is a place for groups: use reset_group_offsets")
 
-        def request(items: Sequence[TopicPartition], broker: Broker, left: int) -> wire.ListOffsetsRequest:
+        def request(items: Sequence[TopicPartition], broker: Node, left: int) -> wire.ListOffsetsRequest:
             topic = wire.ListOffsetsRequest.Topic
             by_topic: dict[str, list[wire.ListOffsetsRequest.Topic.Partition]] = {}
             for item in items:
@@ -71,7 +71,7 @@ class OffsetsAdmin(AdminBase):
             return made
 
         def read(
-            response: wire.ListOffsetsResponse, items: Sequence[TopicPartition], broker: Broker
+            response: wire.ListOffsetsResponse, items: Sequence[TopicPartition], broker: Node
         ) -> Mapping[TopicPartition, ListedOffset | KafkaException]:
             return {
                 TopicPartition(topic.name, part.partition_index): _listed(topic.name, part, broker)
@@ -84,9 +84,7 @@ class OffsetsAdmin(AdminBase):
         return self._ask(wanted, placement, asked, timeout_ms, raise_errors)
 
 
-def _listed(
-    topic: str, part: wire.ListOffsetsResponse.Topic.Partition, broker: Broker
-) -> ListedOffset | KafkaException:
+def _listed(topic: str, part: wire.ListOffsetsResponse.Topic.Partition, broker: Node) -> ListedOffset | KafkaException:
     if part.error_code:
         return fault(part.error_code, broker=broker, api="ListOffsets", topic=topic, partition=part.partition_index)
     offset = part.old_style_offsets[0] if part.old_style_offsets else part.offset

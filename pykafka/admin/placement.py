@@ -23,8 +23,8 @@ from pykafka.metadata.internaltopics import OFFSETS, TRANSACTIONS
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
 
 K = TypeVar("K")
 K_contra = TypeVar("K_contra", contravariant=True)
@@ -41,7 +41,7 @@ class Placement(Protocol[K]):
     #: Errors of brokers that say that they are the wrong ones to ask.
     stale: tuple[type[KafkaException], ...]
 
-    def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Broker | KafkaException]:
+    def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Node | KafkaException]:
         """Return the broker for each item, or the reason why there is none.
 
         :param left_ms: how long this may take
@@ -66,7 +66,7 @@ class AnyBroker:
         self._cluster = cluster
         self._asked: list[int] = []
 
-    def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Broker | KafkaException]:
+    def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Node | KafkaException]:
         """Return the same broker for all items."""
         brokers = list(self._cluster.brokers.values())
         if not brokers:
@@ -98,7 +98,7 @@ class Controller:
         self._any = AnyBroker(cluster)
         self._asked: int | None = None
 
-    def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Broker | KafkaException]:
+    def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Node | KafkaException]:
         """Return the controller for all items."""
         controller = self._cluster.controller_broker
         if controller is None or controller.id == self._asked:
@@ -131,9 +131,9 @@ class Leaders(Generic[K]):
         self._cluster = cluster
         self._of = of
 
-    def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Broker | KafkaException]:
+    def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Node | KafkaException]:
         """Return the leader of each item's partition."""
-        found: dict[K, Broker | KafkaException] = {}
+        found: dict[K, Node | KafkaException] = {}
         left = countdown(self._cluster.handler.now, left_ms)
         self._cluster.find_leaders([self._of(item) for item in items], left_ms)
         for item in items:
@@ -160,7 +160,7 @@ class CertainBrokers(Generic[K]):
         self._cluster = cluster
         self._of = of
 
-    def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Broker | KafkaException]:
+    def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Node | KafkaException]:
         """Return the broker that each item names."""
         if any(self._of(item) not in self._cluster.brokers for item in items):
             self._cluster.update([], left_ms)
@@ -191,7 +191,7 @@ class Coordinators(Generic[K]):
         self._kind = kind
         self._any = AnyBroker(cluster)
 
-    def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Broker | KafkaException]:
+    def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Node | KafkaException]:
         """Return the coordinator of each item."""
         names = list(dict.fromkeys(self._of(item) for item in items))
         broker = self._any.find(names, left_ms)[names[0]]
@@ -209,7 +209,7 @@ class Coordinators(Generic[K]):
         """Ask for the brokers of the cluster; `find` always asks for the coordinators."""
         self._cluster.update([], left_ms)
 
-    def _coordinators(self, broker: Broker, names: Sequence[str], left_ms: int) -> dict[str, Broker | KafkaException]:
+    def _coordinators(self, broker: Node, names: Sequence[str], left_ms: int) -> dict[str, Node | KafkaException]:
         left = countdown(self._cluster.handler.now, left_ms)
         if left_ms < broker.socket_timeout_ms:
             broker.channel(CHANNEL).open(left_ms)
@@ -218,7 +218,7 @@ class Coordinators(Generic[K]):
         answer_ms = min(left() or 1, broker.socket_timeout_ms)
         requests = [self._request(version, lot) for lot in lots]
         sent = [broker.send(request, CHANNEL, timeout_ms=answer_ms, version=version, keep=True) for request in requests]
-        found: dict[str, Broker | KafkaException] = {}
+        found: dict[str, Node | KafkaException] = {}
         for lot, pending in zip(lots, sent, strict=True):
             response = pending.get_when_due()
             if version < _SEVERAL:
@@ -236,11 +236,11 @@ class Coordinators(Generic[K]):
 
     def _place(
         self,
-        broker: Broker,
+        broker: Node,
         name: str,
         answer: wire.FindCoordinatorResponse | wire.FindCoordinatorResponse.Coordinator,
         left_ms: int,
-    ) -> Broker | KafkaException:
+    ) -> Node | KafkaException:
         if answer.error_code:
             what = f"{'group' if self._kind == GROUP else 'transactional id'} {name}"
             why = answer.error_message

@@ -15,7 +15,7 @@ from pykafka.exceptions import IncompleteResponseError, KafkaException
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
+    from pykafka.network.node import Node
 
 _TOPIC = "__cluster_metadata"
 _ZERO = UUID(int=0)
@@ -76,13 +76,13 @@ class QuorumAdmin(AdminBase):
         :param timeout_ms: of the whole call
         """
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.DescribeQuorumRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.DescribeQuorumRequest:
             topic = wire.DescribeQuorumRequest.Topic
             partition = topic.Partition(partition_index=0)
             return wire.DescribeQuorumRequest(topics=[topic(topic_name=_TOPIC, partitions=[partition])])
 
         def read(
-            response: wire.DescribeQuorumResponse, items: Sequence[str], broker: Broker
+            response: wire.DescribeQuorumResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, QuorumInfo | KafkaException]:
             api = "DescribeQuorum"
             error = outcome(response.error_code, response.error_message, broker=broker, api=api)
@@ -114,7 +114,7 @@ class QuorumAdmin(AdminBase):
         """
         places = [endpoints] if isinstance(endpoints, Endpoint) else list(endpoints)
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.AddRaftVoterRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.AddRaftVoterRequest:
             make = wire.AddRaftVoterRequest.Listener
             return wire.AddRaftVoterRequest(
                 cluster_id=None,
@@ -125,7 +125,7 @@ class QuorumAdmin(AdminBase):
             )
 
         def read(
-            response: wire.AddRaftVoterResponse, items: Sequence[str], broker: Broker
+            response: wire.AddRaftVoterResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, KafkaException | None]:
             return {"": outcome(response.error_code, response.error_message, broker=broker, api="AddRaftVoter")}
 
@@ -142,11 +142,11 @@ class QuorumAdmin(AdminBase):
         :raises UnsupportedVersion: the quorum is a static one
         """
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.RemoveRaftVoterRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.RemoveRaftVoterRequest:
             return wire.RemoveRaftVoterRequest(cluster_id=None, voter_id=voter, voter_directory_id=directory_id)
 
         def read(
-            response: wire.RemoveRaftVoterResponse, items: Sequence[str], broker: Broker
+            response: wire.RemoveRaftVoterResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, KafkaException | None]:
             return {"": outcome(response.error_code, response.error_message, broker=broker, api="RemoveRaftVoter")}
 

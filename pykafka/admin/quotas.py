@@ -18,7 +18,7 @@ from pykafka.exceptions import KafkaException
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
+    from pykafka.network.node import Node
 
 
 class QuotaName(Enum):
@@ -73,7 +73,7 @@ class QuotasAdmin(AdminBase):
         """
         wanted = entity or QuotaEntity()
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.DescribeClientQuotasRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.DescribeClientQuotasRequest:
             if wanted.ip is not None:
                 need(broker, wire.DescribeClientQuotasRequest, 1, "a quota by address", "2.7")
             make = wire.DescribeClientQuotasRequest.Component
@@ -84,7 +84,7 @@ class QuotasAdmin(AdminBase):
             return wire.DescribeClientQuotasRequest(components=components, strict=strict)
 
         def read(
-            response: wire.DescribeClientQuotasResponse, items: Sequence[str], broker: Broker
+            response: wire.DescribeClientQuotasResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, dict[QuotaEntity, Quotas] | KafkaException]:
             api = "DescribeClientQuotas"
             error = outcome(response.error_code, response.error_message, broker=broker, api=api)
@@ -119,7 +119,7 @@ class QuotasAdmin(AdminBase):
                 if value is not None and not math.isfinite(value):
                     raise ValueError(f"{name} of {entity} must be a finite number, or None to remove it; not {value}")
 
-        def request(items: Sequence[QuotaEntity], broker: Broker, left: int) -> wire.AlterClientQuotasRequest:
+        def request(items: Sequence[QuotaEntity], broker: Node, left: int) -> wire.AlterClientQuotasRequest:
             if any(item.ip is not None for item in items):
                 need(broker, wire.AlterClientQuotasRequest, 1, "a quota by address", "2.7")
             entry = wire.AlterClientQuotasRequest.Entry
@@ -139,7 +139,7 @@ class QuotasAdmin(AdminBase):
             return wire.AlterClientQuotasRequest(entries=entries, validate_only=validate_only)
 
         def read(
-            response: wire.AlterClientQuotasResponse, items: Sequence[QuotaEntity], broker: Broker
+            response: wire.AlterClientQuotasResponse, items: Sequence[QuotaEntity], broker: Node
         ) -> Mapping[QuotaEntity, KafkaException | None]:
             api = "AlterClientQuotas"
             found = {_entity(one.entity): one for one in response.entries}

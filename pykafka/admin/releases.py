@@ -8,7 +8,7 @@ from pykafka.exceptions import UnsupportedVersion
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
+    from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
 
 #: From Kafka's release notes and KIPs, checked with the tables of versions of the releases.
@@ -73,7 +73,7 @@ KRAFT: frozenset[type[Request[Any]]] = frozenset(
 )
 
 
-def lacking(request_cls: type[Request[Any]], broker: Broker) -> UnsupportedVersion:
+def lacking(request_cls: type[Request[Any]], broker: Node) -> UnsupportedVersion:
     """Return the error for a broker that lacks an API."""
     api = request_cls.__name__.removesuffix("Request")
     since = SINCE.get(request_cls)
@@ -85,7 +85,7 @@ def lacking(request_cls: type[Request[Any]], broker: Broker) -> UnsupportedVersi
     return UnsupportedVersion(f"the broker does not have {api}{came}", broker=broker.address, api=api)
 
 
-def need(broker: Broker, request_cls: type[Request[Any]], version: int, what: str, since: str) -> None:
+def need(broker: Node, request_cls: type[Request[Any]], version: int, what: str, since: str) -> None:
     """Check that a broker has an API in a version or a later one.
 
     :param what: what needs it, for the error
@@ -100,7 +100,7 @@ def need(broker: Broker, request_cls: type[Request[Any]], version: int, what: st
         raise UnsupportedVersion(text, broker=broker.address, api=api)
 
 
-def version_of(broker: Broker, request_cls: type[Request[Any]], ceiling: int | None = None) -> int:
+def version_of(broker: Node, request_cls: type[Request[Any]], ceiling: int | None = None) -> int:
     """Return the version of an API that requests to a broker use.
 
     :param ceiling: no version above this one

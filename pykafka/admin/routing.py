@@ -39,9 +39,9 @@ from pykafka.metadata.brokers import QUICK_CONNECT_MS
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.channel import PendingResponse
+    from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
 
 K = TypeVar("K")
@@ -93,8 +93,8 @@ class Question(Generic[K, V]):
     """
 
     api: type[Request[Any]]
-    request: Callable[[Sequence[K], Broker, int], Request[Any]]
-    read: Callable[[Any, Sequence[K], Broker], Mapping[K, V | KafkaException]]
+    request: Callable[[Sequence[K], Node, int], Request[Any]]
+    read: Callable[[Any, Sequence[K], Node], Mapping[K, V | KafkaException]]
     once: bool = False
     waits: bool = False
     ceiling: int | None = None
@@ -181,7 +181,7 @@ def _passing(error: KafkaException) -> _Passing:
 class _Sent(Generic[K]):
     """A request on its way."""
 
-    broker: Broker
+    broker: Node
     items: list[K]
     pending: PendingResponse[Any]
 
@@ -197,7 +197,7 @@ class _Round(Generic[K, V]):
     def run(self, items: Sequence[K], placement: Placement[K]) -> dict[K, V | KafkaException]:
         """Return the value or the error of each item; `_Passing` if it may be asked about again."""
         found: dict[K, V | KafkaException] = {}
-        by_broker: dict[Broker, list[K]] = {}
+        by_broker: dict[Node, list[K]] = {}
         for item, broker in self._places(items, placement).items():
             if isinstance(broker, KafkaException):
                 found[item] = self._judged(broker)
@@ -221,7 +221,7 @@ class _Round(Generic[K, V]):
             found |= self._collect(one, placement.stale)
         return found
 
-    def _places(self, items: Sequence[K], placement: Placement[K]) -> Mapping[K, Broker | KafkaException]:
+    def _places(self, items: Sequence[K], placement: Placement[K]) -> Mapping[K, Node | KafkaException]:
         try:
             return placement.find(items, self._left_ms())
         except NoBrokersAvailableError as error:
@@ -230,12 +230,12 @@ class _Round(Generic[K, V]):
     def _left_ms(self) -> int:
         return max(1, round((self._deadline - self._cluster.handler.now()) * 1000))
 
-    def _lots(self, broker: Broker, items: list[K]) -> list[list[K]]:
+    def _lots(self, broker: Node, items: list[K]) -> list[list[K]]:
         version = version_of(broker, self._question.api, self._question.ceiling)
         most = self._question.most(version) or len(items)
         return [items[start : start + most] for start in range(0, len(items), most)]
 
-    def _send(self, broker: Broker, items: list[K]) -> _Sent[K]:
+    def _send(self, broker: Node, items: list[K]) -> _Sent[K]:
         left_ms = self._left_ms()
         version = version_of(broker, self._question.api, self._question.ceiling)
         request = self._question.request(items, broker, left_ms)

@@ -18,7 +18,7 @@ from pykafka.exceptions import KafkaException
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
+    from pykafka.network.node import Node
 
 #: Brokers take 4096 to 16384 iterations.
 ITERATIONS = 8192
@@ -122,13 +122,13 @@ class ScramUsersAdmin(AdminBase):
         if names == []:  # brokers would take it for all users
             return Results({})
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.DescribeUserScramCredentialsRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.DescribeUserScramCredentialsRequest:
             make = wire.DescribeUserScramCredentialsRequest.User
             wanted = None if names is None else [make(name=name) for name in names]
             return wire.DescribeUserScramCredentialsRequest(users=wanted)
 
         def read(
-            response: wire.DescribeUserScramCredentialsResponse, items: Sequence[str], broker: Broker
+            response: wire.DescribeUserScramCredentialsResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, dict[str, tuple[ScramCredentialInfo, ...] | KafkaException] | KafkaException]:
             api = "DescribeUserScramCredentials"
             error = outcome(response.error_code, response.error_message, broker=broker, api=api)
@@ -208,7 +208,7 @@ def _entry(change: _Change) -> _Entry:
 def _alteration(entries: Mapping[str, _Entry]) -> Question[str, None]:
     message = wire.AlterUserScramCredentialsRequest
 
-    def request(items: Sequence[str], broker: Broker, left: int) -> wire.AlterUserScramCredentialsRequest:
+    def request(items: Sequence[str], broker: Node, left: int) -> wire.AlterUserScramCredentialsRequest:
         its = [entries[item] for item in items]
         return message(
             deletions=[one for one in its if isinstance(one, message.Deletion)],
@@ -216,7 +216,7 @@ def _alteration(entries: Mapping[str, _Entry]) -> Question[str, None]:
         )
 
     def read(
-        response: wire.AlterUserScramCredentialsResponse, items: Sequence[str], broker: Broker
+        response: wire.AlterUserScramCredentialsResponse, items: Sequence[str], broker: Node
     ) -> Mapping[str, KafkaException | None]:
         api = "AlterUserScramCredentials"
         return {
@@ -228,7 +228,7 @@ def _alteration(entries: Mapping[str, _Entry]) -> Question[str, None]:
 
 
 def described(
-    result: wire.DescribeUserScramCredentialsResponse.Result, broker: Broker
+    result: wire.DescribeUserScramCredentialsResponse.Result, broker: Node
 ) -> tuple[ScramCredentialInfo, ...] | KafkaException:
     """Return what an answer says of one user, by mechanism."""
     if result.error_code:

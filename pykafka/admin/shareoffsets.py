@@ -17,7 +17,7 @@ from pykafka.metadata.groupoffsets import by_topic
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
+    from pykafka.network.node import Node
 
 Offsets = dict[TopicPartition, ShareGroupOffset]
 
@@ -36,12 +36,12 @@ class ShareOffsetsAdmin(AdminBase):
         :raises GroupIdNotFound: there is no such share group
         """
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.DescribeShareGroupOffsetsRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.DescribeShareGroupOffsetsRequest:
             make = wire.DescribeShareGroupOffsetsRequest.Group
             return wire.DescribeShareGroupOffsetsRequest(groups=[make(group_id=name, topics=None) for name in items])
 
         def read(
-            response: wire.DescribeShareGroupOffsetsResponse, items: Sequence[str], broker: Broker
+            response: wire.DescribeShareGroupOffsetsResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, Offsets | KafkaException]:
             return {group.group_id: _offsets(group, broker) for group in response.groups}
 
@@ -67,7 +67,7 @@ class ShareOffsetsAdmin(AdminBase):
         """
         wanted = {topic_partition(key): offset for key, offset in offsets.items()}
 
-        def request(items: Sequence[TopicPartition], broker: Broker, left: int) -> wire.AlterShareGroupOffsetsRequest:
+        def request(items: Sequence[TopicPartition], broker: Node, left: int) -> wire.AlterShareGroupOffsetsRequest:
             topic = wire.AlterShareGroupOffsetsRequest.Topic
             topics = [
                 topic(
@@ -79,7 +79,7 @@ class ShareOffsetsAdmin(AdminBase):
             return wire.AlterShareGroupOffsetsRequest(group_id=group, topics=topics)
 
         def read(
-            response: wire.AlterShareGroupOffsetsResponse, items: Sequence[TopicPartition], broker: Broker
+            response: wire.AlterShareGroupOffsetsResponse, items: Sequence[TopicPartition], broker: Node
         ) -> Mapping[TopicPartition, KafkaException | None]:
             api = "AlterShareGroupOffsets"
             if response.error_code:
@@ -114,12 +114,12 @@ class ShareOffsetsAdmin(AdminBase):
         :raises NonEmptyGroup: the group has members
         """
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.DeleteShareGroupOffsetsRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.DeleteShareGroupOffsetsRequest:
             make = wire.DeleteShareGroupOffsetsRequest.Topic
             return wire.DeleteShareGroupOffsetsRequest(group_id=group, topics=[make(topic_name=one) for one in items])
 
         def read(
-            response: wire.DeleteShareGroupOffsetsResponse, items: Sequence[str], broker: Broker
+            response: wire.DeleteShareGroupOffsetsResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, KafkaException | None]:
             api = "DeleteShareGroupOffsets"
             if response.error_code:
@@ -135,7 +135,7 @@ class ShareOffsetsAdmin(AdminBase):
         return self._ask(several(topics, "topics", str), placement, asked, timeout_ms, raise_errors)
 
 
-def _offsets(group: wire.DescribeShareGroupOffsetsResponse.Group, broker: Broker) -> Offsets | KafkaException:
+def _offsets(group: wire.DescribeShareGroupOffsetsResponse.Group, broker: Node) -> Offsets | KafkaException:
     api = "DescribeShareGroupOffsets"
     if group.error_code:
         return fault(group.error_code, group.error_message, broker=broker, api=api, what=f"group {group.group_id}")

@@ -16,7 +16,7 @@ from pykafka.protocol import wire
 from pykafka.security import DelegationToken as TokenLogin
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
+    from pykafka.network.node import Node
 
 _USER = "User"
 #: Stands for the brokers' own limits.
@@ -79,7 +79,7 @@ class TokensAdmin(AdminBase):
         """
         others: list[str] = several(renewers, "renewers", str)
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.CreateDelegationTokenRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.CreateDelegationTokenRequest:
             make = wire.CreateDelegationTokenRequest.Renewer
             made = wire.CreateDelegationTokenRequest(
                 renewers=[make(principal_type=kind, principal_name=name) for kind, name in map(_principal, others)],
@@ -91,7 +91,7 @@ class TokensAdmin(AdminBase):
             return made
 
         def read(
-            response: wire.CreateDelegationTokenResponse, items: Sequence[str], broker: Broker
+            response: wire.CreateDelegationTokenResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, DelegationToken | KafkaException]:
             error = outcome(response.error_code, broker=broker, api="CreateDelegationToken")
             return {
@@ -125,7 +125,7 @@ class TokensAdmin(AdminBase):
         """
         hmac = token.hmac if isinstance(token, DelegationToken) else token
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.RenewDelegationTokenRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.RenewDelegationTokenRequest:
             period = _DEFAULT if period_ms is None else period_ms
             return wire.RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period)
 
@@ -143,7 +143,7 @@ class TokensAdmin(AdminBase):
         """
         hmac = token.hmac if isinstance(token, DelegationToken) else token
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.ExpireDelegationTokenRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.ExpireDelegationTokenRequest:
             period = _DEFAULT if period_ms is None else period_ms
             return wire.ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period)
 
@@ -162,7 +162,7 @@ class TokensAdmin(AdminBase):
         """
         wanted: list[str] | None = None if owners is None else several(owners, "owners", str)
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.DescribeDelegationTokenRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.DescribeDelegationTokenRequest:
             make = wire.DescribeDelegationTokenRequest.Owner
             principals = None if wanted is None else [_principal(one) for one in wanted]
             return wire.DescribeDelegationTokenRequest(
@@ -172,7 +172,7 @@ class TokensAdmin(AdminBase):
             )
 
         def read(
-            response: wire.DescribeDelegationTokenResponse, items: Sequence[str], broker: Broker
+            response: wire.DescribeDelegationTokenResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, list[DelegationToken] | KafkaException]:
             error = outcome(response.error_code, broker=broker, api="DescribeDelegationToken")
             found = [_described(token) for token in response.tokens]
@@ -211,7 +211,7 @@ def _described(token: wire.DescribeDelegationTokenResponse.Token) -> DelegationT
 def _expiry(
     response: wire.RenewDelegationTokenResponse | wire.ExpireDelegationTokenResponse,
     items: Sequence[str],
-    broker: Broker,
+    broker: Node,
 ) -> Mapping[str, int | KafkaException]:
     api = type(response).__name__.removesuffix("Response")
     return {"": outcome(response.error_code, broker=broker, api=api) or response.expiry_timestamp_ms}

@@ -29,7 +29,7 @@ from pykafka.protocol import wire
 from pykafka.utils import get_string
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
+    from pykafka.network.node import Node
 
 #: How long created topics may take to be known to the brokers, and deleted ones to be gone, before the call returns (s).
 SETTLE_S = 5.0
@@ -77,14 +77,14 @@ class TopicsAdmin(AdminBase):
         """
         names = several(topics, "topics", str)
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.MetadataRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.MetadataRequest:
             made = _metadata_request(items)
             if authorized_operations:
                 need(broker, wire.MetadataRequest, 8, "authorized_operations", "2.3")
                 made.include_topic_authorized_operations = True
             return made
 
-        def read(response: wire.MetadataResponse, items: Sequence[str], broker: Broker) -> Mapping[str, Any]:
+        def read(response: wire.MetadataResponse, items: Sequence[str], broker: Node) -> Mapping[str, Any]:
             found: dict[str, TopicDescription | KafkaException] = {
                 name: UnknownTopicOrPartition(topic=name, broker=broker.address, api="Metadata") for name in items
             }
@@ -115,7 +115,7 @@ class TopicsAdmin(AdminBase):
         """
         wanted: dict[str, NewTopic] = {get_string(topic.name): topic for topic in several(topics, "topics", NewTopic)}
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.CreateTopicsRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.CreateTopicsRequest:
             if any(wanted[name].wants_defaults for name in items):
                 need(broker, wire.CreateTopicsRequest, 4, "a topic without a number of partitions or replicas", "2.4")
             if validate_only:
@@ -124,7 +124,7 @@ class TopicsAdmin(AdminBase):
                 topics=[wanted[name].wire() for name in items], timeout_ms=left, validate_only=validate_only
             )
 
-        def read(response: wire.CreateTopicsResponse, items: Sequence[str], broker: Broker) -> Mapping[str, Any]:
+        def read(response: wire.CreateTopicsResponse, items: Sequence[str], broker: Node) -> Mapping[str, Any]:
             return {
                 topic.name: outcome(
                     topic.error_code, topic.error_message, broker=broker, api="CreateTopics", topic=topic.name
@@ -154,7 +154,7 @@ class TopicsAdmin(AdminBase):
         """
         wanted: list[str | UUID] = several(topics, "topics", (str, UUID))
 
-        def request(items: Sequence[str | UUID], broker: Broker, left: int) -> wire.DeleteTopicsRequest:
+        def request(items: Sequence[str | UUID], broker: Node, left: int) -> wire.DeleteTopicsRequest:
             if version_of(broker, wire.DeleteTopicsRequest) < 6:
                 if any(isinstance(item, UUID) for item in items):
                     need(broker, wire.DeleteTopicsRequest, 6, "deletion of topics by id", "2.8")
@@ -163,7 +163,7 @@ class TopicsAdmin(AdminBase):
             named = [make(name=None, topic_id=one) if isinstance(one, UUID) else make(name=one) for one in items]
             return wire.DeleteTopicsRequest(topics=named, timeout_ms=left)
 
-        def read(response: wire.DeleteTopicsResponse, items: Sequence[str | UUID], broker: Broker) -> Mapping[Any, Any]:
+        def read(response: wire.DeleteTopicsResponse, items: Sequence[str | UUID], broker: Node) -> Mapping[Any, Any]:
             found: dict[str | UUID, KafkaException | None] = {}
             for topic in response.responses:
                 error = outcome(
@@ -229,12 +229,12 @@ class TopicsAdmin(AdminBase):
             get_string(one.topic): one for one in several(partitions, "partitions", NewPartitions)
         }
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.CreatePartitionsRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.CreatePartitionsRequest:
             return wire.CreatePartitionsRequest(
                 topics=[wanted[name].wire() for name in items], timeout_ms=left, validate_only=validate_only
             )
 
-        def read(response: wire.CreatePartitionsResponse, items: Sequence[str], broker: Broker) -> Mapping[str, Any]:
+        def read(response: wire.CreatePartitionsResponse, items: Sequence[str], broker: Node) -> Mapping[str, Any]:
             return {
                 topic.name: outcome(
                     topic.error_code, topic.error_message, broker=broker, api="CreatePartitions", topic=topic.name
@@ -268,7 +268,7 @@ class TopicsAdmin(AdminBase):
         """
         wanted = {topic_partition(key): offset for key, offset in offsets.items()}
 
-        def request(items: Sequence[TopicPartition], broker: Broker, left: int) -> wire.DeleteRecordsRequest:
+        def request(items: Sequence[TopicPartition], broker: Node, left: int) -> wire.DeleteRecordsRequest:
             topic = wire.DeleteRecordsRequest.Topic
             topics = [
                 topic(
@@ -279,7 +279,7 @@ class TopicsAdmin(AdminBase):
             return wire.DeleteRecordsRequest(topics=topics, timeout_ms=left)
 
         def read(
-            response: wire.DeleteRecordsResponse, items: Sequence[TopicPartition], broker: Broker
+            response: wire.DeleteRecordsResponse, items: Sequence[TopicPartition], broker: Node
         ) -> Mapping[TopicPartition, int | KafkaException]:
             found: dict[TopicPartition, int | KafkaException] = {}
             for topic in response.topics:

@@ -27,7 +27,7 @@ from pykafka.metadata.groupoffsets import by_topic
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
+    from pykafka.network.node import Node
 
 #: The brokers' own limit of a transaction's timeout, transaction.max.timeout.ms (ms).
 MAX_TRANSACTION_TIMEOUT_MS = 900_000
@@ -61,7 +61,7 @@ class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
         conditions: list[TransactionState] = several(states, "states", TransactionState)
         producers: list[int] = several(producer_ids, "producer_ids", int)
 
-        def request(items: Sequence[int], broker: Broker, left: int) -> wire.ListTransactionsRequest:
+        def request(items: Sequence[int], broker: Node, left: int) -> wire.ListTransactionsRequest:
             made = wire.ListTransactionsRequest(
                 state_filters=[state.value for state in conditions], producer_id_filters=producers
             )
@@ -74,7 +74,7 @@ class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
             return made
 
         def read(
-            response: wire.ListTransactionsResponse, items: Sequence[int], broker: Broker
+            response: wire.ListTransactionsResponse, items: Sequence[int], broker: Node
         ) -> Mapping[int, list[TransactionListing] | KafkaException]:
             error = outcome(response.error_code, broker=broker, api="ListTransactions")
             found = [
@@ -102,11 +102,11 @@ class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
         :raises TransactionalIdNotFound: the coordinator does not know the id
         """
 
-        def request(items: Sequence[str], broker: Broker, left: int) -> wire.DescribeTransactionsRequest:
+        def request(items: Sequence[str], broker: Node, left: int) -> wire.DescribeTransactionsRequest:
             return wire.DescribeTransactionsRequest(transactional_ids=list(items))
 
         def read(
-            response: wire.DescribeTransactionsResponse, items: Sequence[str], broker: Broker
+            response: wire.DescribeTransactionsResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, TransactionDescription | KafkaException]:
             return {
                 one.transactional_id: outcome(
@@ -134,7 +134,7 @@ class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
         :param raise_errors: whether to raise for partitions that failed, see `Results`
         """
 
-        def request(items: Sequence[TopicPartition], broker: Broker, left: int) -> wire.DescribeProducersRequest:
+        def request(items: Sequence[TopicPartition], broker: Node, left: int) -> wire.DescribeProducersRequest:
             topic = wire.DescribeProducersRequest.Topic
             named = by_topic(dict.fromkeys(items, 0))
             return wire.DescribeProducersRequest(
@@ -142,7 +142,7 @@ class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
             )
 
         def read(
-            response: wire.DescribeProducersResponse, items: Sequence[TopicPartition], broker: Broker
+            response: wire.DescribeProducersResponse, items: Sequence[TopicPartition], broker: Node
         ) -> Mapping[TopicPartition, Producers | KafkaException]:
             found: dict[TopicPartition, Producers | KafkaException] = {}
             for topic in response.topics:
@@ -242,7 +242,7 @@ class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
 
 
 def _abortion(producer: ProducerState) -> Question[TopicPartition, None]:
-    def request(items: Sequence[TopicPartition], broker: Broker, left: int) -> wire.WriteTxnMarkersRequest:
+    def request(items: Sequence[TopicPartition], broker: Node, left: int) -> wire.WriteTxnMarkersRequest:
         marker = wire.WriteTxnMarkersRequest.Marker
         named = by_topic(dict.fromkeys(items, 0))
         return wire.WriteTxnMarkersRequest(
@@ -259,7 +259,7 @@ def _abortion(producer: ProducerState) -> Question[TopicPartition, None]:
         )
 
     def read(
-        response: wire.WriteTxnMarkersResponse, items: Sequence[TopicPartition], broker: Broker
+        response: wire.WriteTxnMarkersResponse, items: Sequence[TopicPartition], broker: Node
     ) -> Mapping[TopicPartition, KafkaException | None]:
         found: dict[TopicPartition, KafkaException | None] = {}
         for marker in response.markers:
@@ -280,7 +280,7 @@ def _abortion(producer: ProducerState) -> Question[TopicPartition, None]:
     return Question(wire.WriteTxnMarkersRequest, request, read, waits=True)
 
 
-def _described(state: wire.DescribeTransactionsResponse.TransactionState, broker: Broker) -> TransactionDescription:
+def _described(state: wire.DescribeTransactionsResponse.TransactionState, broker: Node) -> TransactionDescription:
     return TransactionDescription(
         state.transactional_id,
         TransactionState.of(state.transaction_state),

@@ -18,9 +18,9 @@ from pykafka.utils import get_string
 from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.consumer.engine import ConsumerEngine
+    from pykafka.network.node import Node
     from pykafka.partition import Partition
 
 
@@ -105,12 +105,12 @@ class DocumentedConsumer:
             engine.detach_all()
             self._setup_fetch_workers()
 
-    def _discover_group_coordinator(self) -> Broker | None:
+    def _discover_group_coordinator(self) -> Node | None:
         """Look for the group's coordinator anew and return it; None without a consumer group."""
         commits = self._engine.commits
         return None if commits is None else commits.group.discover()
 
-    def _discover_offset_manager(self) -> Broker | None:
+    def _discover_offset_manager(self) -> Node | None:
         """Look for the group's coordinator under its name of 2.0; see `_discover_group_coordinator`."""
         return self._discover_group_coordinator()
 

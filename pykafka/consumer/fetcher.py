@@ -26,13 +26,13 @@ from pykafka.exceptions import KafkaException, ProtocolClientError, SocketDiscon
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.consumer.fetchanswers import Fetched
     from pykafka.consumer.fetchplan import Subscriber
     from pykafka.consumer.fetchrequests import FetchSettings
     from pykafka.handlers import Handler, Worker
     from pykafka.network.channel import PendingResponse
+    from pykafka.network.node import Node
     from pykafka.network.requests import RequestHandler
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class Fetcher:
     :param settings: those of all its partitions
     """
 
-    def __init__(self, broker: Broker, handler: Handler, settings: FetchSettings) -> None:
+    def __init__(self, broker: Node, handler: Handler, settings: FetchSettings) -> None:
         self._broker = broker
         self._handler = handler
         self._settings = settings
@@ -83,7 +83,7 @@ class Fetcher:
         self._turn: RequestHandler | None = None
 
     @classmethod
-    def of(cls, broker: Broker, handler: Handler, settings: FetchSettings) -> Fetcher:
+    def of(cls, broker: Node, handler: Handler, settings: FetchSettings) -> Fetcher:
         """Return the fetcher of a broker and settings that all consumers of the client share."""
         return broker.shared(("fetch", settings), lambda: cls(broker, handler, settings))
 

@@ -47,9 +47,9 @@ from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
 
 log = logging.getLogger(__name__)
@@ -161,7 +161,7 @@ class GroupOffsets:
         self.consumed_in: Callable[[TopicPartition], UUID | None] = _unknown
         #: Returns the leader epoch of the record before an offset of a partition; -1 if nobody knows.
         self.epoch_before: Callable[[TopicPartition, int], int] = _no_epoch
-        self._coordinator: Broker | None = None
+        self._coordinator: Node | None = None
 
     @property
     def name(self) -> str:
@@ -169,11 +169,11 @@ class GroupOffsets:
         return self._group
 
     @property
-    def coordinator(self) -> Broker:
+    def coordinator(self) -> Node:
         """The group's coordinator; asks the cluster if it is not known."""
         return self._found()
 
-    def discover(self) -> Broker:
+    def discover(self) -> Node:
         """Ask the cluster for the group's coordinator again and return it; errors as of `Cluster.get_group_coordinator`."""
         self.forget_coordinator()
         return self.coordinator
@@ -183,7 +183,7 @@ class GroupOffsets:
         self._cluster.coordinators.forget(self._group, self._coordinator)
         self._coordinator = None
 
-    def coordinator_by(self, deadline: float) -> Broker:
+    def coordinator_by(self, deadline: float) -> Node:
         """Return the group's coordinator, whose versions are known, by a deadline of the handler's clock (s).
 
         :raises KafkaException: it was not found, or reached, in time
@@ -407,14 +407,14 @@ class GroupOffsets:
         """Return a deadline (s), at most twice the socket timeout from now: a silent broker costs each attempt a lot."""
         return min(deadline, self._cluster.handler.now() + 2 * self._cluster.socket_timeout_ms / 1000)
 
-    def _found(self, deadline: float | None = None) -> Broker:
+    def _found(self, deadline: float | None = None) -> Node:
         """Return the group's coordinator, looking for it until a deadline (s), but no longer than the socket timeout."""
         if self._coordinator is None:
             left_ms = None if deadline is None else min(self._left_ms(deadline), self._cluster.socket_timeout_ms)
             self._coordinator = self._cluster.coordinators.find(self._cluster, self._group, left_ms)
         return self._coordinator
 
-    def _call(self, coordinator: Broker, request: Request[R], version: int, deadline: float) -> R:
+    def _call(self, coordinator: Node, request: Request[R], version: int, deadline: float) -> R:
         """Send a request and return the answer; it has what is left of the time (s), and no more than the channel gives."""
         timeout_ms = min(self._left_ms(deadline), coordinator.timeout_ms(CHANNEL))
         return coordinator.call(request, CHANNEL, version=version, timeout_ms=timeout_ms)
@@ -525,7 +525,7 @@ def _no_epoch(_: TopicPartition, _offset: int) -> int:
     return -1
 
 
-def _version(coordinator: Broker, request: type[Request[Any]], by_id: int, by_name: int) -> int:
+def _version(coordinator: Node, request: type[Request[Any]], by_id: int, by_name: int) -> int:
     """Return the version of a request: that by topic id, where it is above 0 and the broker has it, else one by name."""
     if by_id and coordinator.api_version(request, by_id) == by_id:
         return by_id

@@ -25,9 +25,9 @@ from pykafka.exceptions import KafkaException, LeaderNotFoundError, OffsetResetN
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.consumer.cases import Case
+    from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class Recovery(OnDemand[Reader]):
 
     def _attach_all(self, parts: Collection[OwnedPartition]) -> None:
         """Attach partitions, as `attach` does, but ask leaders about their logs; the worker calls this."""
-        by_broker: dict[Broker, list[OwnedPartition]] = defaultdict(list)
+        by_broker: dict[Node, list[OwnedPartition]] = defaultdict(list)
         for owned in parts:
             broker = self._broker_of(owned)
             if broker is not None:
@@ -137,7 +137,7 @@ class Recovery(OnDemand[Reader]):
         at_leader = reader is None or reader.sources.of(owned.key).broker_id is None
         return at_leader and owned.lineage.before(owned.fetch_offset) >= 0
 
-    def _broker_of(self, owned: OwnedPartition) -> Broker | None:
+    def _broker_of(self, owned: OwnedPartition) -> Node | None:
         """Return the broker to fetch a partition from; None if it is being fetched, or has failed."""
         reader = self._reader()
         if reader is None or not reader.running or owned.fetcher is not None or owned.given_up:
@@ -169,7 +169,7 @@ class Recovery(OnDemand[Reader]):
             self.failed(owned, reader.cluster.metadata_error or missing)
         return broker
 
-    def _attach_to(self, broker: Broker, owned: OwnedPartition) -> None:
+    def _attach_to(self, broker: Node, owned: OwnedPartition) -> None:
         reader = self._reader()
         if reader is None:
             return

@@ -21,8 +21,8 @@ from pykafka.exceptions import (
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.consumer.buffers import OwnedPartition
+    from pykafka.network.node import Node
 
 #: From this version on Fetch tells where logs diverge.
 FETCH_TELLS_FROM = 12
@@ -32,12 +32,12 @@ ASK_FROM = 2
 CHANNEL = "main"
 
 
-def fetch_tells(broker: Broker) -> bool:
+def fetch_tells(broker: Node) -> bool:
     """Return whether a broker compares logs at each fetch; it may have to be asked for its versions."""
     return broker.api_version(wire.FetchRequest) >= FETCH_TELLS_FROM
 
 
-def find_truncations(broker: Broker, parts: Collection[OwnedPartition]) -> dict[OwnedPartition, KafkaException]:
+def find_truncations(broker: Node, parts: Collection[OwnedPartition]) -> dict[OwnedPartition, KafkaException]:
     """Ask a leader whether its log has what was fetched; return the error of each partition that cannot be fetched on.
 
     :param broker: the leader of all of them

@@ -33,8 +33,8 @@ from pykafka.network.login import is_answer
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)
 
@@ -152,7 +152,7 @@ class BaseCoordinator(PolledHeartbeats):
     # -- the coordinator -----------------------------------------------------------------------------------------------
 
     @property
-    def coordinator(self) -> Broker | None:
+    def coordinator(self) -> Node | None:
         """The broker that coordinates the group; None if that is not known."""
         return self.link.coordinator
 
@@ -331,7 +331,7 @@ class BaseCoordinator(PolledHeartbeats):
         log.info("group %s: joining as %s", self.group_id, request.member_id or "a new member")
 
     def _ask_to_join(
-        self, coordinator: Broker, request: wire.JoinGroupRequest, version: int, deadline: float | None
+        self, coordinator: Node, request: wire.JoinGroupRequest, version: int, deadline: float | None
     ) -> wire.JoinGroupResponse:
         """Return the answer to a request to join; send it again with the member id where the coordinator insists on one."""
         while True:
@@ -359,7 +359,7 @@ class BaseCoordinator(PolledHeartbeats):
         if member_id and self.membership.state in {State.JOINING, State.STALE}:
             self.membership.apply(Event.NAMED, member_id=member_id)
 
-    def _join_version(self, coordinator: Broker) -> int:
+    def _join_version(self, coordinator: Node) -> int:
         try:
             version = coordinator.api_version(wire.JoinGroupRequest)
         except UnsupportedVersion as error:
@@ -425,7 +425,7 @@ class BaseCoordinator(PolledHeartbeats):
 
     # -- what went wrong -----------------------------------------------------------------------------------------------
 
-    def check_answer(self, code: int, api: str, coordinator: Broker) -> None:
+    def check_answer(self, code: int, api: str, coordinator: Node) -> None:
         """Change the membership as the error code of an answer demands, and raise its error; 0 is none.
 
         :raises ProtocolClientError: the code is not 0

@@ -11,8 +11,8 @@ from pykafka.coordinator.pulse import TOGETHER_S, Call, Pulse
 from pykafka.exceptions import KafkaException, SocketDisconnectedError
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.handlers import Handler
+    from pykafka.network.node import Node
 
 #: How long a member has nothing to send at a time, while it is none (s).
 IDLE_S = 5.0
@@ -52,7 +52,7 @@ class Addressed(Protocol):
     """The content of heartbeats: a new object whenever it changes."""
 
     @property
-    def broker(self) -> Broker: ...
+    def broker(self) -> Node: ...
     @property
     def group(self) -> str: ...
 

@@ -13,11 +13,11 @@ from pykafka.protocol import documented, wire
 from pykafka.utils import get_string
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.coordinator.heartbeat import HeartbeatSender
     from pykafka.coordinator.link import GroupLink
     from pykafka.coordinator.openrequest import OpenRequest
     from pykafka.coordinator.state import Membership
+    from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Joining(Protocol):
     open_request: OpenRequest
     sender: HeartbeatSender
 
-    def check_answer(self, code: int, api: str, coordinator: Broker) -> None: ...
+    def check_answer(self, code: int, api: str, coordinator: Node) -> None: ...
 
 
 class Comeback:
@@ -79,7 +79,7 @@ class Comeback:
 
     # -- before it joins -------------------------------------------------------------------------------------------------
 
-    def leave(self, coordinator: Broker, deadline: float | None) -> None:
+    def leave(self, coordinator: Node, deadline: float | None) -> None:
         """Leave the group if joining again has not made it rebalance; the next join is that of a new member.
 
         :param deadline: as for `BaseCoordinator.join_and_sync`
@@ -101,7 +101,7 @@ class Comeback:
         member.membership.apply(Event.LEFT)
         self.forget()
 
-    def ask(self, coordinator: Broker, request: wire.JoinGroupRequest, deadline: float | None) -> None:
+    def ask(self, coordinator: Node, request: wire.JoinGroupRequest, deadline: float | None) -> None:
         """Note the topics of a static member that joins; if it has no member id, ask what the coordinator has stored.
 
         :param deadline: as for `BaseCoordinator.join_and_sync`
@@ -123,7 +123,7 @@ class Comeback:
             doubt = self._doubt_of(group, instance_id, version)
         self._asked = max(self._asked, doubt)  # an earlier request may be answered by no more than its effect
 
-    def _answer(self, coordinator: Broker, request: Any, version: int, deadline: float | None) -> Any:
+    def _answer(self, coordinator: Node, request: Any, version: int, deadline: float | None) -> Any:
         """Return the answer to a request, which an earlier call may have sent."""
         member = self._member
         if member.open_request.of(type(request)) is None:

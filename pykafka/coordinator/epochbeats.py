@@ -16,8 +16,8 @@ from pykafka.exceptions import KafkaException, error_for
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.handlers import Handler
+    from pykafka.network.node import Node
 
 API = "ConsumerGroupHeartbeat"
 #: The broker's own default interval and session (ms): until its first answer has told the interval.
@@ -41,7 +41,7 @@ class Wanted:
 class Place(NamedTuple):
     """The coordinator, and what a member tells when it joins: plain data, replaced as a whole."""
 
-    broker: Broker
+    broker: Node
     group: str
     version: int
     instance_id: str | None

@@ -16,8 +16,8 @@ from pykafka.exceptions import FencedInstanceId, IllegalGeneration, KafkaExcepti
 from pykafka.handlers import ThreadingHandler
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.handlers import Handler
+    from pykafka.network.node import Node
     from pykafka.protocol.wire import HeartbeatResponse
 
 __all__ = ["Activity", "Attendant", "Beat", "Heartbeat", "HeartbeatSender", "News", "PolledHeartbeats"]
@@ -81,7 +81,7 @@ class Heartbeat:
 class Beat(NamedTuple):
     """The content of heartbeats and the broker that gets them: plain data, replaced as a whole."""
 
-    broker: Broker
+    broker: Node
     group: str
     generation_id: int
     member_id: str

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pykafka.network.channel import LENT
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
+    from pykafka.network.node import Node
 
 
 class Lending:
@@ -23,13 +23,13 @@ class Lending:
     :param broker: the coordinator
     """
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Node) -> None:
         self._broker = broker
         self._free: deque[str] = deque()
         self._numbers = count(1)
 
     @classmethod
-    def at(cls, broker: Broker) -> Lending:
+    def at(cls, broker: Node) -> Lending:
         """Return what all members at a coordinator share.
 
         :raises KafkaException: the broker has left the cluster, or the client was closed

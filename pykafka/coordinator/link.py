@@ -30,14 +30,14 @@ from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
 
 log = logging.getLogger(__name__)
 
 #: Asks a coordinator to remove a member, by a deadline (s), and returns the error code of its answer.
-LeaveOnce = Callable[["Broker", float], int]
+LeaveOnce = Callable[["Node", float], int]
 
 #: The longest pause before a request is tried again (ms): Kafka's own retry.backoff.max.ms.
 RETRY_BACKOFF_MAX_MS = 1000
@@ -67,12 +67,12 @@ class GroupLink:
         self.cluster = cluster
         self.handler = cluster.handler
         self.group_id = group_id
-        self.coordinator: Broker | None = None
+        self.coordinator: Node | None = None
         #: Set while the member is being closed: what waits for the coordinator gives up then.
         self.closing = False
         self._pauses = Backoff(retry_backoff_ms, RETRY_BACKOFF_MAX_MS, cluster.handler.random)
         #: The connection that this member has, as (broker, name of the channel); none or one.
-        self._lent: list[tuple[Broker, str]] = []
+        self._lent: list[tuple[Node, str]] = []
 
     def after_fork(self) -> None:
         """Leave coordinator and connection to the parent process."""
@@ -128,7 +128,7 @@ class GroupLink:
                 log.info("group %s: %s; asking again", self.group_id, error)
             self.pause(tries)
 
-    def found(self, timeout_ms: int | None = None) -> Broker:
+    def found(self, timeout_ms: int | None = None) -> Node:
         """Return the coordinator; parameters and errors as of `find`."""
         self.find(timeout_ms)
         coordinator = self.coordinator
@@ -172,7 +172,7 @@ class GroupLink:
     def call(
         self,
         request: Request[R],
-        broker: Broker,
+        broker: Node,
         deadline: float | None = None,
         *,
         version: int | None = None,
@@ -204,7 +204,7 @@ class GroupLink:
     def _call_once(
         self,
         request: Request[R],
-        broker: Broker,
+        broker: Node,
         deadline: float | None,
         version: int | None,
         wanted: Callable[[], bool],
@@ -237,7 +237,7 @@ class GroupLink:
         address = None if self.coordinator is None else self.coordinator.address
         return error_for(code, message, broker=address, api=api)
 
-    def borrow(self, broker: Broker) -> str:
+    def borrow(self, broker: Node) -> str:
         """Return the name of the channel for a request that the broker holds back; call `give_back` or `drop_connection`."""
         self.drop_connection()
         name = Lending.at(broker).borrow()
@@ -256,7 +256,7 @@ class GroupLink:
         if lent is not None:
             lent[0].drop_channel(lent[1])
 
-    def _take_lent(self) -> tuple[Broker, str] | None:
+    def _take_lent(self) -> tuple[Node, str] | None:
         try:
             return self._lent.pop()
         except IndexError:
@@ -308,7 +308,7 @@ class GroupLink:
         if code:
             raise error_for(code, broker=coordinator.address, api="LeaveGroup")
 
-    def _leave_once(self, member_id: str, coordinator: Broker, deadline: float) -> int:
+    def _leave_once(self, member_id: str, coordinator: Node, deadline: float) -> int:
         version = coordinator.api_version(wire.LeaveGroupRequest)
         request = leave_request(self.group_id, member_id, version)
         response = self.call(request, coordinator, deadline, version=version)

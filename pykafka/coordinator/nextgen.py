@@ -33,9 +33,9 @@ from pykafka.handlers.ending import Ending
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.coordinator.handover import ShareHooks
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)
 
@@ -329,7 +329,7 @@ class NextGenSubscriber(ServedShares):
             log.info("group %s: joining as %s", self.group_id, self.member_id)
         self.beats.beat(place)
 
-    def _place(self, broker: Broker) -> Place:
+    def _place(self, broker: Node) -> Place:
         config, selection = self.config, self._selection
         try:
             version = broker.api_version(wire.ConsumerGroupHeartbeatRequest)
@@ -465,5 +465,5 @@ class NextGenSubscriber(ServedShares):
         finally:
             self.link.closing = False
 
-    def _leave_once(self, request: Any, version: int, coordinator: Broker, deadline: float) -> int:
+    def _leave_once(self, request: Any, version: int, coordinator: Node, deadline: float) -> int:
         return int(self.link.call(request, coordinator, deadline, version=version).error_code)

@@ -10,9 +10,9 @@ from pykafka.exceptions import ConsumerStoppedException, KafkaException, Respons
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.coordinator.link import GroupLink
     from pykafka.network.channel import PendingResponse
+    from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class TimeIsUp(ResponseTimeoutError):
 
 
 class _Asked(NamedTuple):
-    coordinator: Broker
+    coordinator: Node
     request: Any
     pending: PendingResponse[Any]
 
@@ -65,7 +65,7 @@ class OpenRequest:
         return asked.request
 
     def send(
-        self, coordinator: Broker, request: Any, version: int, patience_ms: int, deadline: float | None = None
+        self, coordinator: Node, request: Any, version: int, patience_ms: int, deadline: float | None = None
     ) -> None:
         """Send a request, over a connection that is lent to the member for it, and never over a second one.
 

@@ -17,10 +17,10 @@ from pykafka.exceptions import (
 from pykafka.protocol.schema import decode_response, encode_request
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType
     from pykafka.network.connection import BrokerConnection
+    from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
 
 CLIENT_ID = "pykafka"
@@ -80,7 +80,7 @@ class Pulse:
     :param broker: the coordinator
     """
 
-    def __init__(self, handler: Handler, broker: Broker) -> None:
+    def __init__(self, handler: Handler, broker: Node) -> None:
         self._handler = handler
         self._native = handler.native
         self._broker = broker
@@ -93,7 +93,7 @@ class Pulse:
         self._over = False
 
     @classmethod
-    def at(cls, broker: Broker, handler: Handler) -> Pulse:
+    def at(cls, broker: Node, handler: Handler) -> Pulse:
         """Return the pulse that all members at a coordinator share.
 
         :raises KafkaException: the broker has left the cluster, or the client was closed
@@ -226,7 +226,7 @@ class _Run:
     def __init__(
         self,
         native: Handler,
-        broker: Broker,
+        broker: Node,
         members: dict[Beating, None],
         inbox: deque[Beating],
         wake: EventType,

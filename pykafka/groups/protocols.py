@@ -18,11 +18,11 @@ from pykafka.groups.choice import AUTO, CLASSIC, CONSUMER, NO_STATIC_MEMBERS, ZO
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.coordinator.selection import Topics
     from pykafka.coordinator.served import Identity
     from pykafka.groups.shares import ShareHooks, Shares
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
     from pykafka.protocol.schema import Request, Response
 
 log = logging.getLogger(__name__)
@@ -192,7 +192,7 @@ class ChosenShares:
         self.chosen, self.protocol = made, protocol
         return made
 
-    def _look_at(self, coordinator: Broker, deadline: float | None) -> Facts:
+    def _look_at(self, coordinator: Node, deadline: float | None) -> Facts:
         """Return what the coordinator offers, and what the group is now.
 
         :raises KafkaException: it cannot be asked
@@ -218,7 +218,7 @@ class ChosenShares:
             raise link.error(classic.error_code, classic.error_message, "DescribeGroups")
         return Facts(True, classic.group_state not in WITHOUT_MEMBERS, self._refused)
 
-    def _ask(self, request: Request[R], coordinator: Broker, deadline: float | None) -> R:
+    def _ask(self, request: Request[R], coordinator: Node, deadline: float | None) -> R:
         return self._link.call(request, coordinator, deadline, wanted=lambda: not self._link.closing)
 
 

@@ -8,8 +8,8 @@ from pykafka.exceptions import SocketDisconnectedError
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.handlers import Handler
+    from pykafka.network.node import Node
 
 #: The versions to ask in after a hang-up: the last one without tagged fields, and the first that can leave topics uncreated.
 LOWER_VERSIONS = (8, 4)
@@ -18,7 +18,7 @@ HANG_UPS = 2
 
 
 def call_metadata(
-    broker: Broker, request: wire.MetadataRequest, timeout_ms: int | None, ceiling: int | None, handler: Handler
+    broker: Node, request: wire.MetadataRequest, timeout_ms: int | None, ceiling: int | None, handler: Handler
 ) -> wire.MetadataResponse:
     """Ask one broker; again in lower versions if it closes the connection, as some proxies do instead of refusing.
 
@@ -58,6 +58,6 @@ def call_metadata(
     raise hung_up
 
 
-def _is_hang_up(broker: Broker, error: SocketDisconnectedError) -> bool:
+def _is_hang_up(broker: Node, error: SocketDisconnectedError) -> bool:
     """Return whether the broker closed a connection that had come about."""
     return type(error) is SocketDisconnectedError and not error.ledger and broker.knows_versions

@@ -27,8 +27,8 @@ from pykafka.network.dialing import Attempt
 from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.handlers import Handler, Worker
+    from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Brokers:
     def __init__(
         self,
         handler: Handler,
-        make: Callable[[int, str, int], Broker],
+        make: Callable[[int, str, int], Node],
         settings: MetadataSettings | None = None,
         limiter: LogLimiter | None = None,
     ) -> None:
@@ -70,26 +70,26 @@ class Brokers:
         self._handler = handler
         self._limiter = limiter or LogLimiter(handler)
         self._make = make
-        self.by_id: dict[int, Broker] = {}
-        self._seeds: dict[tuple[str, int], Broker] = {}
+        self.by_id: dict[int, Node] = {}
+        self._seeds: dict[tuple[str, int], Node] = {}
         # Brokers that metadata leaves out although their connections stand, and since when (s).
         self._left_out: dict[int, float] = {}
         # Workers that close brokers which have left.
         self._partings: list[Worker] = []
 
-    def every(self) -> list[Broker]:
+    def every(self) -> list[Node]:
         """Return all brokers, seeds included."""
         return [*self.by_id.values(), *self._seeds.values()]
 
     # -- following the metadata ------------------------------------------------------------------------------------
 
-    def take_over(self, addresses: Mapping[int, tuple[str, int]]) -> list[Broker]:
+    def take_over(self, addresses: Mapping[int, tuple[str, int]]) -> list[Node]:
         """Take over the brokers of fresh metadata; return those that are gone or moved, for `part_with`.
 
         :param addresses: {id: (host, port)}
         """
         brokers = dict(self.by_id)
-        left: list[Broker] = []
+        left: list[Node] = []
         for id_, (host, port) in addresses.items():
             known = brokers.get(id_)
             if known is not None and (known.host, known.port) == (host, port):
@@ -106,7 +106,7 @@ class Brokers:
         self.by_id = brokers
         return left
 
-    def meet(self, id_: int, address: tuple[str, int]) -> list[Broker]:
+    def meet(self, id_: int, address: tuple[str, int]) -> list[Node]:
         """Take over one broker that another one has named; return the one that it replaces, if it moved, for `part_with`."""
         known = self.by_id.get(id_)
         if known is not None and (known.host, known.port) == address:
@@ -116,7 +116,7 @@ class Brokers:
         self.by_id = {**self.by_id, id_: self._make(id_, *address)}
         return [] if known is None else [known]
 
-    def part_with(self, brokers: list[Broker]) -> None:
+    def part_with(self, brokers: list[Node]) -> None:
         """Refuse further use of brokers and close them, without waiting."""
         for broker in brokers:
             broker.part()
@@ -146,7 +146,7 @@ class Brokers:
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
-    def candidates(self, seeds: Callable[[], Iterable[tuple[str, int]]]) -> Iterator[Broker]:
+    def candidates(self, seeds: Callable[[], Iterable[tuple[str, int]]]) -> Iterator[Node]:
         """Yield those that are connected, then the others, then the seeds; the seeds first where a bootstrap is due.
 
         :param seeds: gives their (host, port) where it comes to that
@@ -172,8 +172,8 @@ class Brokers:
         return self._returns and (self._sent_back or in_vain)
 
     def _bootstrap(
-        self, seeds: Callable[[], Iterable[tuple[str, int]]], brokers: list[Broker], asked: bool
-    ) -> Iterator[Broker]:
+        self, seeds: Callable[[], Iterable[tuple[str, int]]], brokers: list[Node], asked: bool
+    ) -> Iterator[Node]:
         """Yield the seeds.
 
         :param brokers: the known ones
@@ -229,7 +229,7 @@ class Brokers:
         self._sent_back = self._returns
 
     @contextmanager
-    def at(self, addresses: Iterable[tuple[str, int]]) -> Iterator[list[Broker]]:
+    def at(self, addresses: Iterable[tuple[str, int]]) -> Iterator[list[Node]]:
         """Yield a broker for each address: a known one with its connections, or one that is closed afterwards.
 
         :param addresses: (host, port) pairs
@@ -244,8 +244,8 @@ class Brokers:
 
 
 def first_answer(
-    brokers: Iterable[Broker],
-    ask: Callable[[Broker], R],
+    brokers: Iterable[Node],
+    ask: Callable[[Node], R],
     what: str,
     telling: Callable[[R], bool] | None = None,
     left_ms: Callable[[], int] | None = None,
@@ -263,8 +263,8 @@ def first_answer(
     :raises SaslRequiredError, TokenUnavailableError: there are no credentials to log in with
     """
     attempts: list[Any] = []
-    slow: dict[Broker, KafkaException] = {}
-    again: list[Broker] = []
+    slow: dict[Node, KafkaException] = {}
+    again: list[Node] = []
     empty: list[R] = []
     for broker in chain(brokers, again):  # in this order, as `again` grows meanwhile
         if left_ms is not None and not left_ms():
@@ -313,7 +313,7 @@ def countdown(now: Callable[[], float], within_ms: int) -> Callable[[], int]:
     return lambda: max(0, round((end - now()) * 1000))
 
 
-def _close_all(brokers: list[Broker]) -> None:
+def _close_all(brokers: list[Node]) -> None:
     for broker in brokers:
         broker.close()
 

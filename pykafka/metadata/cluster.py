@@ -9,7 +9,6 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import UUID
 
-from pykafka.broker import CLIENT_ID, Broker
 from pykafka.exceptions import (
     ClientClosedError,
     KafkaException,
@@ -32,6 +31,7 @@ from pykafka.metadata.topicdict import MakeTopic, TopicDict
 from pykafka.metadata.upkeep import Upkeep
 from pykafka.network.addresses import parse_source
 from pykafka.network.negotiation import KnownVersions
+from pykafka.network.node import CLIENT_ID, Node
 from pykafka.network.settings import ConnectionSettings
 from pykafka.protocol import documented, wire
 from pykafka.security.cleartext import warn_of_cleartext
@@ -61,7 +61,8 @@ class BaseCluster:
 
     Parameters as of `pykafka.cluster.Cluster`.
 
-    :param make_topic: `(cluster, metadata)` to the object that stands for a topic; None where none are looked up
+    :param make_topic: `(cluster, metadata)` to the object that stands for a topic; None if none are looked up
+    :param make_broker: a class of `Node`, for the brokers
     """
 
     def __init__(
@@ -82,8 +83,10 @@ class BaseCluster:
         settings: ConnectionSettings | None = None,
         client_rack: str | None = None,
         metadata: MetadataSettings | None = None,
+        make_broker: Callable[..., Node] = Node,
     ) -> None:
         self._handler = handler
+        self._make_broker = make_broker
         self._socket_timeout_ms: int = valid_ms(socket_timeout_ms, "socket_timeout_ms")
         self._offsets_channel_socket_timeout_ms = valid_ms(
             offsets_channel_socket_timeout_ms, "offsets_channel_socket_timeout_ms"
@@ -145,7 +148,7 @@ class BaseCluster:
             self._known_brokers.forsake()
 
     @property
-    def brokers(self) -> dict[int, Broker]:
+    def brokers(self) -> Mapping[int, Node]:
         """The known brokers by id."""
         return self._known_brokers.by_id
 
@@ -160,7 +163,7 @@ class BaseCluster:
         return self._handler
 
     @property
-    def controller_broker(self) -> Broker | None:
+    def controller_broker(self) -> Node | None:
         """The broker that takes topic changes; None where the brokers do not say (before 0.10)."""
         id_ = self._knowledge.controller_id
         return None if id_ is None else self.brokers.get(id_)
@@ -310,8 +313,8 @@ class BaseCluster:
         request = metadata_request(topics)
         return self.call(request, within_ms=timeout_ms, telling=lambda response: bool(response.brokers))
 
-    def _new_broker(self, id_: int, host: str, port: int) -> Broker:
-        return Broker(
+    def _new_broker(self, id_: int, host: str, port: int) -> Node:
+        return self._make_broker(
             id_,
             host,
             port,
@@ -417,7 +420,7 @@ class BaseCluster:
 
         left_ms = None if within_ms is None else countdown(self._handler.now, within_ms)
 
-        def ask(broker: Broker) -> R:
+        def ask(broker: Node) -> R:
             each_ms = timeout_ms
             if left_ms is not None:
                 each_ms = min(timeout_ms or broker.socket_timeout_ms, left_ms() or 1)
@@ -431,7 +434,7 @@ class BaseCluster:
             candidates = self._known_brokers.candidates(self.seeds)
             return first_answer(candidates, ask, type(request).__name__, telling, left_ms)
 
-    def ask_any(self, addresses: Iterable[tuple[str, int]], ask: Callable[[Broker], R]) -> R:
+    def ask_any(self, addresses: Iterable[tuple[str, int]], ask: Callable[[Node], R]) -> R:
         """Return the first answer that is not None, asking the brokers at some addresses in turn.
 
         :param addresses: (host, port) pairs
@@ -453,7 +456,7 @@ class BaseCluster:
         """
         return self._seeds.look_up(lambda: not self._closed)
 
-    def leader(self, topic: str, partition: int, timeout_ms: int | None = None) -> Broker:
+    def leader(self, topic: str, partition: int, timeout_ms: int | None = None) -> Node:
         """Return the broker that leads a partition; ask for metadata where it is unknown, but not twice in a moment.
 
         :param timeout_ms: as of `update`
@@ -465,7 +468,7 @@ class BaseCluster:
             self.find_leaders([(topic, partition)], timeout_ms)
         return self.known_leader(topic, partition)
 
-    def known_leader(self, topic: str, partition: int) -> Broker:
+    def known_leader(self, topic: str, partition: int) -> Node:
         """Return the broker that leads a partition, without I/O; errors as of `leader`."""
         broker = self._knowledge.leader(topic, partition)
         if broker is not None:
@@ -533,7 +536,7 @@ class BaseCluster:
         """
         return list_each(self, Question(timestamps, isolation_level=isolation_level), timeout_ms, once=once)
 
-    def get_group_coordinator(self, consumer_group: str | bytes, timeout_ms: int | None = None) -> Broker:
+    def get_group_coordinator(self, consumer_group: str | bytes, timeout_ms: int | None = None) -> Node:
         """Return the broker that keeps a group's offsets and members, waiting while the cluster makes up its mind.
 
         :param timeout_ms: how long to ask; by default the socket timeout

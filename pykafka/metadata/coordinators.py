@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
+    from collections.abc import Mapping
+
     from pykafka.handlers import Handler
     from pykafka.handlers.base import LockType
+    from pykafka.network.node import Node
 
 #: How long an answer is good for others (s): coordinators move.
 GOOD_S = 10.0
@@ -19,8 +21,8 @@ class Asked(Protocol):
     """The cluster that is asked; `BaseCluster` says what each member does."""
 
     @property
-    def brokers(self) -> dict[int, Broker]: ...
-    def get_group_coordinator(self, consumer_group: str, timeout_ms: int | None = None, /) -> Broker: ...
+    def brokers(self) -> Mapping[int, Node]: ...
+    def get_group_coordinator(self, consumer_group: str, timeout_ms: int | None = None, /) -> Node: ...
 
 
 class Coordinators:
@@ -38,10 +40,10 @@ class Coordinators:
 
     def after_fork(self) -> None:
         """Start afresh in a forked child, where nobody would release the locks."""
-        self._found: dict[str, tuple[float, Broker]] = {}
+        self._found: dict[str, tuple[float, Node]] = {}
         self._asking: dict[str, LockType] = {}
 
-    def find(self, cluster: Asked, group: str, timeout_ms: int | None = None) -> Broker:
+    def find(self, cluster: Asked, group: str, timeout_ms: int | None = None) -> Node:
         """Return the coordinator that was found a moment ago, or ask; parameters and errors as of `get_group_coordinator`.
 
         :param cluster: which is asked
@@ -65,13 +67,13 @@ class Coordinators:
             if mine:
                 lock.release()
 
-    def _known(self, cluster: Asked, group: str) -> Broker | None:
+    def _known(self, cluster: Asked, group: str) -> Node | None:
         at, broker = self._found.get(group, (0.0, None))
         if broker is None or self._handler.now() - at > GOOD_S or cluster.brokers.get(broker.id) is not broker:
             return None
         return broker
 
-    def forget(self, group: str, broker: Broker | None) -> None:
+    def forget(self, group: str, broker: Node | None) -> None:
         """Ask again about a group that this broker does not coordinate any more, as its member has found."""
         _, known = self._found.get(group, (0.0, None))
         if known is broker:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import LeaderNotFoundError, SocketDisconnectedError, UnknownTopicOrPartition, error_for
@@ -10,9 +10,9 @@ from pykafka.metadata.internaltopics import OFFSETS, TRANSACTIONS, is_unavailabl
 from pykafka.protocol import documented, wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.handlers import Handler
     from pykafka.metadata.internaltopics import InternalTopics
+    from pykafka.network.node import Node
     from pykafka.utils.backoff import Backoff
 
 #: Most brokers do not know a new topic at first: the client asks again for this long (s).
@@ -37,7 +37,7 @@ class Unsettled(Protocol):
     @property
     def socket_timeout_ms(self) -> int: ...
     @property
-    def brokers(self) -> dict[int, Broker]: ...
+    def brokers(self) -> Mapping[int, Node]: ...
     @property
     def retry_backoff(self) -> Backoff: ...
     @property
@@ -91,7 +91,7 @@ def wait_for_topic(cluster: Unsettled, name: str, timeout_ms: int | None = None)
         cluster.handler.sleep(cluster.retry_backoff.seconds(failures))
 
 
-def wait_for_coordinator(cluster: Unsettled, key: str, timeout_ms: int | None, key_type: int = 0) -> Broker:
+def wait_for_coordinator(cluster: Unsettled, key: str, timeout_ms: int | None, key_type: int = 0) -> Node:
     """Ask for the coordinator of a group (0) or a transactional id (1) until there is one.
 
     Documented at `BaseCluster.get_group_coordinator`.
@@ -120,7 +120,7 @@ def wait_for_coordinator(cluster: Unsettled, key: str, timeout_ms: int | None, k
         cluster.handler.sleep(cluster.retry_backoff.seconds(failures))
 
 
-def _broker_at(cluster: Unsettled, id_: int, host: str, port: int) -> Broker:
+def _broker_at(cluster: Unsettled, id_: int, host: str, port: int) -> Node:
     broker = cluster.brokers.get(id_)
     if broker is None:
         cluster.update([])

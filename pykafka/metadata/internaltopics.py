@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import (
@@ -17,8 +17,8 @@ from pykafka.exceptions import (
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.handlers import Handler
+    from pykafka.network.node import Node
     from pykafka.utils.loglimit import LogLimiter
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class Asked(Protocol):
     @property
     def handler(self) -> Handler: ...
     @property
-    def brokers(self) -> dict[int, Broker]: ...
+    def brokers(self) -> Mapping[int, Node]: ...
     def call(self, request: Any, *, timeout_ms: int | None = None, within_ms: int | None = None) -> Any: ...
 
 

@@ -13,10 +13,10 @@ from pykafka.metadata.elections import NO_BROKERS
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from pykafka.broker import Broker
     from pykafka.handlers import Handler
     from pykafka.metadata.brokers import Brokers
     from pykafka.metadata.topicdict import TopicDict
+    from pykafka.network.node import Node
     from pykafka.protocol import wire
 
 log = logging.getLogger(__name__)
@@ -48,12 +48,12 @@ class Knowledge:
         """Take a new lock: nobody would release the parent's."""
         self._lock = self._handler.Lock()
 
-    def leader(self, topic: str, partition: int) -> Broker | None:
+    def leader(self, topic: str, partition: int) -> Node | None:
         """Return the broker that leads a partition; None where it is unknown."""
         id_ = self.catalogue.leader_of(topic, partition)
         return None if id_ is None else self._brokers.by_id.get(id_)
 
-    def check(self, broker: Broker, response: wire.MetadataResponse) -> None:
+    def check(self, broker: Node, response: wire.MetadataResponse) -> None:
         """Check that metadata can be used.
 
         :raises RebootstrapRequired: the broker tells this client to begin again at the bootstrap addresses
@@ -103,7 +103,7 @@ class Knowledge:
 
     def _take_over_brokers(
         self, addresses: Mapping[int, tuple[str, int]], controller_id: int | None, is_first: bool
-    ) -> list[Broker]:
+    ) -> list[Node]:
         """Take over the brokers of fresh metadata: those that moved are made anew; return those to part with."""
         self.controller_id = controller_id if controller_id is not None and controller_id >= 0 else None
         left = self._brokers.take_over(addresses)
@@ -126,7 +126,7 @@ class Knowledge:
         if leader_id < 0 or leader_epoch < 0:
             return False
         catalogue = self.catalogue
-        left: list[Broker] = []
+        left: list[Node] = []
         with self._lock:
             known_id = catalogue.topic_id(topic)
             if topic_id is not None and known_id is not None and topic_id != known_id:

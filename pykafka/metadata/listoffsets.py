@@ -19,9 +19,9 @@ from pykafka.exceptions import (
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.handlers import Handler
     from pykafka.handlers.base import Worker
+    from pykafka.network.node import Node
     from pykafka.utils.backoff import Backoff
     from pykafka.utils.loglimit import LogLimiter
 
@@ -57,7 +57,7 @@ class Leaders(Protocol):
     def retry_backoff(self) -> Backoff: ...
     @property
     def limiter(self) -> LogLimiter: ...
-    def known_leader(self, topic: str, partition: int) -> Broker: ...
+    def known_leader(self, topic: str, partition: int) -> Node: ...
     def leader_epoch(self, topic: str, partition: int) -> int: ...
     def find_leaders(self, partitions: Iterable[tuple[str, int]], timeout_ms: int | None = None) -> None: ...
     def refresh(
@@ -164,7 +164,7 @@ def _ask_leaders(
     cluster: Leaders, question: Question, deadline: float, patient: bool, found: dict[TopicPartition, FoundOffset]
 ) -> dict[TopicPartition, KafkaException]:
     """Ask each leader once; put the answers into `found` and return the errors."""
-    by_leader: dict[Broker, list[TopicPartition]] = defaultdict(list)
+    by_leader: dict[Node, list[TopicPartition]] = defaultdict(list)
     errors: dict[TopicPartition, KafkaException] = {}
     now = cluster.handler.now
     try:
@@ -215,7 +215,7 @@ def _spawned(handler: Handler, target: Callable[[], object], count: int) -> list
 
 def _ask(
     cluster: Leaders,
-    broker: Broker,
+    broker: Node,
     question: Question,
     deadline: float | None,
     found: dict[TopicPartition, FoundOffset],
@@ -245,14 +245,14 @@ def _ask(
     return left | _ask_by(oldest, cluster, broker, question._replace(timestamps=timeless), deadline, found)
 
 
-def _left_ms(cluster: Leaders, broker: Broker, deadline: float) -> int:
+def _left_ms(cluster: Leaders, broker: Node, deadline: float) -> int:
     return min(_bound(deadline, cluster.handler.now, False)[0], broker.socket_timeout_ms)
 
 
 def _ask_by(
     version: int,
     cluster: Leaders,
-    broker: Broker,
+    broker: Node,
     question: Question,
     deadline: float | None,
     found: dict[TopicPartition, FoundOffset],

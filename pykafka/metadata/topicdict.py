@@ -21,8 +21,8 @@ from pykafka.utils.name import Name
 from pykafka.utils.similar import most_similar
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.handlers import Handler
+    from pykafka.network.node import Node
     from pykafka.partition import TopicView
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class TopicSource(Protocol):
     @property
     def all_known(self) -> bool: ...
     @property
-    def brokers(self) -> Mapping[int, Broker]: ...
+    def brokers(self) -> Mapping[int, Node]: ...
     @property
     def allow_auto_create_topics(self) -> bool: ...
     def know_all(self) -> None: ...

@@ -31,9 +31,9 @@ if not cython.compiled:
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pykafka.broker import Broker
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType
+    from pykafka.network.node import Node
     from pykafka.partition import Partition, TopicView
 
 __all__ = [
@@ -54,7 +54,7 @@ RECORD_OVERHEAD = 32
 class Owner(Protocol):
     """The sender of a leader; `pykafka.producer.sender.Sender` documents each member."""
 
-    broker: Broker
+    broker: Node
     backlog: Backlog
     wake: EventType
     queues: dict[tuple[str, int], PartitionQueue]

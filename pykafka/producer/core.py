@@ -17,9 +17,9 @@ from pykafka.producer.targets import Targets
 from pykafka.utils import get_string
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.exceptions import KafkaException
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
     from pykafka.partition import TopicView
     from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.idempotence import Lane
@@ -66,7 +66,7 @@ class ProducerCore:
         topic: TopicView | None,
         options: ProducerOptions,
         hooks: Hooks,
-        make_sender: Callable[[Broker], Owner],
+        make_sender: Callable[[Node], Owner],
     ) -> None:
         self.cluster = cluster
         self.topic = topic

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from uuid import UUID
 
-    from pykafka.broker import Broker
     from pykafka.handlers import Handler
     from pykafka.handlers.base import LockType
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
     from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.attempts import Attempts
     from pykafka.producer.batches import MessageBatch
@@ -106,7 +106,7 @@ class Dispatch:
     :param owner: of the batches
     """
 
-    def __init__(self, core: DispatchCore, broker: Broker, owner: RequestOwner) -> None:
+    def __init__(self, core: DispatchCore, broker: Node, owner: RequestOwner) -> None:
         self._core = core
         self._lock = core.lock
         self._owner = owner

@@ -27,8 +27,8 @@ from pykafka.producer.routing import Routing
 from pykafka.producer.settlement import outcome_unknown
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
     from pykafka.partition import TopicView
     from pykafka.producer.options import ProducerOptions
     from pykafka.protocol.message import Message
@@ -64,7 +64,7 @@ class ProducerEngine(ProducerCore):
         topic: TopicView | None,
         options: ProducerOptions,
         hooks: Hooks,
-        make_sender: Callable[[Broker], Owner],
+        make_sender: Callable[[Node], Owner],
     ) -> None:
         super().__init__(cluster, topic, options, hooks, make_sender)
         self._clock = None if self.handler.system_clock else self.handler.time_ms

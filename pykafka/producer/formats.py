@@ -17,8 +17,8 @@ from pykafka.exceptions import (
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
     from pykafka.producer.batches import MessageBatch
 
 log = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ class Formats:
         asked_at = self._asked.get(batch.topic)
         return not self.is_old(batch.topic) and (asked_at is None or self._now() - asked_at > VALID_S)
 
-    def ask(self, topic: str, broker: Broker) -> bool:
+    def ask(self, topic: str, broker: Node) -> bool:
         """Ask a broker whether a topic is in an old format; return False if it does not say."""
         self._asked[topic] = self._now()
         try:
@@ -153,7 +153,7 @@ class Formats:
         return told
 
 
-def _settings(topic: str, broker: Broker) -> dict[str, str | None]:
+def _settings(topic: str, broker: Node) -> dict[str, str | None]:
     resource = wire.DescribeConfigsRequest.Resource
     asked = [
         resource(resource_type=_TOPIC, resource_name=topic, configuration_keys=[_FORMAT]),

@@ -16,8 +16,8 @@ from pykafka.network.login import is_answer
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Identity:
         self._found: tuple[int, int] | None = None
         self._denied = wanted is False
 
-    def known_to(self, broker: Broker) -> bool:
+    def known_to(self, broker: Node) -> bool:
         """Return whether batches for this broker are to have numbers.
 
         :raises UnsupportedVersion: they must have, and it is older than Kafka 0.11
@@ -58,7 +58,7 @@ class Identity:
             )
         return False
 
-    def get(self, spent_id: int, broker: Broker | None = None) -> tuple[int, int] | None:
+    def get(self, spent_id: int, broker: Node | None = None) -> tuple[int, int] | None:
         """Return a producer id and its epoch; None where the cluster gives none, and numbers were not demanded.
 
         :param spent_id: one that is of no use any more
@@ -78,7 +78,7 @@ class Identity:
         finally:
             self._lock.release()
 
-    def _ask(self, broker: Broker | None) -> tuple[int, int] | None:
+    def _ask(self, broker: Node | None) -> tuple[int, int] | None:
         # null transactional id: the timeout is not looked at
         request = wire.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
         try:

@@ -26,8 +26,8 @@ from pykafka.utils.error_handlers import valid_callable, valid_int
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from pykafka.broker import Broker
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
     from pykafka.partition import Partition, TopicView
 
 
@@ -481,7 +481,7 @@ class OwnedBroker(Sender):
     :param auto_start: start the sender at once
     """
 
-    def __init__(self, producer: Producer, broker: Broker, auto_start: bool = True) -> None:
+    def __init__(self, producer: Producer, broker: Node, auto_start: bool = True) -> None:
         self.producer = producer
         super().__init__(producer._engine, producer._engine.routing, broker, auto_start)
 

@@ -13,7 +13,7 @@ from pykafka.utils.ordered import Ordered
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pykafka.broker import Broker
+    from pykafka.network.node import Node
     from pykafka.partition import TopicView
     from pykafka.producer.batches import MessageBatch
     from pykafka.producer.core import ProducerCore
@@ -76,7 +76,7 @@ class Routing:
             self._compared = generation
         return found
 
-    def leader_of(self, queue: PartitionQueue) -> Broker | None:
+    def leader_of(self, queue: PartitionQueue) -> Node | None:
         """Return the broker that leads a partition; None while there is none."""
         route = self.routes.get(queue.topic)
         partition = None if route is None else route.topic.partitions.get(queue.partition_id)
@@ -248,7 +248,7 @@ class Routing:
             if owner is not None and queue.waiting:
                 owner.wake.set()
 
-    def _owner_for(self, broker: Broker | None) -> Owner | None:
+    def _owner_for(self, broker: Node | None) -> Owner | None:
         if broker is None:
             return None
         owned = self.owned_brokers.get(broker.id)

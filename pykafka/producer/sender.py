@@ -26,10 +26,10 @@ from pykafka.producer.settlement import outcome_unknown
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pykafka.broker import Broker
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Worker
     from pykafka.handlers.base import EventType
+    from pykafka.network.node import Node
     from pykafka.producer.core import ProducerCore
     from pykafka.producer.requests import Request
     from pykafka.producer.routing import Routing
@@ -58,7 +58,7 @@ class Sender:
     :param auto_start: start the sender at once
     """
 
-    def __init__(self, core: ProducerCore, routing: Routing, broker: Broker, auto_start: bool = True) -> None:
+    def __init__(self, core: ProducerCore, routing: Routing, broker: Node, auto_start: bool = True) -> None:
         self._core = core
         self._dispatch = Dispatch(core, broker, self)
         self._handler = core.handler
@@ -94,12 +94,12 @@ class Sender:
         return cast("EventType", _Prompt(weakref.ref(self), self.wake)) if prompt else self.wake
 
     @property
-    def broker(self) -> Broker:
+    def broker(self) -> Node:
         """The leader; another object after it has moved to another address."""
         return self._dispatch.broker
 
     @broker.setter
-    def broker(self, broker: Broker) -> None:
+    def broker(self, broker: Node) -> None:
         self._dispatch.broker = broker
 
     def start(self) -> None:

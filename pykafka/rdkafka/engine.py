@@ -17,10 +17,10 @@ from pykafka.protocol.message import Message
 from pykafka.rdkafka.helpers import common_settings, confluent_kafka, end, error_from, keep_for_ever
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.handlers import Worker
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
     from pykafka.partition import TopicView
     from pykafka.producer.accumulator import Owner
     from pykafka.producer.core import Hooks
@@ -369,5 +369,5 @@ class RdKafkaEngine(ProducerEngine):
         self.progress.set()
 
 
-def _none(broker: Broker) -> Owner:
+def _none(broker: Node) -> Owner:
     raise NotImplementedError("librdkafka has senders of its own")

@@ -16,9 +16,9 @@ from pykafka.protocol import wire
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from pykafka.broker import Broker
     from pykafka.handlers.base import Worker
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +131,7 @@ class ShareMember:
         return min(self._interval, FIRST_S * 2.0 ** min(self._waits, 10)) if self._empty else self._interval
 
     def _send(
-        self, broker: Broker, topics: list[str] | None, deadline: float | None = None
+        self, broker: Node, topics: list[str] | None, deadline: float | None = None
     ) -> wire.ShareGroupHeartbeatResponse:
         if not broker.has(wire.ShareGroupHeartbeatRequest):
             raise UnsupportedVersion(

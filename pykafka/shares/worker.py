@@ -31,8 +31,8 @@ from pykafka.utils.compression import unpacked_limit
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pykafka.broker import Broker
     from pykafka.handlers.base import Handler, LockType, Worker
+    from pykafka.network.node import Node
     from pykafka.record import Record
     from pykafka.shares.options import ShareConsumerOptions
 
@@ -83,7 +83,7 @@ class SessionWorker:
     :param broker: leads the partitions
     """
 
-    def __init__(self, engine: Port, broker: Broker) -> None:
+    def __init__(self, engine: Port, broker: Node) -> None:
         self._engine = engine
         self.broker = broker
         self._handler = engine.handler

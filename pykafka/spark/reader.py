@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pykafka.broker import Broker
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.channel import PendingResponse
+    from pykafka.network.node import Node
     from pykafka.protocol import wire
 
 CHANNEL = "spark-fetch"
@@ -177,7 +177,7 @@ class RangeReader:
         timeout_ms = self._options.fetch_wait_ms + self._options.client.timeout_ms
         return broker.send(request, CHANNEL, timeout_ms=timeout_ms, version=version)
 
-    def _source(self) -> Broker:
+    def _source(self) -> Node:
         """Return the broker to fetch from: the replica that the leader has named (KIP-392), or the leader."""
         if self._replica is not None:
             replica = self._cluster.brokers.get(self._replica)

@@ -22,9 +22,9 @@ from pykafka.spark.loss import log
 from pykafka.utils.settings import INT32_MAX
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.futures import ResponseFuture
+    from pykafka.network.node import Node
     from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.core import Transaction
     from pykafka.producer.requests import Request
@@ -87,7 +87,7 @@ class BatchSender:
         self.formats = self._sequences.formats
         self._backlog = Backlog(self.handler.Event(), sys.maxsize, MAX_QUEUED_BYTES, 0)
         self._queues: dict[TopicPartition, PartitionQueue] = {}
-        self._dispatches: dict[Broker, Dispatch] = {}
+        self._dispatches: dict[Node, Dispatch] = {}
         self._requests: deque[tuple[Dispatch, Request]] = deque()
         self._stale = False
         self._look_up_at = 0.0

@@ -28,8 +28,8 @@ from pykafka.transactions.faults import Fault, fault_of, fault_of_end, is_settle
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
     from pykafka.transactions.states import Ledger
 
@@ -68,7 +68,7 @@ class Coordinator:
     def __init__(self, cluster: BaseCluster, ledger: Ledger) -> None:
         self._cluster = cluster
         self._ledger = ledger
-        self._found: Broker | None = None
+        self._found: Node | None = None
         self._pauses = Backoff(PAUSE_MS, PAUSE_MAX_MS, cluster.handler.random)
 
     # -- requests --------------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ class Coordinator:
     def _error(self, code: int, api: str) -> KafkaException | None:
         return error_for(code, api=api) if code else None
 
-    def _at(self, deadline: float) -> Broker:
+    def _at(self, deadline: float) -> Node:
         cluster = self._cluster
         if self._found is None:
             left_ms = max(1, round((deadline - cluster.handler.now()) * 1000))
@@ -247,7 +247,7 @@ class Coordinator:
         deadline: float,
         ceiling: int | None,
         error_of: Callable[[R], KafkaException | None],
-        find: Callable[[], Broker] | None = None,
+        find: Callable[[], Node] | None = None,
         forget: Callable[[], object] | None = None,
         marks: str | None = None,
     ) -> R:
@@ -320,7 +320,7 @@ class Groups(NamedTuple):
     """
 
     name: str
-    find: Callable[[float], Broker]
+    find: Callable[[float], Node]
     forget: Callable[[], object]
 
 

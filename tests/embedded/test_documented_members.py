@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from pykafka import KafkaClient
 from pykafka.broker import Broker
+from pykafka.cluster import Cluster
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import (
     ConsumerStoppedException,
@@ -249,7 +250,7 @@ def test_a_consumer_commits_what_it_returned(topic: Topic) -> None:
 
 def test_a_member_joins_by_the_three_parameters_of_older_releases(topic: Topic) -> None:
     group = f"joining-{topic.name}"
-    broker = topic._cluster.get_group_coordinator(group)
+    broker = cast("Cluster", topic._cluster).get_group_coordinator(group)
     joined = broker.join_group("c", group.encode(), b"")
     assert joined.error_code == 0
     assert joined.leader_id == joined.member_id

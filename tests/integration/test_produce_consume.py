@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pykafka import KafkaClient
+from pykafka import Broker, KafkaClient
 from pykafka.common import CompressionType, OffsetType
 from pykafka.exceptions import (
     ConsumerStoppedException,
@@ -130,7 +130,7 @@ def test_null_and_empty_values_keys_headers_and_timestamps_come_back(make_topic:
         producer.produce(b"")
         if not kafka_since(0, 11):
             leader = topic.partitions[0].leader
-            assert leader is not None
+            assert isinstance(leader, Broker)
             leader.connect()
             with pytest.raises(RuntimeError, match=r"0\.1[01]"):
                 producer.produce(b"x", timestamp=1234567890123, headers={"a": b"1", "b": None})

@@ -13,8 +13,8 @@ from pykafka.consumer.fetcher import Fetcher
 from pykafka.metadata import closing
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
     from tests.brokers import KafkaCluster
 
 #: What a broker's log has of interest: trouble, a broker that its controller holds for dead, and messages that went.
@@ -53,7 +53,7 @@ def _client(cluster: BaseCluster) -> Iterator[str]:
         yield from (f"  {line}" for line in _broker(broker, cluster.handler.now()))
 
 
-def _broker(broker: Broker, now: float) -> Iterator[str]:
+def _broker(broker: Node, now: float) -> Iterator[str]:
     for name, channel in broker._channels:
         requests = channel.requests
         yield f"broker {broker.id}, channel {name}: {requests!r}, last error {channel._last_error}"

@@ -24,8 +24,8 @@ from pykafka.network.login import is_answer
 from pykafka.protocol import documented, wire
 
 if TYPE_CHECKING:
-    from pykafka.broker import Broker
     from pykafka.coordinator.base import BaseCoordinator
+    from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class MemberOffsets:
         return future
 
     def _commit_request(
-        self, coordinator: Broker, identity: tuple[int, str], offsets: Offsets
+        self, coordinator: Node, identity: tuple[int, str], offsets: Offsets
     ) -> tuple[int, wire.OffsetCommitRequest]:
         version = max(coordinator.api_version(wire.OffsetCommitRequest, ceiling=COMMIT_CEILING), 1)
         instance_id = self._member.config["group_instance_id"]
