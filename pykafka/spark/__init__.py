@@ -22,7 +22,7 @@ from pykafka.spark.errors import (
 from pykafka.spark.interpreter import offer_python
 
 try:
-    from pykafka.spark.shipped import ship
+    from pykafka.spark.connect import ship
     from pykafka.spark.source import KafkaDataSource
 except ModuleNotFoundError as error:
     if error.name != "pyspark.sql.datasource":

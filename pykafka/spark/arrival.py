@@ -5,12 +5,7 @@ All of this travels by value: it runs in Pythons that do not have this package, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from pyspark.sql.datasource import DataSource
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+from typing import Any
 
 #: The folder of a session's archive, in the directory in which Spark runs a Python for it.
 FOLDER = "pykafka_libs"
@@ -66,53 +61,3 @@ def prepare(version: str, origin: str) -> None:
             "install the package in that Python"
         )
     check(version)
-
-
-class ArrivingSource(DataSource):
-    """`format("pykafka")` where Pythons of Spark have this package only in an archive of the session.
-
-    It travels by value, and hands everything to `KafkaDataSource`, which it finds there.
-    """
-
-    def __init__(self, options: Any) -> None:
-        super().__init__(dict(options))
-        self._source()
-
-    @classmethod
-    def name(cls) -> str:
-        """Return the name for `format()`."""
-        return "pykafka"
-
-    def _source(self) -> DataSource:
-        import importlib
-        import sys
-
-        prepare(self.version, self.__dict__.get("_origin", ""))
-        found = importlib.import_module("pykafka.spark.source")
-        # A process on the same machine that does not start in the session's directory finds the archive by this.
-        self._origin = sys.modules["pykafka.spark.shipped"].origin()
-        source: DataSource = found.KafkaDataSource(self.options)
-        return source
-
-    #: Of this package where the class was registered.
-    version = ""
-
-    def schema(self) -> Any:
-        """Return the columns; the same as of `KafkaDataSource`, as all below."""
-        return self._source().schema()
-
-    def reader(self, schema: StructType) -> Any:
-        """Return the reader of a batch."""
-        return self._source().reader(schema)
-
-    def streamReader(self, schema: StructType) -> Any:  # noqa: N802
-        """Return the reader of a stream."""
-        return self._source().streamReader(schema)
-
-    def writer(self, schema: StructType, overwrite: bool) -> Any:
-        """Return the writer of a batch."""
-        return self._source().writer(schema, overwrite)
-
-    def streamWriter(self, schema: StructType, overwrite: bool) -> Any:  # noqa: N802
-        """Return the writer of a stream."""
-        return self._source().streamWriter(schema, overwrite)

@@ -1,22 +1,17 @@
-"""Objects and archives that Spark sends to its Pythons: pickled ones, and this package where a session sends it."""
+"""`Shipped`: objects that Spark pickles and sends to its Pythons."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyspark import cloudpickle
 
 from pykafka import _version
 from pykafka.spark import arrival
-from pykafka.spark.errors import PackageMissingError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 # A worker without this package would otherwise say `No module named 'pykafka'`, and neither where nor what to do.
 cloudpickle.register_pickle_by_value(arrival)  # type: ignore[no-untyped-call]
-arrival.ArrivingSource.version = _version.__version__
 
 
 def origin() -> str:
@@ -43,20 +38,3 @@ class Shipped:
 
         self.__dict__.update(state)
         acknowledge_now()
-
-
-def ship(spark: SparkSession, archive: str | Path) -> None:
-    """Send this package to the Pythons of a session of Spark Connect, and register the format there.
-
-    The Pythons need pyarrow, which Spark's planner imports before it takes anything from a session.
-
-    :param spark: the session
-    :param archive: made by `kafka-tools spark-pack`, with this version of the package, for the Python of the server and its
-        executors
-    :raises PackageMissingError: there is no such archive
-    """
-    path = Path(archive)
-    if not path.is_file():
-        raise PackageMissingError(f"there is no archive {path}: make it with `kafka-tools spark-pack -o {path}`")
-    spark.addArtifacts(f"{path.resolve()}#{arrival.FOLDER}", archive=True)
-    spark.dataSource.register(arrival.ArrivingSource)

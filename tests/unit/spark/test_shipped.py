@@ -16,7 +16,8 @@ from pykafka import _version
 from pykafka.cli import packing
 from pykafka.cli.packing import _spark_archives
 from pykafka.spark import KafkaDataSource, packages, ship
-from pykafka.spark.arrival import FOLDER, ArrivingSource
+from pykafka.spark.arrival import FOLDER
+from pykafka.spark.connect import ArrivingSource
 from pykafka.spark.errors import PackageMissingError, ShippedVersionError
 
 ROOT = Path(__file__).resolve().parents[3]
