@@ -1,302 +1,136 @@
-"""The wire messages: one module per family, each message declared once for all its versions."""
+"""The wire messages: one module per family, each message declared once for all its versions.
+
+A family is imported when one of its messages is first used.
+"""
 
 from __future__ import annotations
 
-from pykafka.protocol.wire.acls import (
-    CreateAclsRequest,
-    CreateAclsResponse,
-    DeleteAclsRequest,
-    DeleteAclsResponse,
-    DescribeAclsRequest,
-    DescribeAclsResponse,
-)
-from pykafka.protocol.wire.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from pykafka.protocol.wire.brokers import (
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-    UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
-    UpdateFeaturesRequest,
-    UpdateFeaturesResponse,
-)
-from pykafka.protocol.wire.config_changes import (
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-    ListConfigResourcesRequest,
-    ListConfigResourcesResponse,
-)
-from pykafka.protocol.wire.configs import DescribeConfigsRequest, DescribeConfigsResponse
-from pykafka.protocol.wire.consumer_groups import (
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatResponse,
-)
-from pykafka.protocol.wire.coordinators import FindCoordinatorRequest, FindCoordinatorResponse
-from pykafka.protocol.wire.fetch import FetchRequest, FetchResponse
-from pykafka.protocol.wire.groups import (
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-    HeartbeatRequest,
-    HeartbeatResponse,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    ListGroupsRequest,
-    ListGroupsResponse,
-    SyncGroupRequest,
-    SyncGroupResponse,
-)
-from pykafka.protocol.wire.leader_epochs import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-from pykafka.protocol.wire.list_offsets import ListOffsetsRequest, ListOffsetsResponse
-from pykafka.protocol.wire.log_dirs import (
-    AlterReplicaLogDirsRequest,
-    AlterReplicaLogDirsResponse,
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
-)
-from pykafka.protocol.wire.metadata import MetadataRequest, MetadataResponse
-from pykafka.protocol.wire.offsets import (
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetDeleteRequest,
-    OffsetDeleteResponse,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-)
-from pykafka.protocol.wire.produce import ProduceRequest, ProduceResponse
-from pykafka.protocol.wire.producer_ids import InitProducerIdRequest, InitProducerIdResponse
-from pykafka.protocol.wire.producer_transactions import (
-    AddOffsetsToTxnRequest,
-    AddOffsetsToTxnResponse,
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    EndTxnRequest,
-    EndTxnResponse,
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
-)
-from pykafka.protocol.wire.quorum import (
-    AddRaftVoterRequest,
-    AddRaftVoterResponse,
-    DescribeQuorumRequest,
-    DescribeQuorumResponse,
-    RemoveRaftVoterRequest,
-    RemoveRaftVoterResponse,
-)
-from pykafka.protocol.wire.quotas import (
-    AlterClientQuotasRequest,
-    AlterClientQuotasResponse,
-    DescribeClientQuotasRequest,
-    DescribeClientQuotasResponse,
-)
-from pykafka.protocol.wire.reassignments import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionReassignmentsResponse,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-)
-from pykafka.protocol.wire.sasl import (
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-    SaslHandshakeRequest,
-    SaslHandshakeResponse,
-)
-from pykafka.protocol.wire.scram_users import (
-    AlterUserScramCredentialsRequest,
-    AlterUserScramCredentialsResponse,
-    DescribeUserScramCredentialsRequest,
-    DescribeUserScramCredentialsResponse,
-)
-from pykafka.protocol.wire.share_groups import (
-    AlterShareGroupOffsetsRequest,
-    AlterShareGroupOffsetsResponse,
-    DeleteShareGroupOffsetsRequest,
-    DeleteShareGroupOffsetsResponse,
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsResponse,
-    ShareAcknowledgeRequest,
-    ShareAcknowledgeResponse,
-    ShareFetchRequest,
-    ShareFetchResponse,
-    ShareGroupDescribeRequest,
-    ShareGroupDescribeResponse,
-    ShareGroupHeartbeatRequest,
-    ShareGroupHeartbeatResponse,
-)
-from pykafka.protocol.wire.streams_groups import (
-    StreamsGroupDescribeRequest,
-    StreamsGroupDescribeResponse,
-)
-from pykafka.protocol.wire.tokens import (
-    CreateDelegationTokenRequest,
-    CreateDelegationTokenResponse,
-    DescribeDelegationTokenRequest,
-    DescribeDelegationTokenResponse,
-    ExpireDelegationTokenRequest,
-    ExpireDelegationTokenResponse,
-    RenewDelegationTokenRequest,
-    RenewDelegationTokenResponse,
-)
-from pykafka.protocol.wire.topics import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-)
-from pykafka.protocol.wire.transactions import (
-    DescribeProducersRequest,
-    DescribeProducersResponse,
-    DescribeTransactionsRequest,
-    DescribeTransactionsResponse,
-    ListTransactionsRequest,
-    ListTransactionsResponse,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "DescribeAclsRequest",
-    "DescribeAclsResponse",
-    "CreateAclsRequest",
-    "CreateAclsResponse",
-    "DeleteAclsRequest",
-    "DeleteAclsResponse",
-    "DescribeUserScramCredentialsRequest",
-    "DescribeUserScramCredentialsResponse",
-    "AlterUserScramCredentialsRequest",
-    "AlterUserScramCredentialsResponse",
-    "DescribeClientQuotasRequest",
-    "DescribeClientQuotasResponse",
-    "AlterClientQuotasRequest",
-    "AlterClientQuotasResponse",
-    "CreateDelegationTokenRequest",
-    "CreateDelegationTokenResponse",
-    "RenewDelegationTokenRequest",
-    "RenewDelegationTokenResponse",
-    "ExpireDelegationTokenRequest",
-    "ExpireDelegationTokenResponse",
-    "DescribeDelegationTokenRequest",
-    "DescribeDelegationTokenResponse",
-    "DescribeProducersRequest",
-    "DescribeProducersResponse",
-    "DescribeTransactionsRequest",
-    "DescribeTransactionsResponse",
-    "ListTransactionsRequest",
-    "ListTransactionsResponse",
-    "WriteTxnMarkersRequest",
-    "WriteTxnMarkersResponse",
-    "AlterPartitionReassignmentsRequest",
-    "AlterPartitionReassignmentsResponse",
-    "ListPartitionReassignmentsRequest",
-    "ListPartitionReassignmentsResponse",
-    "ElectLeadersRequest",
-    "ElectLeadersResponse",
-    "AlterReplicaLogDirsRequest",
-    "AlterReplicaLogDirsResponse",
-    "DescribeLogDirsRequest",
-    "DescribeLogDirsResponse",
-    "DescribeQuorumRequest",
-    "DescribeQuorumResponse",
-    "AddRaftVoterRequest",
-    "AddRaftVoterResponse",
-    "RemoveRaftVoterRequest",
-    "RemoveRaftVoterResponse",
-    "DescribeClusterRequest",
-    "DescribeClusterResponse",
-    "UnregisterBrokerRequest",
-    "UnregisterBrokerResponse",
-    "UpdateFeaturesRequest",
-    "UpdateFeaturesResponse",
-    "ShareAcknowledgeRequest",
-    "ShareAcknowledgeResponse",
-    "ShareFetchRequest",
-    "ShareFetchResponse",
-    "ShareGroupDescribeRequest",
-    "ShareGroupDescribeResponse",
-    "ShareGroupHeartbeatRequest",
-    "ShareGroupHeartbeatResponse",
-    "DescribeShareGroupOffsetsRequest",
-    "DescribeShareGroupOffsetsResponse",
-    "AlterShareGroupOffsetsRequest",
-    "AlterShareGroupOffsetsResponse",
-    "DeleteShareGroupOffsetsRequest",
-    "DeleteShareGroupOffsetsResponse",
-    "StreamsGroupDescribeRequest",
-    "StreamsGroupDescribeResponse",
-    "IncrementalAlterConfigsRequest",
-    "IncrementalAlterConfigsResponse",
-    "ListConfigResourcesRequest",
-    "ListConfigResourcesResponse",
-    "ApiVersionsRequest",
-    "ApiVersionsResponse",
-    "ConsumerGroupDescribeRequest",
-    "ConsumerGroupDescribeResponse",
-    "ConsumerGroupHeartbeatRequest",
-    "ConsumerGroupHeartbeatResponse",
-    "CreatePartitionsRequest",
-    "CreatePartitionsResponse",
-    "CreateTopicsRequest",
-    "CreateTopicsResponse",
-    "DeleteGroupsRequest",
-    "DeleteGroupsResponse",
-    "DeleteRecordsRequest",
-    "DeleteRecordsResponse",
-    "DeleteTopicsRequest",
-    "DeleteTopicsResponse",
-    "DescribeConfigsRequest",
-    "DescribeConfigsResponse",
-    "DescribeGroupsRequest",
-    "DescribeGroupsResponse",
-    "FetchRequest",
-    "FetchResponse",
-    "FindCoordinatorRequest",
-    "FindCoordinatorResponse",
-    "HeartbeatRequest",
-    "HeartbeatResponse",
-    "InitProducerIdRequest",
-    "InitProducerIdResponse",
-    "JoinGroupRequest",
-    "JoinGroupResponse",
-    "LeaveGroupRequest",
-    "LeaveGroupResponse",
-    "ListGroupsRequest",
-    "ListGroupsResponse",
-    "ListOffsetsRequest",
-    "ListOffsetsResponse",
-    "MetadataRequest",
-    "MetadataResponse",
-    "OffsetCommitRequest",
-    "OffsetCommitResponse",
-    "OffsetDeleteRequest",
-    "OffsetDeleteResponse",
-    "OffsetFetchRequest",
-    "OffsetFetchResponse",
-    "OffsetForLeaderEpochRequest",
-    "OffsetForLeaderEpochResponse",
-    "ProduceRequest",
-    "ProduceResponse",
-    "SaslAuthenticateRequest",
-    "SaslAuthenticateResponse",
-    "SaslHandshakeRequest",
-    "SaslHandshakeResponse",
-    "SyncGroupRequest",
-    "SyncGroupResponse",
-    "AddOffsetsToTxnRequest",
-    "AddOffsetsToTxnResponse",
-    "AddPartitionsToTxnRequest",
-    "AddPartitionsToTxnResponse",
-    "EndTxnRequest",
-    "EndTxnResponse",
-    "TxnOffsetCommitRequest",
-    "TxnOffsetCommitResponse",
-]
+if TYPE_CHECKING:
+    from pykafka.protocol.wire.acls import *  # noqa: F403
+    from pykafka.protocol.wire.api_versions import *  # noqa: F403
+    from pykafka.protocol.wire.brokers import *  # noqa: F403
+    from pykafka.protocol.wire.config_changes import *  # noqa: F403
+    from pykafka.protocol.wire.configs import *  # noqa: F403
+    from pykafka.protocol.wire.consumer_groups import *  # noqa: F403
+    from pykafka.protocol.wire.coordinators import *  # noqa: F403
+    from pykafka.protocol.wire.fetch import *  # noqa: F403
+    from pykafka.protocol.wire.groups import *  # noqa: F403
+    from pykafka.protocol.wire.leader_epochs import *  # noqa: F403
+    from pykafka.protocol.wire.list_offsets import *  # noqa: F403
+    from pykafka.protocol.wire.log_dirs import *  # noqa: F403
+    from pykafka.protocol.wire.metadata import *  # noqa: F403
+    from pykafka.protocol.wire.offsets import *  # noqa: F403
+    from pykafka.protocol.wire.produce import *  # noqa: F403
+    from pykafka.protocol.wire.producer_ids import *  # noqa: F403
+    from pykafka.protocol.wire.producer_transactions import *  # noqa: F403
+    from pykafka.protocol.wire.quorum import *  # noqa: F403
+    from pykafka.protocol.wire.quotas import *  # noqa: F403
+    from pykafka.protocol.wire.reassignments import *  # noqa: F403
+    from pykafka.protocol.wire.sasl import *  # noqa: F403
+    from pykafka.protocol.wire.scram_users import *  # noqa: F403
+    from pykafka.protocol.wire.share_groups import *  # noqa: F403
+    from pykafka.protocol.wire.streams_groups import (
+        StreamsGroupDescribeRequest as StreamsGroupDescribeRequest,
+    )
+    from pykafka.protocol.wire.streams_groups import (
+        StreamsGroupDescribeResponse as StreamsGroupDescribeResponse,
+    )
+    from pykafka.protocol.wire.tokens import *  # noqa: F403
+    from pykafka.protocol.wire.topics import *  # noqa: F403
+    from pykafka.protocol.wire.transactions import *  # noqa: F403
+
+#: The messages of each module.
+_FAMILIES = {
+    "acls": """
+        CreateAclsRequest CreateAclsResponse DeleteAclsRequest DeleteAclsResponse DescribeAclsRequest
+        DescribeAclsResponse
+    """,
+    "api_versions": "ApiVersionsRequest ApiVersionsResponse",
+    "brokers": """
+        DescribeClusterRequest DescribeClusterResponse UnregisterBrokerRequest UnregisterBrokerResponse
+        UpdateFeaturesRequest UpdateFeaturesResponse
+    """,
+    "config_changes": """
+        IncrementalAlterConfigsRequest IncrementalAlterConfigsResponse ListConfigResourcesRequest
+        ListConfigResourcesResponse
+    """,
+    "configs": "DescribeConfigsRequest DescribeConfigsResponse",
+    "consumer_groups": """
+        ConsumerGroupDescribeRequest ConsumerGroupDescribeResponse ConsumerGroupHeartbeatRequest
+        ConsumerGroupHeartbeatResponse
+    """,
+    "coordinators": "FindCoordinatorRequest FindCoordinatorResponse",
+    "fetch": "FetchRequest FetchResponse",
+    "groups": """
+        DeleteGroupsRequest DeleteGroupsResponse DescribeGroupsRequest DescribeGroupsResponse HeartbeatRequest
+        HeartbeatResponse JoinGroupRequest JoinGroupResponse LeaveGroupRequest LeaveGroupResponse ListGroupsRequest
+        ListGroupsResponse SyncGroupRequest SyncGroupResponse
+    """,
+    "leader_epochs": "OffsetForLeaderEpochRequest OffsetForLeaderEpochResponse",
+    "list_offsets": "ListOffsetsRequest ListOffsetsResponse",
+    "log_dirs": "AlterReplicaLogDirsRequest AlterReplicaLogDirsResponse DescribeLogDirsRequest DescribeLogDirsResponse",
+    "metadata": "MetadataRequest MetadataResponse",
+    "offsets": """
+        OffsetCommitRequest OffsetCommitResponse OffsetDeleteRequest OffsetDeleteResponse OffsetFetchRequest
+        OffsetFetchResponse
+    """,
+    "produce": "ProduceRequest ProduceResponse",
+    "producer_ids": "InitProducerIdRequest InitProducerIdResponse",
+    "producer_transactions": """
+        AddOffsetsToTxnRequest AddOffsetsToTxnResponse AddPartitionsToTxnRequest AddPartitionsToTxnResponse
+        EndTxnRequest EndTxnResponse TxnOffsetCommitRequest TxnOffsetCommitResponse
+    """,
+    "quorum": """
+        AddRaftVoterRequest AddRaftVoterResponse DescribeQuorumRequest DescribeQuorumResponse RemoveRaftVoterRequest
+        RemoveRaftVoterResponse
+    """,
+    "quotas": """
+        AlterClientQuotasRequest AlterClientQuotasResponse DescribeClientQuotasRequest DescribeClientQuotasResponse
+    """,
+    "reassignments": """
+        AlterPartitionReassignmentsRequest AlterPartitionReassignmentsResponse ElectLeadersRequest
+        ElectLeadersResponse ListPartitionReassignmentsRequest ListPartitionReassignmentsResponse
+    """,
+    "sasl": "SaslAuthenticateRequest SaslAuthenticateResponse SaslHandshakeRequest SaslHandshakeResponse",
+    "scram_users": """
+        AlterUserScramCredentialsRequest AlterUserScramCredentialsResponse DescribeUserScramCredentialsRequest
+        DescribeUserScramCredentialsResponse
+    """,
+    "share_groups": """
+        AlterShareGroupOffsetsRequest AlterShareGroupOffsetsResponse DeleteShareGroupOffsetsRequest
+        DeleteShareGroupOffsetsResponse DescribeShareGroupOffsetsRequest DescribeShareGroupOffsetsResponse
+        ShareAcknowledgeRequest ShareAcknowledgeResponse ShareFetchRequest ShareFetchResponse
+        ShareGroupDescribeRequest ShareGroupDescribeResponse ShareGroupHeartbeatRequest ShareGroupHeartbeatResponse
+    """,
+    "streams_groups": "StreamsGroupDescribeRequest StreamsGroupDescribeResponse",
+    "tokens": """
+        CreateDelegationTokenRequest CreateDelegationTokenResponse DescribeDelegationTokenRequest
+        DescribeDelegationTokenResponse ExpireDelegationTokenRequest ExpireDelegationTokenResponse
+        RenewDelegationTokenRequest RenewDelegationTokenResponse
+    """,
+    "topics": """
+        CreatePartitionsRequest CreatePartitionsResponse CreateTopicsRequest CreateTopicsResponse
+        DeleteRecordsRequest DeleteRecordsResponse DeleteTopicsRequest DeleteTopicsResponse
+    """,
+    "transactions": """
+        DescribeProducersRequest DescribeProducersResponse DescribeTransactionsRequest DescribeTransactionsResponse
+        ListTransactionsRequest ListTransactionsResponse WriteTxnMarkersRequest WriteTxnMarkersResponse
+    """,
+}
+_HOMES = {name: module for module, names in _FAMILIES.items() for name in names.split()}
+
+__all__ = [*_HOMES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    """Import the family of a message, or a family by its own name."""
+    if name in _FAMILIES:
+        return import_module(f"{__name__}.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"{__name__}.{_HOMES[name]}")
+    globals()[name] = found = getattr(module, name)
+    return found

@@ -14,9 +14,9 @@ from pykafka.protocol.fields import Field
 from pykafka.protocol.primitives import Cursor
 from pykafka.protocol.schema import STRAIGHT_FROM, Message, Struct
 
+DECLARED: list[Any] = [getattr(wire, name) for name in wire.__all__]
 MESSAGES = sorted(
-    {one for one in vars(wire).values() if isinstance(one, type) and issubclass(one, Message) and one.versions}
-    | {one.response for one in vars(wire).values() if isinstance(one, type) and hasattr(one, "response")},
+    {one for one in DECLARED if one.versions} | {one.response for one in DECLARED if hasattr(one, "response")},
     key=lambda one: one.__name__,
 )
 NUMBERS = {"int8": 7, "int16": 15, "int32": 31, "int64": 63, "uint16": 16, "uint32": 32}
