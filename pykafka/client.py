@@ -10,20 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
-from pykafka.admin import Admin
 from pykafka.broker import CLIENT_ID
 from pykafka.cluster import Cluster, TopicDict
-from pykafka.config import Configuration
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
 from pykafka.handlers.lastcalls import note_block
-from pykafka.kafkaconsumer import KafkaConsumer
-from pykafka.kafkaproducer import KafkaProducer, configured
 from pykafka.metadata.settings import MetadataSettings
 from pykafka.network.addresses import joined_hosts
 from pykafka.network.settings import ConnectionSettings
-from pykafka.producer.memory import Memory
 from pykafka.security.othernames import security_of
-from pykafka.shares.consumer import ShareConsumer
 from pykafka.topic import Topic
 from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.error_handlers import valid_bool
@@ -33,15 +27,20 @@ from pykafka.utils.settings import above_0, optional, up_to
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from pykafka.admin import Admin
     from pykafka.broker import Broker
     from pykafka.common import SubscriptionPattern
+    from pykafka.config import Configuration
     from pykafka.consumer.arguments import KafkaConsumerArguments
+    from pykafka.kafkaconsumer import KafkaConsumer
+    from pykafka.kafkaproducer import KafkaProducer
     from pykafka.network.proxies import Proxy
     from pykafka.producer.kafkaarguments import KafkaProducerArguments
     from pykafka.security import Mechanism, SslConfigLike
     from pykafka.security.othernames import OtherNames
     from pykafka.serialization import DeserializerLike, SerializerLike
     from pykafka.shares.arguments import ShareConsumerArguments
+    from pykafka.shares.consumer import ShareConsumer
 
 log = logging.getLogger(__name__)
 
@@ -190,8 +189,10 @@ class KafkaClient:
             **{name: value for name, (value, default) in beyond.items() if value != default},
         )
         if memory is not None:
+            from pykafka.producer.memory import Memory
+
             self.cluster.memory = Memory(self._handler, memory)
-        self._admin = Admin(self.cluster)
+        self._admin: Admin | None = None
 
     @classmethod
     def from_config(
@@ -208,6 +209,8 @@ class KafkaClient:
         :raises ConfigurationError: a key is misspelt or cannot be honoured, a value malformed, or a reference leads nowhere; it
             names the key, and never shows a value
         """
+        from pykafka.config import Configuration
+
         try:
             hosts = get_string(joined_hosts(overrides.get("hosts", "")), "hosts")
             found = Configuration.read(config, env=env, replaced=cls._replaced(overrides), hosts=hosts)
@@ -248,6 +251,8 @@ class KafkaClient:
         :param overrides: arguments of KafkaClient, which win
         :raises ConfigurationError: as of `from_config`
         """
+        from pykafka.config import Configuration
+
         hosts = get_string(joined_hosts(overrides.get("hosts", "")), "hosts")
         return cls._of(Configuration.read(env=True, replaced=cls._replaced(overrides), hosts=hosts), overrides)
 
@@ -267,6 +272,10 @@ class KafkaClient:
     @property
     def admin(self) -> Admin:
         """The administration of the cluster: topics, settings, groups and so on."""
+        if self._admin is None:
+            from pykafka.admin import Admin
+
+            self._admin = Admin(self.cluster)
         return self._admin
 
     @overload
@@ -303,6 +312,8 @@ class KafkaClient:
         :raises TypeError, ValueError: an option is out of bounds, by name
         :raises TopicNotFoundError: there is no such topic
         """
+        from pykafka.kafkaconsumer import KafkaConsumer
+
         return KafkaConsumer.make(self.cluster, topics, options)
 
     @overload
@@ -339,6 +350,8 @@ class KafkaClient:
         :raises TypeError, ValueError: an option is out of bounds, by name
         :raises TopicNotFoundError: there is no such topic
         """
+        from pykafka.shares.consumer import ShareConsumer
+
         return ShareConsumer.make(self.cluster, topics, options)
 
     @overload
@@ -382,6 +395,8 @@ class KafkaClient:
         :param options: of `KafkaProducer`; those of the client's configuration are their defaults
         :raises TypeError, ValueError: an option does not exist, or its value is out of bounds, by name
         """
+        from pykafka.kafkaproducer import KafkaProducer, configured
+
         known = inspect.signature(KafkaProducer).parameters.keys() - {"cluster"}
         if unknown := options.keys() - known:
             raise unknown_option("producer()", unknown, known, PRODUCER)

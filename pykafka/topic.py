@@ -9,27 +9,27 @@ from collections.abc import Iterable, Mapping
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-from pykafka.balancedconsumer import BalancedConsumer
 from pykafka.common import OffsetType
-from pykafka.groups.groupconsumer import GroupConsumer
-from pykafka.managedbalancedconsumer import ManagedBalancedConsumer
 from pykafka.metadata.cluster import BaseCluster
 from pykafka.partition import Partition
-from pykafka.producer import Producer
 from pykafka.protocol import documented
-from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.utils import get_string, milliseconds, old_names
 from pykafka.utils.error_handlers import valid_int
 from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
+    from pykafka.balancedconsumer import BalancedConsumer
     from pykafka.consumer.arguments import SimpleConsumerArguments
     from pykafka.groups.arguments import (
         BalancedConsumerArguments,
         GroupConsumerArguments,
         ManagedBalancedConsumerArguments,
     )
+    from pykafka.groups.groupconsumer import GroupConsumer
+    from pykafka.managedbalancedconsumer import ManagedBalancedConsumer
+    from pykafka.producer import Producer
     from pykafka.producer.arguments import ProducerArguments
+    from pykafka.simpleconsumer import SimpleConsumer
 
 log = logging.getLogger(__name__)
 
@@ -147,6 +147,8 @@ class Topic:
         :param kwargs: options of `Producer` or `RdKafkaProducer`
         :raises ImportError: librdkafka is not installed
         """
+        from pykafka.producer import Producer
+
         given = self._with_defaults("producer", Producer, kwargs)
         if use_rdkafka:
             from pykafka.rdkafka import RdKafkaProducer
@@ -172,6 +174,8 @@ class Topic:
         :param kwargs: options of `SimpleConsumer`
         :raises ImportError: librdkafka is not installed
         """
+        from pykafka.simpleconsumer import SimpleConsumer
+
         given = self._with_defaults("consumer", SimpleConsumer, kwargs)
         if consumer_group is not None:
             given["consumer_group"] = consumer_group
@@ -210,11 +214,16 @@ class Topic:
             one, and none listens at 127.0.0.1:2181
         :raises UnsupportedVersion: the brokers are too old to coordinate groups
         """
-        kind = ManagedBalancedConsumer if managed else BalancedConsumer
-        kwargs = self._with_defaults("consumer", kind, kwargs)
-        kwargs["consumer_group"] = consumer_group
         if managed:
+            from pykafka.managedbalancedconsumer import ManagedBalancedConsumer
+
+            kwargs = self._with_defaults("consumer", ManagedBalancedConsumer, kwargs)
+            kwargs["consumer_group"] = consumer_group
             return ManagedBalancedConsumer(self, self._cluster, **kwargs)
+        from pykafka.balancedconsumer import BalancedConsumer
+
+        kwargs = self._with_defaults("consumer", BalancedConsumer, kwargs)
+        kwargs["consumer_group"] = consumer_group
         hosts = self._cluster.zookeeper_hosts
         if hosts is not None and "zookeeper_connect" not in kwargs:
             kwargs.setdefault("zookeeper_hosts", hosts)

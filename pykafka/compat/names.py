@@ -54,6 +54,9 @@ _SOURCES = {
     "pykafka.handlers": "GEventHandler RequestHandler",
     "pykafka.membershipprotocol": "GroupMembershipProtocol",
     "pykafka.partitioners": "RandomPartitioner random_partitioner",
+    "pykafka.balancedconsumer": "BalancedConsumer",
+    "pykafka.managedbalancedconsumer": "ManagedBalancedConsumer",
+    "pykafka.producer": "Producer",
     "pykafka.simpleconsumer": "SimpleConsumer",
     "pykafka.utils": "ApiVersionAware Serializable msg_protocol_version",
     "pykafka.utils.compat": "IS_PYPY PY3 buffer get_bytes get_string integer_types iteritems iterkeys itervalues range",
@@ -190,6 +193,7 @@ NAMES = {
         traceback weakref
     """,
     "pykafka.topic": """
+        BalancedConsumer ManagedBalancedConsumer Producer SimpleConsumer
         EPOCH GEventHandler LeaderNotAvailable LeaderNotFoundError PartitionOffsetRequest defaultdict dt iteritems
         itervalues rdkafka
     """,
