@@ -17,9 +17,9 @@ from pykafka.consumer.arrow import ArrowDecoder
 from pykafka.consumer.buffers import Buffers, OwnedPartition
 from pykafka.handlers import ThreadingHandler
 from pykafka.producer.accumulator import Accumulator, PartitionQueue, Route
-from pykafka.producer.batches import Backlog, MessageBatch
-from pykafka.producer.deliveries import Callback
+from pykafka.producer.batch import Backlog, MessageBatch
 from pykafka.producer.delivery import call_each
+from pykafka.producer.delivery_callbacks import Callback
 from pykafka.protocol.records import RecordBatchBuilder, scan
 
 if TYPE_CHECKING:

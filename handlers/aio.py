@@ -27,13 +27,13 @@ from pykafka.handlers.base import (
     Worker,
 )
 from pykafka.handlers.bridge import BridgeLocal, TaskLocal, await_call, await_in_bridge, bridged, in_bridge, running
+from pykafka.handlers.deadline import Patience
 from pykafka.handlers.forks import process_number
 from pykafka.handlers.lookups import Reverse, await_lookup
 from pykafka.handlers.looplocks import Loop, LoopEvent, LoopLock, LoopQueue, LoopRLock, LoopSemaphore, Overdue, Waiters
 from pykafka.handlers.loopsocket import LoopSocket, LoopWaiter
 from pykafka.handlers.native import NativeHandler
 from pykafka.handlers.patching import refuse_eventlet
-from pykafka.handlers.patience import Patience
 from pykafka.handlers.sockets import SocketHandler
 
 P = ParamSpec("P")

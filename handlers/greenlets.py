@@ -23,10 +23,10 @@ from pykafka.handlers.base import (
     SemaphoreType,
     Worker,
 )
+from pykafka.handlers.deadline import Patience
 from pykafka.handlers.lookups import Lookup, Reverse, await_lookup
 from pykafka.handlers.native import NativeHandler
 from pykafka.handlers.patching import original, refuse_eventlet
-from pykafka.handlers.patience import Patience
 from pykafka.handlers.sockets import SocketHandler
 
 P = ParamSpec("P")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pykafka.handlers.base import Address
-from pykafka.handlers.patience import Patience
+from pykafka.handlers.deadline import Patience
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler

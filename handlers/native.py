@@ -26,10 +26,10 @@ from pykafka.handlers.base import (
     SemaphoreType,
     Worker,
 )
+from pykafka.handlers.deadline import Patience
 from pykafka.handlers.events import GateEvent, allocate_lock
 from pykafka.handlers.lookups import Lookup, Lookups, Reverse
 from pykafka.handlers.patching import original
-from pykafka.handlers.patience import Patience
 from pykafka.handlers.sockets import SocketHandler
 from pykafka.handlers.streams import PollWaiter
 

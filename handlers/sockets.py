@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from pykafka.handlers.base import Address, Handler, Stream
+from pykafka.handlers.deadline import Patience
 from pykafka.handlers.lookups import Reverse, is_numeric, look_up
 from pykafka.handlers.patching import of_system
-from pykafka.handlers.patience import Patience
 from pykafka.handlers.streams import WaiterFactory, connect_stream
 from pykafka.handlers.tls import open_tls
 

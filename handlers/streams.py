@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.handlers.base import Address, Buffer
+from pykafka.handlers.deadline import Patience
 from pykafka.handlers.forks import check_process, process_number
 from pykafka.handlers.patching import of_system
-from pykafka.handlers.patience import Patience
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler

@@ -24,11 +24,11 @@ from pykafka.handlers.base import (
     SemaphoreType,
     Worker,
 )
+from pykafka.handlers.deadline import Patience
 from pykafka.handlers.events import GateEvent
 from pykafka.handlers.forks import process_number
 from pykafka.handlers.lookups import Lookups
 from pykafka.handlers.patching import is_patched, is_patched_by_eventlet
-from pykafka.handlers.patience import Patience
 from pykafka.handlers.sockets import SocketHandler
 from pykafka.handlers.streams import PollWaiter, WaiterFactory
 

@@ -13,11 +13,13 @@ from pykafka._version import __version__ as __version__
 compiled.install()
 
 if TYPE_CHECKING:
-    from pykafka.balancedconsumer import BalancedConsumer
     from pykafka.broker import Broker
     from pykafka.client import KafkaClient
     from pykafka.cluster import Cluster
     from pykafka.common import CompressionType, OffsetAndMetadata, OffsetType, SubscriptionPattern, TopicPartition
+    from pykafka.compat.balanced_consumer import BalancedConsumer
+    from pykafka.compat.managed_balanced_consumer import ManagedBalancedConsumer
+    from pykafka.compat.simple_consumer import SimpleConsumer
     from pykafka.consumer.startrules import StartRules
     from pykafka.deadletters import DeadLetters
     from pykafka.embedded import EmbeddedCluster
@@ -32,10 +34,9 @@ if TYPE_CHECKING:
     from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
     from pykafka.kafkaconsumer import KafkaConsumer
     from pykafka.kafkaproducer import Delivery, KafkaProducer, ProducerRecord
-    from pykafka.managedbalancedconsumer import ManagedBalancedConsumer
     from pykafka.membershipprotocol import RangeProtocol, RoundRobinProtocol
+    from pykafka.metadata.partition import Partition
     from pykafka.parallel.retry import Retry
-    from pykafka.partition import Partition
     from pykafka.partitioners import (
         BasePartitioner,
         GroupHashingPartitioner,
@@ -57,10 +58,9 @@ if TYPE_CHECKING:
         Scram,
         SslConfig,
     )
-    from pykafka.shares.consumer import ShareConsumer
-    from pykafka.simpleconsumer import SimpleConsumer
+    from pykafka.sharegroups.consumer import ShareConsumer
     from pykafka.topic import Topic
-    from pykafka.transactions.recipe import exactly_once
+    from pykafka.transactions.exactly_once import exactly_once
 
 __all__ = [
     "BalancedConsumer",

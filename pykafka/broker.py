@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pykafka.compat import messages
 from pykafka.exceptions import IncompleteResponseError, MemberIdRequired, RequestTimedOut, SocketDisconnectedError
 from pykafka.membershipprotocol import RangeProtocol
 from pykafka.network.channel import group_channel
 from pykafka.network.node import CLIENT_ID, Node
-from pykafka.protocol import documented, wire
+from pykafka.protocol import wire
 from pykafka.utils import get_string, old_attributes, old_names
 from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
+    from pykafka.compat.messages.groups import MembershipProtocol
     from pykafka.handlers import Handler
     from pykafka.network.connection import BrokerConnection
     from pykafka.network.requests import RequestHandler
     from pykafka.protocol import schema
-    from pykafka.protocol.documented.groups import MembershipProtocol
     from pykafka.security import SslConfigLike
 
 __all__ = ["CLIENT_ID", "Broker"]
@@ -147,7 +148,7 @@ class Broker(Node):
 
     def _ask(
         self,
-        request: documented.Request,
+        request: messages.Request,
         wire_cls: type[schema.Request[Any]],
         answer: type[D],
         channel: str = "main",
@@ -184,8 +185,8 @@ class Broker(Node):
     # -- messages --------------------------------------------------------------------------------------------------
 
     def fetch_messages(
-        self, partition_requests: Iterable[documented.PartitionFetchRequest], timeout: int = 30000, min_bytes: int = 1
-    ) -> documented.FetchResponse:
+        self, partition_requests: Iterable[messages.PartitionFetchRequest], timeout: int = 30000, min_bytes: int = 1
+    ) -> messages.FetchResponse:
         """Fetch messages of some partitions, over a connection of its own: it may take long.
 
         :param partition_requests: what to fetch
@@ -195,12 +196,12 @@ class Broker(Node):
         :raises InvalidMessageError: a message is corrupt
         """
         wanted = list(partition_requests)
-        request = documented.FetchRequest(wanted, timeout=timeout, min_bytes=min_bytes)
-        response = self._ask(request, wire.FetchRequest, documented.FetchResponse, "documented fetch", timeout)
+        request = messages.FetchRequest(wanted, timeout=timeout, min_bytes=min_bytes)
+        response = self._ask(request, wire.FetchRequest, messages.FetchResponse, "documented fetch", timeout)
         self._check_partitions([(one.topic_name, one.partition_id) for one in wanted], response.topics, "Fetch")
         return response
 
-    def produce_messages(self, produce_request: documented.ProduceRequest) -> documented.ProduceResponse | None:
+    def produce_messages(self, produce_request: messages.ProduceRequest) -> messages.ProduceResponse | None:
         """Produce messages to some partitions.
 
         :param produce_request: the messages
@@ -208,7 +209,7 @@ class Broker(Node):
         """
         if produce_request.required_acks:
             response = self._ask(
-                produce_request, wire.ProduceRequest, documented.ProduceResponse, "produce", produce_request.timeout
+                produce_request, wire.ProduceRequest, messages.ProduceResponse, "produce", produce_request.timeout
             )
             asked = [(name, id_) for name, partitions in produce_request.msets.items() for id_ in partitions]
             self._check_partitions(asked, response.topics, "Produce")
@@ -219,7 +220,7 @@ class Broker(Node):
 
     # -- metadata and offsets by time --------------------------------------------------------------------------------
 
-    def request_metadata(self, topics: Sequence[str | bytes] | None = None) -> documented.MetadataResponse:
+    def request_metadata(self, topics: Sequence[str | bytes] | None = None) -> messages.MetadataResponse:
         """Ask for brokers, topics and leaders.
 
         A topic that is named and unknown is created where the brokers' auto.create.topics.enable allows it.
@@ -227,11 +228,11 @@ class Broker(Node):
         :param topics: names; None asks for all
         :return: `.brokers[id]` and `.topics[name]`
         """
-        return self._ask(documented.MetadataRequest(topics), wire.MetadataRequest, documented.MetadataResponse)
+        return self._ask(messages.MetadataRequest(topics), wire.MetadataRequest, messages.MetadataResponse)
 
     def request_offset_limits(
-        self, partition_requests: Iterable[documented.PartitionOffsetRequest]
-    ) -> documented.ListOffsetResponse:
+        self, partition_requests: Iterable[messages.PartitionOffsetRequest]
+    ) -> messages.ListOffsetResponse:
         """Ask for offsets by time.
 
         Brokers since 0.10.1 answer the first offset whose message is not older than the time, or none; older ones up
@@ -241,9 +242,7 @@ class Broker(Node):
         :return: `.topics[name][partition id]` has offset (a list) and err
         """
         wanted = list(partition_requests)
-        response = self._ask(
-            documented.ListOffsetRequest(wanted), wire.ListOffsetsRequest, documented.ListOffsetResponse
-        )
+        response = self._ask(messages.ListOffsetRequest(wanted), wire.ListOffsetsRequest, messages.ListOffsetResponse)
         self._check_partitions([(one.topic_name, one.partition_id) for one in wanted], response.topics, "ListOffsets")
         return response
 
@@ -254,8 +253,8 @@ class Broker(Node):
         consumer_group: str | bytes,
         consumer_group_generation_id: int,
         consumer_id: str | bytes,
-        preqs: Iterable[documented.PartitionOffsetCommitRequest],
-    ) -> documented.OffsetCommitResponse:
+        preqs: Iterable[messages.PartitionOffsetCommitRequest],
+    ) -> messages.OffsetCommitResponse:
         """Commit a group's offsets; this broker must be its coordinator.
 
         :param consumer_group: name of the group
@@ -265,14 +264,14 @@ class Broker(Node):
         :return: `.topics[name][partition id]` has err
         """
         wanted = list(preqs)
-        request = documented.OffsetCommitRequest(consumer_group, consumer_group_generation_id, consumer_id, wanted)
-        response = self._ask(request, wire.OffsetCommitRequest, documented.OffsetCommitResponse, "offsets")
+        request = messages.OffsetCommitRequest(consumer_group, consumer_group_generation_id, consumer_id, wanted)
+        response = self._ask(request, wire.OffsetCommitRequest, messages.OffsetCommitResponse, "offsets")
         self._check_partitions([(one.topic_name, one.partition_id) for one in wanted], response.topics, "OffsetCommit")
         return response
 
     def fetch_consumer_group_offsets(
-        self, consumer_group: str | bytes, preqs: Iterable[documented.PartitionOffsetFetchRequest]
-    ) -> documented.OffsetFetchResponse:
+        self, consumer_group: str | bytes, preqs: Iterable[messages.PartitionOffsetFetchRequest]
+    ) -> messages.OffsetFetchResponse:
         """Ask for a group's committed offsets; this broker must be its coordinator.
 
         :param consumer_group: name of the group
@@ -280,49 +279,49 @@ class Broker(Node):
         :return: `.topics[name][partition id]` has offset, metadata and err
         """
         wanted = list(preqs)
-        request = documented.OffsetFetchRequest(consumer_group, wanted)
-        response = self._ask(request, wire.OffsetFetchRequest, documented.OffsetFetchResponse, "offsets")
+        request = messages.OffsetFetchRequest(consumer_group, wanted)
+        response = self._ask(request, wire.OffsetFetchRequest, messages.OffsetFetchResponse, "offsets")
         if response.err:
             # Of a group in error brokers name no partitions, and the documents know errors of partitions only.
             for asked in wanted:
-                failed = documented.OffsetFetchPartitionResponse(-1, "", response.err)
+                failed = messages.OffsetFetchPartitionResponse(-1, "", response.err)
                 response.topics.setdefault(get_string(asked.topic_name), {}).setdefault(asked.partition_id, failed)
         self._check_partitions([(one.topic_name, one.partition_id) for one in wanted], response.topics, "OffsetFetch")
         return response
 
     # -- groups, topics and versions -----------------------------------------------------------------------------------
 
-    def list_groups(self) -> documented.ListGroupsResponse:
+    def list_groups(self) -> messages.ListGroupsResponse:
         """Ask for the groups that this broker coordinates (since Kafka 0.9).
 
         :return: `.groups[group id]` has group_id and protocol_type
         """
-        return self._ask(documented.ListGroupsRequest(), wire.ListGroupsRequest, documented.ListGroupsResponse)
+        return self._ask(messages.ListGroupsRequest(), wire.ListGroupsRequest, messages.ListGroupsResponse)
 
-    def describe_groups(self, group_ids: Iterable[str | bytes]) -> documented.DescribeGroupsResponse:
+    def describe_groups(self, group_ids: Iterable[str | bytes]) -> messages.DescribeGroupsResponse:
         """Ask for state and members of groups (since Kafka 0.9); this broker must be their coordinator.
 
         :param group_ids: names of the groups
         :return: `.groups[group id]` has error_code, state, protocol_type, protocol and members
         """
-        request = documented.DescribeGroupsRequest(group_ids)
-        response = self._ask(request, wire.DescribeGroupsRequest, documented.DescribeGroupsResponse)
+        request = messages.DescribeGroupsRequest(group_ids)
+        response = self._ask(request, wire.DescribeGroupsRequest, messages.DescribeGroupsResponse)
         self._check_names("group", map(get_string, request.group_ids), response.groups, "DescribeGroups")
         return response
 
     def create_topics(
-        self, topic_reqs: Iterable[documented.CreateTopicRequest], timeout: int = 0
-    ) -> documented.CreateTopicsResponse:
+        self, topic_reqs: Iterable[messages.CreateTopicRequest], timeout: int = 0
+    ) -> messages.CreateTopicsResponse:
         """Make topics (since Kafka 0.10.1); this broker must be the cluster's `controller_broker`.
 
         :param topic_reqs: the topics
         :param timeout: how long to wait until they are there (ms); 0 or less does not insist on it
         :raises ProtocolClientError: one of them was not made, and why
         """
-        request = documented.CreateTopicsRequest(topic_reqs, timeout if timeout > 0 else AT_ONCE_MS)
+        request = messages.CreateTopicsRequest(topic_reqs, timeout if timeout > 0 else AT_ONCE_MS)
         try:
             response = self._ask(
-                request, wire.CreateTopicsRequest, documented.CreateTopicsResponse, "topics", extra_ms=request.timeout
+                request, wire.CreateTopicsRequest, messages.CreateTopicsResponse, "topics", extra_ms=request.timeout
             )
             names = [get_string(asked.topic_name) for asked in request.topic_requests]
             self._check_names("topic", names, response.topic_names, "CreateTopics")
@@ -330,40 +329,40 @@ class Broker(Node):
         except RequestTimedOut:
             if timeout > 0:
                 raise
-            return documented.CreateTopicsResponse.of(wire.CreateTopicsResponse())
+            return messages.CreateTopicsResponse.of(wire.CreateTopicsResponse())
 
-    def delete_topics(self, topics: Iterable[str | bytes], timeout: int = 0) -> documented.DeleteTopicsResponse:
+    def delete_topics(self, topics: Iterable[str | bytes], timeout: int = 0) -> messages.DeleteTopicsResponse:
         """Delete topics (since Kafka 0.10.1); this broker must be the cluster's `controller_broker`.
 
         :param topics: their names
         :param timeout: how long to wait until they are gone (ms); 0 or less does not insist on it
         :raises ProtocolClientError: one of them was not deleted, and why
         """
-        request = documented.DeleteTopicsRequest(topics, timeout if timeout > 0 else AT_ONCE_MS)
+        request = messages.DeleteTopicsRequest(topics, timeout if timeout > 0 else AT_ONCE_MS)
         try:
             response = self._ask(
-                request, wire.DeleteTopicsRequest, documented.DeleteTopicsResponse, "topics", extra_ms=request.timeout
+                request, wire.DeleteTopicsRequest, messages.DeleteTopicsResponse, "topics", extra_ms=request.timeout
             )
             self._check_names("topic", map(get_string, request.topics), response.topic_names, "DeleteTopics")
             return response
         except RequestTimedOut:
             if timeout > 0:
                 raise
-            return documented.DeleteTopicsResponse.of(wire.DeleteTopicsResponse())
+            return messages.DeleteTopicsResponse.of(wire.DeleteTopicsResponse())
 
-    def fetch_api_versions(self) -> documented.ApiVersionsResponse:
+    def fetch_api_versions(self) -> messages.ApiVersionsResponse:
         """Ask which versions of which APIs this broker takes; of one that does not say (before 0.10), tell what is known.
 
         :return: `.api_versions[API key]` has key, min and max
         """
         ranges = self.api_ranges()
-        if documented.ApiVersionsRequest.API_KEY in ranges:
-            return self._ask(documented.ApiVersionsRequest(), wire.ApiVersionsRequest, documented.ApiVersionsResponse)
+        if messages.ApiVersionsRequest.API_KEY in ranges:
+            return self._ask(messages.ApiVersionsRequest(), wire.ApiVersionsRequest, messages.ApiVersionsResponse)
         keys = [
             wire.ApiVersionsResponse.ApiVersion(api_key=key, min_version=low, max_version=high)
             for key, (low, high) in ranges.items()
         ]
-        return documented.ApiVersionsResponse.of(wire.ApiVersionsResponse(api_keys=keys))
+        return messages.ApiVersionsResponse.of(wire.ApiVersionsResponse(api_keys=keys))
 
     # -- members of groups -----------------------------------------------------------------------------------------
 
@@ -399,7 +398,7 @@ class Broker(Node):
         membership_protocol: MembershipProtocol = RangeProtocol,
         session_timeout_ms: int = 30000,
         rebalance_timeout_ms: int | None = None,
-    ) -> documented.JoinGroupResponse:
+    ) -> messages.JoinGroupResponse:
         """Join a group, or take part in its rebalance; this broker must be its coordinator.
 
         :param connection_id: whose connection to use
@@ -410,11 +409,11 @@ class Broker(Node):
         :param session_timeout_ms: a member that is not heard of for this long is out
         :param rebalance_timeout_ms: how long members may take to join again; None: as long as that
         """
-        request = documented.JoinGroupRequest(
+        request = messages.JoinGroupRequest(
             consumer_group, member_id, topic_name, membership_protocol, session_timeout_ms, rebalance_timeout_ms
         )
         sent = request.wire(self.api_version(wire.JoinGroupRequest))
-        return documented.JoinGroupResponse.of(self.join(sent, group_channel(connection_id)))
+        return messages.JoinGroupResponse.of(self.join(sent, group_channel(connection_id)))
 
     def sync_group(
         self,
@@ -422,8 +421,8 @@ class Broker(Node):
         consumer_group: str | bytes,
         generation_id: int,
         member_id: str | bytes,
-        group_assignment: Iterable[tuple[str | bytes, documented.MemberAssignment]] = (),
-    ) -> documented.SyncGroupResponse:
+        group_assignment: Iterable[tuple[str | bytes, messages.MemberAssignment]] = (),
+    ) -> messages.SyncGroupResponse:
         """Ask for this member's share; the leader brings those of all.
 
         :param connection_id: whose connection to use
@@ -432,24 +431,24 @@ class Broker(Node):
         :param member_id: likewise
         :param group_assignment: (member id, MemberAssignment) pairs; empty but for the leader
         """
-        request = documented.SyncGroupRequest(consumer_group, generation_id, member_id, group_assignment)
+        request = messages.SyncGroupRequest(consumer_group, generation_id, member_id, group_assignment)
         # later versions want to be told the protocol again, which the documented signature does not know
         version = self.api_version(wire.SyncGroupRequest, ceiling=4)
         timeout_ms = 2 * self._socket_timeout_ms
-        return documented.SyncGroupResponse.of(
+        return messages.SyncGroupResponse.of(
             self.ask_once(request.wire(version), group_channel(connection_id), timeout_ms, version)
         )
 
     def heartbeat(
         self, connection_id: Any, consumer_group: str | bytes, generation_id: int, member_id: str | bytes
-    ) -> documented.HeartbeatResponse:
+    ) -> messages.HeartbeatResponse:
         """Keep a membership alive; parameters as of `sync_group`."""
-        request = documented.HeartbeatRequest(consumer_group, generation_id, member_id)
-        return self._ask(request, wire.HeartbeatRequest, documented.HeartbeatResponse, group_channel(connection_id))
+        request = messages.HeartbeatRequest(consumer_group, generation_id, member_id)
+        return self._ask(request, wire.HeartbeatRequest, messages.HeartbeatResponse, group_channel(connection_id))
 
     def leave_group(
         self, connection_id: Any, consumer_group: str | bytes, member_id: str | bytes
-    ) -> documented.LeaveGroupResponse:
+    ) -> messages.LeaveGroupResponse:
         """Leave a group, so that the others need not wait until the session times out; parameters as of `sync_group`."""
-        request = documented.LeaveGroupRequest(consumer_group, member_id)
-        return self._ask(request, wire.LeaveGroupRequest, documented.LeaveGroupResponse, group_channel(connection_id))
+        request = messages.LeaveGroupRequest(consumer_group, member_id)
+        return self._ask(request, wire.LeaveGroupRequest, messages.LeaveGroupResponse, group_channel(connection_id))

@@ -14,15 +14,15 @@ from pykafka.broker import CLIENT_ID
 from pykafka.cluster import Cluster, TopicDict
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
 from pykafka.handlers.lastcalls import note_block
-from pykafka.metadata.settings import MetadataSettings
+from pykafka.metadata.options import MetadataSettings
 from pykafka.network.addresses import joined_hosts
-from pykafka.network.settings import ConnectionSettings
-from pykafka.security.othernames import security_of
+from pykafka.network.options import ConnectionSettings
+from pykafka.security.option_names import security_of
 from pykafka.topic import Topic
 from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.error_handlers import valid_bool
 from pykafka.utils.familiar import PRODUCER, unknown_option
-from pykafka.utils.settings import above_0, optional, up_to
+from pykafka.utils.option_table import above_0, optional, up_to
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from pykafka.network.proxies import Proxy
     from pykafka.producer.kafkaarguments import KafkaProducerArguments
     from pykafka.security import Mechanism, SslConfigLike
-    from pykafka.security.othernames import OtherNames
+    from pykafka.security.option_names import OtherNames
     from pykafka.serialization import DeserializerLike, SerializerLike
-    from pykafka.shares.arguments import ShareConsumerArguments
-    from pykafka.shares.consumer import ShareConsumer
+    from pykafka.sharegroups.arguments import ShareConsumerArguments
+    from pykafka.sharegroups.consumer import ShareConsumer
 
 log = logging.getLogger(__name__)
 
@@ -350,7 +350,7 @@ class KafkaClient:
         :raises TypeError, ValueError: an option is out of bounds, by name
         :raises TopicNotFoundError: there is no such topic
         """
-        from pykafka.shares.consumer import ShareConsumer
+        from pykafka.sharegroups.consumer import ShareConsumer
 
         return ShareConsumer.make(self.cluster, topics, options)
 

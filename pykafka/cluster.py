@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from pykafka.broker import CLIENT_ID, Broker
+from pykafka.compat import messages
 from pykafka.exceptions import error_for
 from pykafka.metadata.cluster import BaseCluster
-from pykafka.metadata.topicdict import TopicDict
-from pykafka.protocol import documented
+from pykafka.metadata.topics import TopicDict
 from pykafka.topic import Topic
 from pykafka.utils import old_attributes, old_names
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
-    from pykafka.metadata.settings import MetadataSettings
+    from pykafka.metadata.options import MetadataSettings
     from pykafka.network.node import Node
-    from pykafka.network.settings import ConnectionSettings
+    from pykafka.network.options import ConnectionSettings
     from pykafka.security import SslConfigLike
 
 __all__ = ["Cluster", "TopicDict"]
@@ -117,7 +117,7 @@ class Cluster(BaseCluster):
         return [(broker.host, broker.port) for broker in self.brokers.values()] or self.seeds()
 
     def _update_brokers(
-        self, broker_metadata: Mapping[int, documented.BrokerMetadata], controller_id: int | None = None
+        self, broker_metadata: Mapping[int, messages.BrokerMetadata], controller_id: int | None = None
     ) -> None:
         """Take over the brokers of fresh metadata.
 
@@ -127,7 +127,7 @@ class Cluster(BaseCluster):
         addresses = {id_: (broker.host, broker.port) for id_, broker in broker_metadata.items()}
         self._knowledge.take_over_brokers(addresses, controller_id, is_first=not self.generation)
 
-    def _get_metadata(self, topics: Sequence[str | bytes] | None = None) -> documented.MetadataResponse:
+    def _get_metadata(self, topics: Sequence[str | bytes] | None = None) -> messages.MetadataResponse:
         """Return fresh metadata from any broker, without taking it over.
 
         :param topics: names; None asks for all
@@ -137,7 +137,7 @@ class Cluster(BaseCluster):
 
     def _request_metadata(
         self, broker_connects: Iterable[tuple[str, int]], topics: Sequence[str | bytes] | None
-    ) -> documented.MetadataResponse:
+    ) -> messages.MetadataResponse:
         """Return the first metadata that one of these addresses gives; errors as of `ask_any`."""
         return self.ask_any(broker_connects, lambda broker: broker.request_metadata(topics))
 
@@ -165,20 +165,20 @@ class Cluster(BaseCluster):
 
         return broker_addresses(zk_connect, self._handler, self._socket_timeout_ms)
 
-    def fetch_api_versions(self) -> dict[int, documented.ApiVersionsSpec]:
+    def fetch_api_versions(self) -> dict[int, messages.ApiVersionsSpec]:
         """Return which versions of which APIs a broker takes, of any that answers: {API key: ApiVersionsSpec}.
 
         :raises NoBrokersAvailableError: none answered
         """
         return self.ask_any(self._known_addresses(), lambda broker: broker.fetch_api_versions()).api_versions
 
-    def get_managed_group_descriptions(self) -> dict[str, documented.DescribeGroupResponse]:
+    def get_managed_group_descriptions(self) -> dict[str, messages.DescribeGroupResponse]:
         """Return state and members of all groups of the cluster that Kafka manages (since Kafka 0.9), by name.
 
         :raises UnsupportedVersion: the brokers know no groups
         :raises ProtocolClientError: a broker cannot tell its groups, also after it had the socket timeout to load them
         """
-        found: dict[str, documented.DescribeGroupResponse] = {}
+        found: dict[str, messages.DescribeGroupResponse] = {}
         deadline = self._handler.now() + self._socket_timeout_ms / 1000
         for broker in list(self.brokers.values()):
             asked = 0

@@ -12,16 +12,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Never, Self
 
 from pykafka.common import SubscriptionPattern, TopicPartition
-from pykafka.consumer.arrowbatches import ARROW_BYTES, ARROW_MESSAGES, ArrowTables
-from pykafka.consumer.calls import unpacked, valid_topics
+from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES, ArrowTables
+from pykafka.consumer.call_arguments import unpacked, valid_topics
 from pykafka.consumer.changing import KNOWN_WITHIN_S, ChangingEngine
-from pykafka.consumer.committing import Committing, LaterCommits
-from pykafka.consumer.handing import Handing
+from pykafka.consumer.commit_calls import Committing, LaterCommits
 from pykafka.consumer.kafkaoptions import KafkaConsumerOptions, from_configuration
+from pykafka.consumer.record_pipeline import Handing
 from pykafka.consumer.seeking import Seeking, valid_keys
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
+from pykafka.groups.assignment_follower import Sharing
 from pykafka.groups.options import SubscriberOptions
-from pykafka.groups.sharing import Sharing
 from pykafka.handlers.closure import Closure
 from pykafka.handlers.turnstile import Turnstile
 from pykafka.kafkaproducer import KafkaProducer, configured
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pykafka.consumer.handing import ConsumerInterceptor
+    from pykafka.consumer.record_pipeline import ConsumerInterceptor
     from pykafka.consumer.startrules import Reset, StartRules
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.serialization import DeserializerLike

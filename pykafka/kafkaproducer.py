@@ -12,8 +12,8 @@ from pykafka.exceptions import KafkaException, OnDeliveryError
 from pykafka.handlers.lastcalls import note_block
 from pykafka.partitioners import Murmur2Partitioner
 from pykafka.producer.anytopic import AnyTopicEngine, Outgoing, Partitioner
-from pykafka.producer.deliveries import Callback
 from pykafka.producer.delivery import Delivery
+from pykafka.producer.delivery_callbacks import Callback
 from pykafka.producer.fastpath import FastPath
 from pykafka.producer.options import KafkaProducerOptions
 from pykafka.producer.outgoing import Interceptors, ProducerRecord
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.partition import Partition
-    from pykafka.producer.batches import MessageBatch
+    from pykafka.metadata.partition import Partition
+    from pykafka.producer.batch import MessageBatch
     from pykafka.serialization import SerializerLike
 
 __all__ = ["Delivery", "KafkaProducer", "ProducerRecord"]

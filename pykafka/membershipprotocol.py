@@ -1,7 +1,7 @@
 """Sharing out partitions among the members of a group: the two algorithms, the documented protocols, the seam for others.
 
 `in_runs` and `in_turn` are the algorithms. The protocols here use them for one topic at a time;
-`pykafka.coordinator.assignors` uses them for all topics that the members of a group read.
+`pykafka.groups.assignors` uses them for all topics that the members of a group read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import partial
 from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from pykafka.protocol import documented
+from pykafka.compat import messages
 from pykafka.utils import old_names
 
 if not TYPE_CHECKING:
@@ -19,7 +19,7 @@ if not TYPE_CHECKING:
 
 
 class Shared(Protocol):
-    """A partition as far as sharing out is concerned, such as `pykafka.partition.Partition`."""
+    """A partition as far as sharing out is concerned, such as `pykafka.metadata.partition.Partition`."""
 
     @property
     def id(self) -> int: ...
@@ -168,8 +168,8 @@ def as_brokers_keep_it(decide: DecidePartitions) -> DecidePartitions:
 
 
 RangeProtocol = GroupMembershipProtocol(
-    b"consumer", b"range", documented.ConsumerGroupProtocolMetadata(), decide_partitions_range
+    b"consumer", b"range", messages.ConsumerGroupProtocolMetadata(), decide_partitions_range
 )
 RoundRobinProtocol = GroupMembershipProtocol(
-    b"consumer", b"roundrobin", documented.ConsumerGroupProtocolMetadata(), decide_partitions_roundrobin
+    b"consumer", b"roundrobin", messages.ConsumerGroupProtocolMetadata(), decide_partitions_roundrobin
 )

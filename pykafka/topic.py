@@ -10,26 +10,26 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from pykafka.common import OffsetType
+from pykafka.compat import messages
 from pykafka.metadata.cluster import BaseCluster
-from pykafka.partition import Partition
-from pykafka.protocol import documented
+from pykafka.metadata.partition import Partition
 from pykafka.utils import get_string, milliseconds, old_names
 from pykafka.utils.error_handlers import valid_int
 from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
-    from pykafka.balancedconsumer import BalancedConsumer
+    from pykafka.compat.balanced_consumer import BalancedConsumer
+    from pykafka.compat.group_consumer import GroupConsumer
+    from pykafka.compat.managed_balanced_consumer import ManagedBalancedConsumer
+    from pykafka.compat.simple_consumer import SimpleConsumer
     from pykafka.consumer.arguments import SimpleConsumerArguments
     from pykafka.groups.arguments import (
         BalancedConsumerArguments,
         GroupConsumerArguments,
         ManagedBalancedConsumerArguments,
     )
-    from pykafka.groups.groupconsumer import GroupConsumer
-    from pykafka.managedbalancedconsumer import ManagedBalancedConsumer
     from pykafka.producer import Producer
     from pykafka.producer.arguments import ProducerArguments
-    from pykafka.simpleconsumer import SimpleConsumer
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Topic:
     :param topic_metadata: the topic's metadata
     """
 
-    def __init__(self, cluster: BaseCluster, topic_metadata: documented.TopicMetadata) -> None:
+    def __init__(self, cluster: BaseCluster, topic_metadata: messages.TopicMetadata) -> None:
         self._plain_name = get_string(topic_metadata.name)
         self._name = Name.of(self._plain_name)  # programs for PyKafka 2 read that, too
         self._cluster = cluster
@@ -67,7 +67,7 @@ class Topic:
         """The partitions by id. The client updates the dict in place and keeps the same objects."""
         return self._partitions
 
-    def update(self, metadata: documented.TopicMetadata) -> None:
+    def update(self, metadata: messages.TopicMetadata) -> None:
         """Apply fresh metadata: add new partitions, and update leaders.
 
         :param metadata: this topic's metadata
@@ -102,7 +102,7 @@ class Topic:
         offsets_before: int | datetime.datetime,
         max_offsets: int = 1,
         partitions: Iterable[int] | None = None,
-    ) -> dict[int, documented.OffsetPartitionResponse]:
+    ) -> dict[int, messages.OffsetPartitionResponse]:
         """Return the offsets of each partition by time.
 
         -1 returns the offset of the next message, -2 the oldest offset kept. A time returns the first offset whose message
@@ -121,15 +121,14 @@ class Topic:
             {(self._plain_name, id_): timestamp for id_ in wanted}, max_offsets=max_offsets
         )
         return {
-            id_: documented.OffsetPartitionResponse(offset=found[self._plain_name, id_].offsets, err=0)
-            for id_ in wanted
+            id_: messages.OffsetPartitionResponse(offset=found[self._plain_name, id_].offsets, err=0) for id_ in wanted
         }
 
-    def earliest_available_offsets(self) -> dict[int, documented.OffsetPartitionResponse]:
+    def earliest_available_offsets(self) -> dict[int, messages.OffsetPartitionResponse]:
         """Return the oldest offset kept in each partition, in the form of `fetch_offset_limits`."""
         return self.fetch_offset_limits(OffsetType.EARLIEST)
 
-    def latest_available_offsets(self) -> dict[int, documented.OffsetPartitionResponse]:
+    def latest_available_offsets(self) -> dict[int, messages.OffsetPartitionResponse]:
         """Return the offset of the next message of each partition, in the form of `fetch_offset_limits`."""
         return self.fetch_offset_limits(OffsetType.LATEST)
 
@@ -174,7 +173,7 @@ class Topic:
         :param kwargs: options of `SimpleConsumer`
         :raises ImportError: librdkafka is not installed
         """
-        from pykafka.simpleconsumer import SimpleConsumer
+        from pykafka.compat.simple_consumer import SimpleConsumer
 
         given = self._with_defaults("consumer", SimpleConsumer, kwargs)
         if consumer_group is not None:
@@ -215,12 +214,12 @@ class Topic:
         :raises UnsupportedVersion: the brokers are too old to coordinate groups
         """
         if managed:
-            from pykafka.managedbalancedconsumer import ManagedBalancedConsumer
+            from pykafka.compat.managed_balanced_consumer import ManagedBalancedConsumer
 
             kwargs = self._with_defaults("consumer", ManagedBalancedConsumer, kwargs)
             kwargs["consumer_group"] = consumer_group
             return ManagedBalancedConsumer(self, self._cluster, **kwargs)
-        from pykafka.balancedconsumer import BalancedConsumer
+        from pykafka.compat.balanced_consumer import BalancedConsumer
 
         kwargs = self._with_defaults("consumer", BalancedConsumer, kwargs)
         kwargs["consumer_group"] = consumer_group

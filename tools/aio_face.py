@@ -84,11 +84,11 @@ FACES: dict[str, list[Face]] = {
         ),
     ],
     "producer": [
-        Face("pykafka.producer.producer", "Producer", "Produces", own=frozenset({"produce"})),
+        Face("pykafka.compat.producer", "Producer", "Produces", own=frozenset({"produce"})),
     ],
     "consumers": [
         Face("pykafka.simpleconsumer", "SimpleConsumer", **_CONSUMER),  # type: ignore[arg-type]
-        Face("pykafka.groups.groupconsumer", "GroupConsumer", **_CONSUMER),  # type: ignore[arg-type]
+        Face("pykafka.compat.group_consumer", "GroupConsumer", **_CONSUMER),  # type: ignore[arg-type]
     ],
     "admin": [Face("pykafka.admin.admin", "Admin", "Face")],
     "kafkaproducer": [
@@ -104,7 +104,7 @@ FACES: dict[str, list[Face]] = {
     "parallel": [
         Face("pykafka.parallel.run", "ParallelRun", "Closing", left=frozenset({"revoke", "lose", "polls_here"})),
     ],
-    "shares": [Face("pykafka.shares.consumer", "ShareConsumer", "Acquires", left=frozenset({"make"}))],
+    "shares": [Face("pykafka.sharegroups.consumer", "ShareConsumer", "Acquires", left=frozenset({"make"}))],
     "kafkaconsumer": [
         Face(
             "pykafka.kafkaconsumer",

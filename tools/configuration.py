@@ -17,6 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pykafka.sharegroups.options import ShareConsumerOptions
+
 import pykafka
 from pykafka import (
     BalancedConsumer,
@@ -31,13 +33,12 @@ from pykafka import (
 from pykafka.consumer.kafkaoptions import KafkaConsumerOptions
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.groups.options import GroupOptions, MemberOptions, SubscriberOptions, ZooKeeperOptions
-from pykafka.metadata.settings import MetadataSettings
-from pykafka.network.settings import ConnectionSettings
+from pykafka.metadata.options import MetadataSettings
+from pykafka.network.options import ConnectionSettings
 from pykafka.parallel.options import ParallelOptions
 from pykafka.producer.options import KafkaProducerOptions, ProducerOptions
-from pykafka.shares.options import ShareConsumerOptions
 from pykafka.utils import INT64_MAX
-from pykafka.utils.settings import Settings, above_0, at_least_0, up_to
+from pykafka.utils.option_table import Settings, above_0, at_least_0, up_to
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "configuration.md"
 #: What these checks take.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pykafka.admin.acltypes import CLUSTER_NAME, AclBinding, AclFilter, PatternType, Permission, ResourceType
 from pykafka.admin.admin import Admin
-from pykafka.admin.clusterinfo import BrokerDescription, ClusterDescription, FeatureDescription, Levels, UpgradeType
+from pykafka.admin.cluster_info import BrokerDescription, ClusterDescription, FeatureDescription, Levels, UpgradeType
 from pykafka.admin.configtypes import (
     AlterOperation,
     ConfigChange,
@@ -16,15 +16,15 @@ from pykafka.admin.configtypes import (
 )
 from pykafka.admin.groupnames import GroupState, GroupType
 from pykafka.admin.grouptypes import GroupDescription, GroupListing, MemberDescription
-from pykafka.admin.logdirs import LogDir, Replica, ReplicaSize
+from pykafka.admin.log_dirs import LogDir, Replica, ReplicaSize
 from pykafka.admin.migrationtypes import OffsetMove
-from pykafka.admin.moves import ElectionType, PartitionReassignment
 from pykafka.admin.offsettypes import ListedOffset, OffsetChange, OffsetSpec, ShareGroupOffset
 from pykafka.admin.operations import AclOperation
 from pykafka.admin.quorum import Endpoint, QuorumInfo, QuorumReplica
 from pykafka.admin.quotas import QuotaEntity, QuotaName
+from pykafka.admin.reassignments import ElectionType, PartitionReassignment
 from pykafka.admin.results import Listing, Outcome, Results
-from pykafka.admin.scramusers import (
+from pykafka.admin.scram_users import (
     ScramCredentialInfo,
     ScramMechanism,
     UserScramCredentialDeletion,

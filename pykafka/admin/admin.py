@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pykafka.admin.acls import AclsAdmin
-from pykafka.admin.clusterinfo import ClusterAdmin
+from pykafka.admin.cluster_info import ClusterAdmin
 from pykafka.admin.configs import ConfigsAdmin
-from pykafka.admin.logdirs import LogDirsAdmin
+from pykafka.admin.log_dirs import LogDirsAdmin
 from pykafka.admin.migration import MigrationAdmin
-from pykafka.admin.moves import MovesAdmin
 from pykafka.admin.quorum import QuorumAdmin
 from pykafka.admin.quotas import QuotasAdmin
-from pykafka.admin.scramusers import ScramUsersAdmin
+from pykafka.admin.reassignments import MovesAdmin
+from pykafka.admin.scram_users import ScramUsersAdmin
 from pykafka.admin.tokens import TokensAdmin
 from pykafka.admin.transactions import TransactionsAdmin
 

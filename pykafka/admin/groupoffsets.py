@@ -16,7 +16,7 @@ from pykafka.admin.releases import need, version_of
 from pykafka.admin.resets import bounds_wanted, target
 from pykafka.admin.results import Results
 from pykafka.admin.routing import Question
-from pykafka.admin.shareoffsets import ShareOffsetsAdmin
+from pykafka.admin.share_offsets import ShareOffsetsAdmin
 from pykafka.admin.topics import TopicsAdmin
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.exceptions import (
@@ -27,7 +27,7 @@ from pykafka.exceptions import (
     StaleMemberEpoch,
     UnknownMemberId,
 )
-from pykafka.metadata.groupoffsets import STABLE_FROM, by_topic, commit_failures, commit_request, means_no_commit
+from pykafka.metadata.group_offsets import STABLE_FROM, by_topic, commit_failures, commit_request, means_no_commit
 from pykafka.protocol import wire
 from pykafka.utils import get_string
 

@@ -8,8 +8,9 @@ from typing import Protocol
 
 from pykafka.admin.grouptypes import MemberDescription
 from pykafka.common import TopicPartition
+from pykafka.compat import messages
 from pykafka.exceptions import CorruptResponseError
-from pykafka.protocol import documented, wire
+from pykafka.protocol import wire
 from pykafka.utils import get_string
 
 
@@ -35,11 +36,11 @@ def classic_member(member: wire.DescribeGroupsResponse.Group.Member, of_consumer
     # Any client may call its group one of consumers, with metadata of its own format.
     if of_consumers and member.member_metadata:
         with suppress(CorruptResponseError):
-            names = documented.ConsumerGroupProtocolMetadata.read(member.member_metadata).topic_names
+            names = messages.ConsumerGroupProtocolMetadata.read(member.member_metadata).topic_names
             wanted = tuple(get_string(name) for name in names)
     if of_consumers and member.member_assignment:
         with suppress(CorruptResponseError):
-            shares = documented.MemberAssignment.read(member.member_assignment).partition_assignment
+            shares = messages.MemberAssignment.read(member.member_assignment).partition_assignment
             assigned = tuple(sorted(TopicPartition(get_string(topic), id_) for topic, ids in shares for id_ in ids))
     return MemberDescription(
         member.member_id,

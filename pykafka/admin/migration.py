@@ -21,7 +21,7 @@ from pykafka.exceptions import (
     UnsupportedVersion,
     ZooKeeperError,
 )
-from pykafka.metadata.zookeeperaddress import zookeeper_of
+from pykafka.metadata.zookeeper_address import zookeeper_of
 
 if TYPE_CHECKING:
     from pykafka.metadata.groupnodes import GroupNodes, NodeOffset

@@ -19,7 +19,7 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
 )
 from pykafka.metadata.brokers import countdown
-from pykafka.metadata.internaltopics import OFFSETS, TRANSACTIONS
+from pykafka.metadata.internal_topics import OFFSETS, TRANSACTIONS
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from pykafka.admin.topictypes import (
 )
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
-from pykafka.metadata.groupoffsets import by_topic
+from pykafka.metadata.group_offsets import by_topic
 from pykafka.protocol import wire
 from pykafka.utils import get_string
 

@@ -23,7 +23,7 @@ from pykafka.admin.transactiontypes import (
 )
 from pykafka.common import TopicPartition
 from pykafka.exceptions import InvalidTxnState, KafkaException
-from pykafka.metadata.groupoffsets import by_topic
+from pykafka.metadata.group_offsets import by_topic
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:

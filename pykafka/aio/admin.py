@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pykafka.admin.admin import Admin as _Admin
 from pykafka.admin.base import TIMEOUT_MS
-from pykafka.admin.clusterinfo import UpgradeType
-from pykafka.admin.moves import ElectionType
+from pykafka.admin.cluster_info import UpgradeType
+from pykafka.admin.reassignments import ElectionType
 from pykafka.admin.transactions import MAX_TRANSACTION_TIMEOUT_MS
 from pykafka.aio.base import Face
 from pykafka.handlers.bridge import bridged
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from pykafka.admin.acltypes import AclBinding, AclFilter
-    from pykafka.admin.clusterinfo import ClusterDescription, FeatureDescription
+    from pykafka.admin.cluster_info import ClusterDescription, FeatureDescription
     from pykafka.admin.configs import Configs
     from pykafka.admin.configtypes import ConfigChange, ConfigResource, ConfigType
     from pykafka.admin.groupnames import GroupState, GroupType
     from pykafka.admin.groupoffsets import Committed
     from pykafka.admin.grouptypes import GroupDescription, GroupListing
-    from pykafka.admin.logdirs import LogDir, Replica
+    from pykafka.admin.log_dirs import LogDir, Replica
     from pykafka.admin.migrationtypes import OffsetMove, Store
-    from pykafka.admin.moves import PartitionReassignment
     from pykafka.admin.offsettypes import ListedOffset, OffsetChange, OffsetSpec
     from pykafka.admin.quorum import Endpoint, QuorumInfo
     from pykafka.admin.quotas import QuotaEntity, Quotas
+    from pykafka.admin.reassignments import PartitionReassignment
     from pykafka.admin.results import Listing, Results
-    from pykafka.admin.scramusers import ScramCredentialInfo, UserScramCredentialDeletion, UserScramCredentialUpsertion
-    from pykafka.admin.shareoffsets import Offsets
+    from pykafka.admin.scram_users import ScramCredentialInfo, UserScramCredentialDeletion, UserScramCredentialUpsertion
+    from pykafka.admin.share_offsets import Offsets
     from pykafka.admin.tokens import DelegationToken
     from pykafka.admin.topictypes import CreatedTopic, NewPartitions, NewTopic, TopicDescription, TopicListing
     from pykafka.admin.transactions import Producers

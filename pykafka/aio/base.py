@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
     from pykafka.client import KafkaClient
     from pykafka.common import OffsetAndMetadata, TopicPartition
+    from pykafka.compat.producer import Producer
     from pykafka.handlers.aio import AsyncioHandler
     from pykafka.kafkaconsumer import KafkaConsumer
     from pykafka.kafkaproducer import Delivery, KafkaProducer
-    from pykafka.producer.deliveries import OnDelivery
-    from pykafka.producer.producer import Producer
+    from pykafka.producer.delivery_callbacks import OnDelivery
     from pykafka.producer.values import Headers
     from pykafka.protocol.message import Message
     from pykafka.record import Record
-    from pykafka.shares.consumer import ShareConsumer
+    from pykafka.sharegroups.consumer import ShareConsumer
 
 _thread_number = original("_thread", "get_ident")
 

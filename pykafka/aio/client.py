@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from pykafka.network.proxies import Proxy
     from pykafka.producer.kafkaarguments import KafkaProducerArguments
     from pykafka.security import Mechanism, SslConfigLike
-    from pykafka.security.othernames import OtherNames
+    from pykafka.security.option_names import OtherNames
     from pykafka.serialization import DeserializerLike, SerializerLike
-    from pykafka.shares.arguments import ShareConsumerArguments
+    from pykafka.sharegroups.arguments import ShareConsumerArguments
 
 
 class KafkaClient(Client[_KafkaClient]):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka.aio.base import Messages
-from pykafka.consumer.arrowbatches import ARROW_BYTES, ARROW_MESSAGES
-from pykafka.groups.groupconsumer import GroupConsumer as _GroupConsumer
+from pykafka.compat.group_consumer import GroupConsumer as _GroupConsumer
+from pykafka.compat.simple_consumer import BATCH_MESSAGES
+from pykafka.compat.simple_consumer import SimpleConsumer as _SimpleConsumer
+from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.handlers.bridge import bridged
-from pykafka.simpleconsumer import BATCH_MESSAGES
-from pykafka.simpleconsumer import SimpleConsumer as _SimpleConsumer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pykafka.compat import messages
     from pykafka.consumer.positions import Position
-    from pykafka.partition import Partition
-    from pykafka.protocol import documented
+    from pykafka.metadata.partition import Partition
     from pykafka.protocol.message import Message
 
 
 class SimpleConsumer(Messages[_SimpleConsumer]):
     """A consumer that does not share its topic: each of several such consumers gets every message.
 
-    As `pykafka.simpleconsumer.SimpleConsumer`, which documents parameters and errors.
+    As `pykafka.compat.simple_consumer.SimpleConsumer`, which documents parameters and errors.
     """
 
     @property
@@ -91,7 +91,7 @@ class SimpleConsumer(Messages[_SimpleConsumer]):
         """Commit how far messages were consumed: all that was returned, whether the application is done with it or not."""
         return await bridged(lambda: self._here.commit_offsets(partition_offsets=partition_offsets))
 
-    async def fetch_offsets(self) -> list[tuple[int, documented.OffsetFetchPartitionResponse]]:
+    async def fetch_offsets(self) -> list[tuple[int, messages.OffsetFetchPartitionResponse]]:
         """Return what the group has committed for each partition, and go there, unless `reset_offset_on_fetch` is False."""
         return await bridged(self._here.fetch_offsets)
 
@@ -99,7 +99,7 @@ class SimpleConsumer(Messages[_SimpleConsumer]):
 class GroupConsumer(Messages[_GroupConsumer]):
     """A consumer of a share of a topic: the base of `BalancedConsumer` and `ManagedBalancedConsumer`.
 
-    As `pykafka.groups.groupconsumer.GroupConsumer`, which documents parameters and errors.
+    As `pykafka.compat.group_consumer.GroupConsumer`, which documents parameters and errors.
     """
 
     async def stop_midway(self) -> None:

@@ -1,4 +1,4 @@
-"""`exactly_once` for coroutines; as `pykafka.transactions.recipe`, which it shares its judgements with."""
+"""`exactly_once` for coroutines; as `pykafka.transactions.exactly_once`, which it shares its judgements with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException
 from pykafka.handlers.bridge import bridged
-from pykafka.transactions.recipe import MAX_RECORDS, Attempts, Function, Made, made_of
+from pykafka.transactions.exactly_once import MAX_RECORDS, Attempts, Function, Made, made_of
 
 if TYPE_CHECKING:
     from pykafka.aio.kafkaconsumer import KafkaConsumer

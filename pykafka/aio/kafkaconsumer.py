@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pykafka.aio.base import Opening, Records, sync, sync_all
 from pykafka.aio.parallel import ParallelRun
-from pykafka.consumer.arrowbatches import ARROW_BYTES, ARROW_MESSAGES
+from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.handlers.bridge import bridged
 from pykafka.kafkaconsumer import POLL_RECORDS, K, V
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pykafka.common import OffsetAndMetadata, SubscriptionPattern, TopicPartition
-    from pykafka.consumer.committing import OnCommit, What
+    from pykafka.consumer.commit_calls import OnCommit, What
     from pykafka.consumer.startrules import Start
     from pykafka.parallel.jobs import Order
     from pykafka.parallel.options import OnAbandoned

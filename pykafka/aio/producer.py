@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka.aio.base import Produces
+from pykafka.compat.producer import Producer as _Producer
 from pykafka.handlers.bridge import bridged
-from pykafka.producer.producer import Producer as _Producer
 
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Producer(Produces[_Producer]):
     """Send messages to a topic.
 
-    As `pykafka.producer.producer.Producer`, which documents parameters and errors.
+    As `pykafka.compat.producer.Producer`, which documents parameters and errors.
     """
 
     async def start(self) -> None:

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 from pykafka.aio.base import Acquires, sync
 from pykafka.handlers.bridge import bridged
-from pykafka.shares.consumer import POLL_RECORDS, K, V
+from pykafka.sharegroups.consumer import POLL_RECORDS, K, V
 
 if TYPE_CHECKING:
     from typing import Any
 
     from pykafka.common import TopicPartition
     from pykafka.record import Record
-    from pykafka.shares.consumer import Committed, OnCommit
+    from pykafka.sharegroups.consumer import Committed, OnCommit
 
 
 class ShareConsumer(Acquires[K, V]):
     """A member of a share group: many members take records of the same partitions, and acknowledge each by itself (KIP-932).
 
-    As `pykafka.shares.consumer.ShareConsumer`, which documents parameters and errors.
+    As `pykafka.sharegroups.consumer.ShareConsumer`, which documents parameters and errors.
     """
 
     async def subscribe(self, *topics: str, timeout: float | None = None) -> None:

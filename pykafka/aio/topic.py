@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any, Literal, Unpack
 
+    from pykafka.compat import messages
     from pykafka.consumer.arguments import SimpleConsumerArguments
     from pykafka.groups.arguments import (
         BalancedConsumerArguments,
         GroupConsumerArguments,
         ManagedBalancedConsumerArguments,
     )
-    from pykafka.partition import Partition
+    from pykafka.metadata.partition import Partition
     from pykafka.producer.arguments import ProducerArguments
-    from pykafka.protocol import documented
 
 
 class Topic(Face[_Topic]):
@@ -44,7 +44,7 @@ class Topic(Face[_Topic]):
 
     async def fetch_offset_limits(
         self, offsets_before: int | datetime.datetime, max_offsets: int = 1, partitions: Iterable[int] | None = None
-    ) -> dict[int, documented.OffsetPartitionResponse]:
+    ) -> dict[int, messages.OffsetPartitionResponse]:
         """Return the offsets of each partition by time."""
         return await bridged(
             lambda: self._here.fetch_offset_limits(
@@ -52,11 +52,11 @@ class Topic(Face[_Topic]):
             )
         )
 
-    async def earliest_available_offsets(self) -> dict[int, documented.OffsetPartitionResponse]:
+    async def earliest_available_offsets(self) -> dict[int, messages.OffsetPartitionResponse]:
         """Return the oldest offset kept in each partition, in the form of `fetch_offset_limits`."""
         return await bridged(self._here.earliest_available_offsets)
 
-    async def latest_available_offsets(self) -> dict[int, documented.OffsetPartitionResponse]:
+    async def latest_available_offsets(self) -> dict[int, messages.OffsetPartitionResponse]:
         """Return the offset of the next message of each partition, in the form of `fetch_offset_limits`."""
         return await bridged(self._here.latest_available_offsets)
 

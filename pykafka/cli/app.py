@@ -32,9 +32,9 @@ from pykafka.cli import (
     cmd_transactions,
     cmd_users,
 )
+from pykafka.cli.exit_status import explain, status_of
 from pykafka.cli.options import BEHIND, HIDE, HostsType, ZooKeeperType, session_of
 from pykafka.cli.signals import INTERRUPTED
-from pykafka.cli.statuses import explain, status_of
 from pykafka.exceptions import KafkaException, NoBrokersAvailableError
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pykafka.admin import NewTopic
 from pykafka.cli.groups import active_members
 from pykafka.cli.listing import committed_offsets, group_offsets, known_topic, partition_ids
-from pykafka.cli.moments import Moment, resolve
+from pykafka.cli.offset_spec import Moment, resolve
 from pykafka.common import TopicPartition
 from pykafka.exceptions import (
     NonEmptyGroup,

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from pykafka.cli import changes, show
-from pykafka.cli.moments import Moment
+from pykafka.cli.offset_spec import Moment
 from pykafka.cli.options import GroupType, MomentType, Session, TopicType, json_option, timeout_option
 
 

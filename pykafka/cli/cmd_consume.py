@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from pykafka.cli import consuming, show
 from pykafka.cli.listing import time_text
-from pykafka.cli.moments import Moment
+from pykafka.cli.offset_spec import Moment
 from pykafka.cli.options import MomentType, Session, TopicType
 
 if TYPE_CHECKING:

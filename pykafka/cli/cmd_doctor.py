@@ -9,9 +9,9 @@ from rich.text import Text
 
 from pykafka.cli import show
 from pykafka.cli.diagnosis import FAILED, NOTE, OK, Examination, Finding
+from pykafka.cli.exit_status import Status
 from pykafka.cli.options import HostsType, Session, json_option
 from pykafka.cli.roundtrip import round_trip
-from pykafka.cli.statuses import Status
 from pykafka.exceptions import KafkaException
 from pykafka.network.addresses import parse_hosts
 

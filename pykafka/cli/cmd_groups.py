@@ -13,6 +13,7 @@ from rich.text import Text
 from pykafka import admin
 from pykafka.admin import GroupState, OffsetSpec, Results
 from pykafka.cli import show
+from pykafka.cli.exit_status import explain
 from pykafka.cli.groupoffsets import (
     GroupOffset,
     duration,
@@ -21,12 +22,11 @@ from pykafka.cli.groupoffsets import (
 )
 from pykafka.cli.groups import GroupDescription, describe_groups, list_groups
 from pykafka.cli.listing import known_topic
-from pykafka.cli.moments import Moment
 from pykafka.cli.nouns import Noun
+from pykafka.cli.offset_spec import Moment
 from pykafka.cli.options import GroupType, MomentType, Session, TopicType, json_option
 from pykafka.cli.resets import Changes, Reset
 from pykafka.cli.sheet import Sheet
-from pykafka.cli.statuses import explain
 from pykafka.cli.verbs import (
     ask,
     check_askable,

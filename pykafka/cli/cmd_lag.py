@@ -12,10 +12,10 @@ from rich.live import Live
 from rich.text import Text
 
 from pykafka.cli import show
+from pykafka.cli.exit_status import Status, explain
 from pykafka.cli.groups import is_known
 from pykafka.cli.listing import Lag, consumer_lag, time_text
 from pykafka.cli.options import GroupType, Session, TopicType, json_option
-from pykafka.cli.statuses import Status, explain
 from pykafka.exceptions import GroupIdNotFound, KafkaException, UnknownTopicOrPartition
 
 if TYPE_CHECKING:

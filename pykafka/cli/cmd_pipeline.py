@@ -19,9 +19,9 @@ from rich.text import Text
 
 import pykafka.exceptions
 from pykafka.cli import show
+from pykafka.cli.exit_status import Status, explain, status_of
 from pykafka.cli.options import HIDE
-from pykafka.cli.patience import STDERR, STDOUT, Patience, write_at_once
-from pykafka.cli.statuses import Status, explain, status_of
+from pykafka.cli.shutdown_watchdog import STDERR, STDOUT, Patience, write_at_once
 from pykafka.exceptions import KafkaException, RegistryUnavailableError
 
 if TYPE_CHECKING:

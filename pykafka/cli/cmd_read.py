@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pykafka.cli import listing, show
-from pykafka.cli.moments import Moment
+from pykafka.cli.offset_spec import Moment
 from pykafka.cli.options import MomentType, Session, TopicType, json_option
 
 SUMMARY = ("Topic", "Partitions#", "Replicas#?", "Without leader#", "Under-replicated#")

@@ -11,8 +11,8 @@ from pykafka.cli import listing, show
 from pykafka.cli.cmd_change import JsonObjectType, SettingsType, assignment_of, setting_text
 from pykafka.cli.cmd_configs import alter_options, change_configs, changes_of
 from pykafka.cli.cmd_read import SUMMARY, print_description, summary_cells
-from pykafka.cli.moments import Moment
 from pykafka.cli.nouns import Noun
+from pykafka.cli.offset_spec import Moment
 from pykafka.cli.options import MomentType, Session, TopicType, json_option, timeout_option
 from pykafka.cli.records import Deletion, delete_before, plan_deletion
 from pykafka.cli.verbs import ask, counted, data_of, dry_run_option, fail, print_rows, report, yes_option

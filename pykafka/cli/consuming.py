@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.cli.listing import partition_ids
-from pykafka.cli.moments import Moment, limits, resolve
+from pykafka.cli.offset_spec import Moment, limits, resolve
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
     from pykafka.client import KafkaClient
+    from pykafka.compat.simple_consumer import SimpleConsumer
     from pykafka.protocol.message import Message
-    from pykafka.simpleconsumer import SimpleConsumer
 
 #: Bytes per fetch of a partition when only some messages are wanted: the consumers' default would fetch a thousand
 #: times what is shown.

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.broker import CLIENT_ID
+from pykafka.cli.exit_status import in_options
 from pykafka.cli.releases import speaks_as
-from pykafka.cli.statuses import in_options
 from pykafka.exceptions import (
     CorrelationIdError,
     KafkaException,
@@ -22,8 +22,8 @@ from pykafka.handlers.base import Address
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.dialing import ANY_FAMILY, reason_of
 from pykafka.network.negotiation import negotiate
+from pykafka.network.options import ConnectionSettings
 from pykafka.network.proxies import Proxy
-from pykafka.network.settings import ConnectionSettings
 from pykafka.protocol import wire
 from pykafka.protocol.schema import decode_response, encode_request
 from pykafka.protocol.versions import choose

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from pykafka.cli import main
 from pykafka.cli.listing import group_offsets
-from pykafka.cli.moments import parse_moment
+from pykafka.cli.offset_spec import parse_moment
 from pykafka.common import TopicPartition
 from pykafka.utils import old_names
 
 if TYPE_CHECKING:
     from pykafka.client import KafkaClient
-    from pykafka.partition import TopicView
-    from pykafka.protocol import documented
+    from pykafka.compat import messages
+    from pykafka.metadata.partition import TopicView
 
 __all__ = ["fetch_consumer_lag", "fetch_offsets", "main"]
 
@@ -21,7 +21,7 @@ if not TYPE_CHECKING:
     __getattr__ = old_names(__name__)
 
 
-def fetch_offsets(client: KafkaClient, topic: TopicView, offset: str) -> dict[int, documented.OffsetPartitionResponse]:
+def fetch_offsets(client: KafkaClient, topic: TopicView, offset: str) -> dict[int, messages.OffsetPartitionResponse]:
     """Return offsets of a topic by time.
 
     :param client: the client of the topic

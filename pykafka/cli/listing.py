@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from pykafka.admin import ConfigEntry, ConfigResource, ConfigSource, OffsetSpec, Results
-from pykafka.cli.moments import Moment, limits
+from pykafka.cli.offset_spec import Moment, limits
 from pykafka.common import TopicPartition
-from pykafka.consumer.offsets import GroupOffsets
+from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition, UnsupportedVersion
 from pykafka.utils import as_datetime
 
 if TYPE_CHECKING:
     from pykafka.client import KafkaClient
-    from pykafka.protocol import documented
+    from pykafka.compat import messages
 
 #: Requests to a group's coordinator: pause (ms) and number of retries.
 BACKOFF_MS = 200
@@ -85,7 +85,7 @@ class Lag(NamedTuple):
     partitions: list[PartitionLag]
 
 
-def known_topic(client: KafkaClient, topic: str) -> documented.TopicMetadata:
+def known_topic(client: KafkaClient, topic: str) -> messages.TopicMetadata:
     """Return the cluster's metadata of a topic; never creates one.
 
     :raises UnknownTopicOrPartition: there is none
@@ -137,7 +137,7 @@ def describe_topics(client: KafkaClient, topics: Iterable[str]) -> Results[str, 
     """Return partitions, replicas, offsets and settings of topics, in a few requests for all of them."""
     names = list(dict.fromkeys(topics))
     client.cluster.update(names)
-    there: dict[str, Mapping[int, documented.PartitionMetadata]] = {}
+    there: dict[str, Mapping[int, messages.PartitionMetadata]] = {}
     errors: dict[str, KafkaException] = {}
     for name in names:
         try:

@@ -12,7 +12,7 @@ from click.shell_completion import CompletionItem
 from kazoo.hosts import collect_hosts
 
 from pykafka.cli.diagnosis import address_text
-from pykafka.cli.moments import Moment, parse_moment
+from pykafka.cli.offset_spec import Moment, parse_moment
 from pykafka.cli.zookeeper_groups import ZooKeeperGroups
 from pykafka.cli.zookeeper_topics import ZooKeeperTopics
 from pykafka.client import KafkaClient
@@ -21,7 +21,7 @@ from pykafka.exceptions import KafkaException
 from pykafka.handlers import ThreadingHandler
 from pykafka.metadata.zookeeper import broker_addresses
 from pykafka.network.addresses import parse_hosts
-from pykafka.network.settings import ConnectionSettings
+from pykafka.network.options import ConnectionSettings
 from pykafka.security import SslConfig, SslConfigLike
 
 #: How long a shell waits for names (ms), at each step of connecting and asking.

@@ -48,7 +48,7 @@ import sys
 sys.path[:0] = sys.argv[1:]
 import pyarrow
 import pykafka.protocol.records_scan as scan
-import pykafka.consumer.arrow, pykafka.producer.outcomes, pykafka.metadata.cluster
+import pykafka.consumer.arrow, pykafka.producer.batch_results, pykafka.metadata.cluster
 if len(sys.argv) > 2:
     import pyspark_pykafka, pykafka.spark.reader, pykafka.spark.sender, pykafka.spark.writer
 print("pure" if scan.__file__.endswith(".py") else "compiled")

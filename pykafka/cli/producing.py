@@ -12,7 +12,7 @@ from pykafka.exceptions import KafkaException, MessageSizeTooLarge
 from pykafka.partitioners import Murmur2Partitioner
 
 if TYPE_CHECKING:
-    from pykafka.partition import Partition
+    from pykafka.metadata.partition import Partition
     from pykafka.producer import Producer
     from pykafka.protocol.message import Message
     from pykafka.topic import Topic

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.cli.listing import partition_ids
-from pykafka.cli.moments import Moment, limits, resolve
+from pykafka.cli.offset_spec import Moment, limits, resolve
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
 
 if TYPE_CHECKING:

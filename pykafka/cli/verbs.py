@@ -10,9 +10,9 @@ import click
 from rich.text import Text
 
 from pykafka.cli import show
+from pykafka.cli.exit_status import Status, explain, status_of
 from pykafka.cli.listing import as_data
 from pykafka.cli.partitions import chosen_partitions
-from pykafka.cli.statuses import Status, explain, status_of
 
 if TYPE_CHECKING:
     from pykafka.admin import Results

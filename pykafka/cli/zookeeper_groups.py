@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pykafka.cli.zookeeper_topics import connected
 from pykafka.exceptions import KafkaException
 from pykafka.metadata.groupnodes import GroupNodes
-from pykafka.metadata.zookeeperaddress import zookeeper_of
+from pykafka.metadata.zookeeper_address import zookeeper_of
 
 if TYPE_CHECKING:
     from pykafka.client import KafkaClient

@@ -31,7 +31,7 @@ from pykafka.config.names import bare, plain
 from pykafka.config.references import resolved
 from pykafka.config.security import SAME, idle, mechanism_of, protocol_of, tls_of
 from pykafka.exceptions import ConfigurationError
-from pykafka.utils.concealed import concealing
+from pykafka.utils.redact import concealing
 from pykafka.utils.similar import most_similar
 
 log = logging.getLogger(__name__)

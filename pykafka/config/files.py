@@ -13,7 +13,7 @@ from typing import Any
 from pykafka.config.dialects import pairs_of
 from pykafka.config.properties import properties
 from pykafka.exceptions import ConfigurationError
-from pykafka.utils.concealed import concealing
+from pykafka.utils.redact import concealing
 
 __all__ = ["TABLES", "flat", "properties", "read_file"]
 

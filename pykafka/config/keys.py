@@ -17,11 +17,11 @@ from pykafka.config.names import plain
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.consumer.startrules import BY_DURATION, valid_rule
 from pykafka.exceptions import ConfigurationError
-from pykafka.groups.choice import PROTOCOLS
 from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
+from pykafka.groups.protocol_choice import PROTOCOLS
 from pykafka.membershipprotocol import RangeProtocol, RoundRobinProtocol
-from pykafka.metadata.settings import REBOOTSTRAP, STAY, MetadataSettings
-from pykafka.network.settings import ALL_ADDRESSES, CANONICAL, ConnectionSettings
+from pykafka.metadata.options import REBOOTSTRAP, STAY, MetadataSettings
+from pykafka.network.options import ALL_ADDRESSES, CANONICAL, ConnectionSettings
 from pykafka.partitioners import HashingPartitioner, Murmur2Partitioner, RandomPartitioner
 from pykafka.producer.options import ProducerOptions
 from pykafka.security.callbacks import CALLBACKS

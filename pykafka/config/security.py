@@ -27,8 +27,8 @@ from pykafka.security.callbacks import (
     mechanism_of_callbacks,
     other_tokens,
 )
-from pykafka.security.javatls import VERSIONS, TlsOptionError, TlsOptions, tls_options
-from pykafka.security.othernames import TokensOfCallback, token_function
+from pykafka.security.java_tls import VERSIONS, TlsOptionError, TlsOptions, tls_options
+from pykafka.security.option_names import TokensOfCallback, token_function
 from pykafka.security.ssl_config import check_agrees
 
 _SERVICE = "sasl.kerberos.service.name"

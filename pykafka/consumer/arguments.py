@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
-    from pykafka.consumer.deserializing import Deserializer
-    from pykafka.consumer.handing import ConsumerInterceptor
+    from pykafka.compat.deserializing import Deserializer
     from pykafka.consumer.options import OffsetReset
+    from pykafka.consumer.record_pipeline import ConsumerInterceptor
     from pykafka.consumer.startrules import Reset, StartRules
-    from pykafka.partition import Partition
+    from pykafka.metadata.partition import Partition
     from pykafka.serialization.reading import OnBadRecord
 
 

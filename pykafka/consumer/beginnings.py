@@ -7,14 +7,14 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from pykafka.consumer.lineage import Lineage
+from pykafka.consumer.leader_epochs import Lineage
 from pykafka.consumer.startrules import told
 from pykafka.exceptions import KafkaException
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.consumer.commits import Commits
-    from pykafka.consumer.offsets import Fetched, Membership
+    from pykafka.consumer.committed_offsets import Fetched, Membership
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.consumer.positions import Outcome, Position
     from pykafka.consumer.startrules import StartRules

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import TopicPartition
-from pykafka.consumer.lineage import NO_EPOCH, Lineage, Start
+from pykafka.consumer.leader_epochs import NO_EPOCH, Lineage, Start
 from pykafka.consumer.loans import Loan
 from pykafka.exceptions import InvalidMessageError
 from pykafka.utils.compression import MAX_UNPACKED
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType
-    from pykafka.partition import Partition
+    from pykafka.metadata.partition import Partition
 
 #: Greenlets: after this much `next` and `take` let the hub turn, if it has not for a while. Bytes, of which handing
 #: out a message counts as some, however short it is.

@@ -15,7 +15,7 @@ from pykafka.exceptions import (
     TopicRecreatedError,
     UnknownLeaderEpoch,
 )
-from pykafka.network.login import is_answer
+from pykafka.network.authentication import is_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

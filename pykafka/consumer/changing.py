@@ -12,7 +12,7 @@ from pykafka.common import TopicPartition
 from pykafka.consumer.beginnings import Starts, beginnings, committed_apart
 from pykafka.consumer.engine import ConsumerEngine
 from pykafka.consumer.inhand import InHand
-from pykafka.consumer.lineage import Lineage
+from pykafka.consumer.leader_epochs import Lineage
 from pykafka.consumer.starting import Return, Starting, Wanted
 from pykafka.exceptions import (
     ConsumerStoppedException,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.positions import Position
     from pykafka.consumer.startrules import StartRules
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.partition import Partition, TopicView
+    from pykafka.metadata.partition import Partition, TopicView
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.consumer.commitorder import CommitOrder
-from pykafka.consumer.offsets import GroupOffsets, may_commit_later
+from pykafka.consumer.committed_offsets import GroupOffsets, may_commit_later
 from pykafka.exceptions import (
     KafkaException,
     OffsetsNotCommitted,
@@ -21,7 +21,7 @@ from pykafka.exceptions import (
     ShareLostError,
     TopicRecreatedError,
 )
-from pykafka.metadata.closing import Tether
+from pykafka.metadata.lifecycle import Tether
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import OwnedPartition
-    from pykafka.consumer.reader import Reader
+    from pykafka.consumer.weak_subscriber import Reader
 
 log = logging.getLogger(__name__)
 

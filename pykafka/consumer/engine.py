@@ -15,13 +15,13 @@ from pykafka.consumer.aborted import isolation_number
 from pykafka.consumer.beginnings import beginnings, committed_apart, committed_together
 from pykafka.consumer.buffers import Buffers, OwnedPartition
 from pykafka.consumer.commits import Commits
+from pykafka.consumer.committed_offsets import GroupOffsets, Membership
 from pykafka.consumer.complaints import concerns
 from pykafka.consumer.growth import Growth
-from pykafka.consumer.lineage import NO_EPOCH
-from pykafka.consumer.offsets import GroupOffsets, Membership
+from pykafka.consumer.leader_epochs import NO_EPOCH
 from pykafka.consumer.positions import Outcome, Position, Searches, find_each_offset, find_offsets, key_of
+from pykafka.consumer.preferred_replica import Sources
 from pykafka.consumer.recovery import Recovery
-from pykafka.consumer.sources import Sources
 from pykafka.consumer.startrules import StartRules
 from pykafka.consumer.vanished import Vanished
 from pykafka.exceptions import ConsumerStoppedException, InvalidMessageError, KafkaException
@@ -34,11 +34,11 @@ from pykafka.utils.error_handlers import valid_timeout
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from pykafka.consumer.fetchplan import LeaderHint
+    from pykafka.consumer.fetch_plan import LeaderHint
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.partition import Partition, TopicView
+    from pykafka.metadata.partition import Partition, TopicView
     from pykafka.protocol.message import Message
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.aborted import AbortedTransactions
-from pykafka.consumer.fetchplan import LeaderHint
+from pykafka.consumer.fetch_plan import LeaderHint
 from pykafka.exceptions import (
     FencedLeaderEpoch,
     IncompleteResponseError,
@@ -25,7 +25,7 @@ from pykafka.protocol.ascending import ascending
 from pykafka.protocol.records import scan
 
 if TYPE_CHECKING:
-    from pykafka.consumer.fetchplan import Asked
+    from pykafka.consumer.fetch_plan import Asked
     from pykafka.consumer.fetchrequests import FetchSettings
     from pykafka.protocol import wire
     from pykafka.protocol.records import RawBatch

@@ -16,19 +16,19 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+from pykafka.consumer.fetch_plan import Asked, LeaderHint, Member, Plan
 from pykafka.consumer.fetchanswers import AnswerReader
-from pykafka.consumer.fetchplan import Asked, LeaderHint, Member, Plan
+from pykafka.consumer.fetched_batches import Kept, Underway
 from pykafka.consumer.fetchrequests import FetchRequests
 from pykafka.consumer.fetchsession import SESSION_ERRORS
 from pykafka.consumer.roster import Roster
-from pykafka.consumer.underway import Kept, Underway
 from pykafka.exceptions import KafkaException, ProtocolClientError, SocketDisconnectedError, error_for
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
     from pykafka.consumer.buffers import OwnedPartition
+    from pykafka.consumer.fetch_plan import Subscriber
     from pykafka.consumer.fetchanswers import Fetched
-    from pykafka.consumer.fetchplan import Subscriber
     from pykafka.consumer.fetchrequests import FetchSettings
     from pykafka.handlers import Handler, Worker
     from pykafka.network.channel import PendingResponse

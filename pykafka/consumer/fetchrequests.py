@@ -9,14 +9,14 @@ from uuid import UUID
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.fetchsession import FINAL_EPOCH, NO_SESSION, SESSIONS_FROM, FetchSession, Request, Step
-from pykafka.consumer.lineage import NO_EPOCH
+from pykafka.consumer.leader_epochs import NO_EPOCH
 from pykafka.consumer.truncation import FETCH_TELLS_FROM
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pykafka.consumer.fetchplan import Asked, Plan
+    from pykafka.consumer.fetch_plan import Asked, Plan
 
 #: While a partition waits to be read, requests for others wait this long at first (ms), so that it can join again soon.
 SHORT_WAIT_MS = 5

@@ -16,7 +16,7 @@ from pykafka.exceptions import KafkaException
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.partition import Partition, TopicView
+    from pykafka.metadata.partition import Partition, TopicView
 
 log = logging.getLogger(__name__)
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
-from pykafka.consumer.handing import valid_interceptors
 from pykafka.consumer.options import ConsumerOptions, valid_isolation
+from pykafka.consumer.record_pipeline import valid_interceptors
 from pykafka.consumer.startrules import Reset, StartRules, valid_rule
 from pykafka.serialization.reading import OnBadRecord, valid_on_bad_record
 from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.error_handlers import valid_bool
-from pykafka.utils.settings import (
+from pykafka.utils.option_table import (
     INT32_MAX,
     Settings,
     above_0,

@@ -12,10 +12,10 @@ from typing import Any, Literal
 from pykafka.common import OffsetType
 from pykafka.consumer.aborted import isolation_number
 from pykafka.consumer.fetchrequests import FetchSettings
-from pykafka.partition import Partition, TopicView
+from pykafka.metadata.partition import Partition, TopicView
 from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.error_handlers import valid_int
-from pykafka.utils.settings import Settings, above_0, anything, at_least_0, integer, optional, setting, up_to
+from pykafka.utils.option_table import Settings, above_0, anything, at_least_0, integer, optional, setting, up_to
 
 #: The type of `auto_offset_reset`: an `OffsetType`, or its name in Java's client.
 OffsetReset = int | Literal["earliest", "latest", "none"]

@@ -14,13 +14,13 @@ from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from pykafka.consumer.background_worker import OnDemand
 from pykafka.consumer.cases import Cases
 from pykafka.consumer.complaints import Complaints
 from pykafka.consumer.fetcher import Fetcher
-from pykafka.consumer.ondemand import OnDemand
-from pykafka.consumer.reader import Reader, WeakSubscriber
-from pykafka.consumer.resets import Resets, recreated
+from pykafka.consumer.offset_reset import Resets, recreated
 from pykafka.consumer.truncation import fetch_tells, find_truncations
+from pykafka.consumer.weak_subscriber import Reader, WeakSubscriber
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, OffsetResetNeededError
 from pykafka.utils.backoff import Backoff
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafka.consumer.fetchplan import Asked, Member, Plan
+from pykafka.consumer.fetch_plan import Asked, Member, Plan
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import Buffers, OwnedPartition
-    from pykafka.consumer.underway import Underway
+    from pykafka.consumer.fetched_batches import Underway
     from pykafka.handlers.base import EventType
 
 #: The largest answer, whatever the number of partitions (bytes): Kafka's own fetch.max.bytes.

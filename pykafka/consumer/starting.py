@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from pykafka.consumer.background_worker import OnDemand
 from pykafka.consumer.cases import may_lead_no_more
 from pykafka.consumer.complaints import Complaints
-from pykafka.consumer.ondemand import OnDemand
 from pykafka.consumer.positions import Position
-from pykafka.consumer.reader import Reader
+from pykafka.consumer.weak_subscriber import Reader
 from pykafka.exceptions import KafkaException
 from pykafka.utils.backoff import Backoff
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.consumer.beginnings import Starts
     from pykafka.consumer.buffers import OwnedPartition
-    from pykafka.consumer.lineage import Lineage
+    from pykafka.consumer.leader_epochs import Lineage
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.partition import TopicView
+    from pykafka.metadata.partition import TopicView
 
 log = logging.getLogger(__name__)
 

@@ -7,10 +7,10 @@ programs that bring their own consumer; no consumer of this package uses it.
 
 from __future__ import annotations
 
-from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor
-from pykafka.coordinator.assignors.range import RangePartitionAssignor
-from pykafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from pykafka.coordinator.assignors.sticky import CooperativeStickyAssignor, StickyPartitionAssignor
+from pykafka.groups.assignors.abstract import AbstractPartitionAssignor
+from pykafka.groups.assignors.range import RangePartitionAssignor
+from pykafka.groups.assignors.roundrobin import RoundRobinPartitionAssignor
+from pykafka.groups.assignors.sticky import CooperativeStickyAssignor, StickyPartitionAssignor
 
 __all__ = [
     "AbstractPartitionAssignor",

@@ -1,13 +1,13 @@
 """`ConsumerCoordinator`, `AutoCommitTask` and `ConsumerCoordinatorMetrics` at their documented place.
 
-They are API for programs that bring their own consumer, and live in `pykafka.coordinator.documented`.
+They are API for programs that bring their own consumer, and live in `pykafka.compat.coordinator`.
 """
 
 from __future__ import annotations
 
-from pykafka.coordinator.documented.autocommit import AutoCommitTask
-from pykafka.coordinator.documented.coordinator import ConsumerCoordinator
-from pykafka.coordinator.documented.subscription import Subscription
-from pykafka.coordinator.metrics import ConsumerCoordinatorMetrics
+from pykafka.compat.coordinator.autocommit import AutoCommitTask
+from pykafka.compat.coordinator.consumer import ConsumerCoordinator
+from pykafka.compat.coordinator.metrics import ConsumerCoordinatorMetrics
+from pykafka.compat.coordinator.subscription import Subscription
 
 __all__ = ["AutoCommitTask", "ConsumerCoordinator", "ConsumerCoordinatorMetrics", "Subscription"]

@@ -9,8 +9,6 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.coordinator.lending import Lending
-from pykafka.coordinator.requests import leave_request
-from pykafka.coordinator.state import EVENT_OF_ERROR, MOVED
 from pykafka.exceptions import (
     ClientClosedError,
     ConsumerStoppedException,
@@ -24,7 +22,9 @@ from pykafka.exceptions import (
     UnsupportedVersion,
     error_for,
 )
-from pykafka.metadata.internaltopics import OFFSETS, is_unavailable
+from pykafka.groups.classic.state import EVENT_OF_ERROR, MOVED
+from pykafka.groups.group_requests import leave_request
+from pykafka.metadata.internal_topics import OFFSETS, is_unavailable
 from pykafka.network.channel import SHARED
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pykafka.exceptions import KafkaException
-from pykafka.metadata.topicdict import INTERNAL_PREFIX
+from pykafka.metadata.topics import INTERNAL_PREFIX
 
 if TYPE_CHECKING:
     from pykafka.coordinator.selection import Selection
-    from pykafka.coordinator.topics import SharedTopics
+    from pykafka.groups.group_topics import SharedTopics
     from pykafka.metadata.cluster import BaseCluster
 
 log = logging.getLogger(__name__)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pykafka.common import TopicPartition
 from pykafka.coordinator.aside import JoinAside
-from pykafka.coordinator.assigning import Assigning
-from pykafka.coordinator.assignors.known import assignors_of
-from pykafka.coordinator.base import BaseCoordinator
-from pykafka.coordinator.handover import CooperativeHandover, EagerHandover, Handover, ShareHooks
 from pykafka.coordinator.link import LEAVE_TIMEOUT_MS
 from pykafka.coordinator.outlook import Outlook
-from pykafka.coordinator.served import Identity, Renewed, ServedShares
-from pykafka.coordinator.state import State
 from pykafka.exceptions import FencedInstanceId, KafkaException, RebalanceInProgress
+from pykafka.groups.assignment_change import CooperativeHandover, EagerHandover, Handover, ShareHooks
+from pykafka.groups.assignors.known import assignors_of
+from pykafka.groups.classic.assignment import Assigning
+from pykafka.groups.classic.coordinator import BaseCoordinator
+from pykafka.groups.classic.state import State
+from pykafka.groups.polled_membership import Identity, Renewed, ServedShares
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster

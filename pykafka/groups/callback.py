@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from pykafka.exceptions import KafkaException
 
 if TYPE_CHECKING:
+    from pykafka.compat.simple_consumer import SimpleConsumer
     from pykafka.consumer.positions import Position
-    from pykafka.partition import Partition
-    from pykafka.simpleconsumer import SimpleConsumer
+    from pykafka.metadata.partition import Partition
 
 
 def wanted_positions(consumer: SimpleConsumer, returned: Any) -> list[tuple[Partition, Position]]:

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pykafka.simpleconsumer import SimpleConsumer
+from pykafka.compat.simple_consumer import SimpleConsumer
 
 if TYPE_CHECKING:
-    from pykafka.consumer.deserializing import Deserializer
+    from pykafka.compat.deserializing import Deserializer
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.partition import Partition, TopicView
+    from pykafka.metadata.partition import Partition, TopicView
 
 
 @dataclass

@@ -8,12 +8,22 @@ from functools import partial
 from typing import Any
 
 from pykafka.consumer.positions import Position
-from pykafka.coordinator.assignors.known import AssignorLike
-from pykafka.groups.choice import NO_STATIC_MEMBERS, PROTOCOLS, ZOOKEEPER, assignor_for, valid_group_assignor
+from pykafka.groups.assignors.known import AssignorLike
+from pykafka.groups.protocol_choice import NO_STATIC_MEMBERS, PROTOCOLS, ZOOKEEPER, assignor_for, valid_group_assignor
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, valid_protocol
 from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_callable, valid_ms
-from pykafka.utils.settings import INT32_MAX, Settings, above_0, anything, at_least_0, one_of, optional, setting, up_to
+from pykafka.utils.option_table import (
+    INT32_MAX,
+    Settings,
+    above_0,
+    anything,
+    at_least_0,
+    one_of,
+    optional,
+    setting,
+    up_to,
+)
 
 #: The default address of ZooKeeper.
 DEFAULT_ZOOKEEPER = "127.0.0.1:2181"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pykafka.exceptions import OffsetsNotCommitted
 
 if TYPE_CHECKING:
-    from pykafka.simpleconsumer import SimpleConsumer
+    from pykafka.compat.simple_consumer import SimpleConsumer
 
 
 class Unraised(deque[BaseException]):

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pykafka.metadata.closing import Tether
+from pykafka.metadata.lifecycle import Tether
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import EventType

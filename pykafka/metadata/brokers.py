@@ -22,7 +22,7 @@ from pykafka.exceptions import (
     TokenUnavailableError,
     WorkerNotStartedError,
 )
-from pykafka.metadata.settings import REBOOTSTRAP, MetadataSettings
+from pykafka.metadata.options import REBOOTSTRAP, MetadataSettings
 from pykafka.network.dialing import Attempt
 from pykafka.utils.loglimit import LogLimiter
 

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import UUID
 
+from pykafka.compat import messages
 from pykafka.exceptions import (
     ClientClosedError,
     KafkaException,
@@ -18,22 +19,22 @@ from pykafka.exceptions import (
 )
 from pykafka.metadata.asking import call_metadata
 from pykafka.metadata.brokers import Brokers, countdown, first_answer
-from pykafka.metadata.closing import Closables, close_at_exit
-from pykafka.metadata.coordinators import Coordinators
+from pykafka.metadata.coordinator_lookup import Coordinators
 from pykafka.metadata.elections import NO_BROKERS, metadata_request, wait_for_coordinator, wait_for_topic
 from pykafka.metadata.freshness import Freshness
-from pykafka.metadata.internaltopics import InternalTopics
+from pykafka.metadata.internal_topics import InternalTopics
 from pykafka.metadata.knowledge import Knowledge
-from pykafka.metadata.listoffsets import Answers, FoundOffset, Question, list_each, list_offsets
+from pykafka.metadata.lifecycle import Closables, close_at_exit
+from pykafka.metadata.list_offsets import Answers, FoundOffset, Question, list_each, list_offsets
+from pykafka.metadata.options import MetadataSettings
 from pykafka.metadata.seeds import Seeds
-from pykafka.metadata.settings import MetadataSettings
-from pykafka.metadata.topicdict import MakeTopic, TopicDict
+from pykafka.metadata.topics import MakeTopic, TopicDict
 from pykafka.metadata.upkeep import Upkeep
 from pykafka.network.addresses import parse_source
 from pykafka.network.negotiation import KnownVersions
 from pykafka.network.node import CLIENT_ID, Node
-from pykafka.network.settings import ConnectionSettings
-from pykafka.protocol import documented, wire
+from pykafka.network.options import ConnectionSettings
+from pykafka.protocol import wire
 from pykafka.security.cleartext import warn_of_cleartext
 from pykafka.utils import get_string
 from pykafka.utils.backoff import Backoff
@@ -330,7 +331,7 @@ class BaseCluster:
             settings=self._settings,
         )
 
-    def topic_metadata(self, name: str) -> documented.TopicMetadata | None:
+    def topic_metadata(self, name: str) -> messages.TopicMetadata | None:
         """Return the known metadata of a topic, without I/O, and mark the topic as used, so that it is kept up to date."""
         self._freshness.want([name])
         return self._knowledge.catalogue.metadata(name)
@@ -353,7 +354,7 @@ class BaseCluster:
         if self._allow_auto_create_topics:
             self.call(metadata_request(names, True), within_ms=timeout_ms)
 
-    def find_topic(self, name: str, timeout_ms: int | None = None) -> documented.TopicMetadata | None:
+    def find_topic(self, name: str, timeout_ms: int | None = None) -> messages.TopicMetadata | None:
         """Return a topic's metadata, asking the cluster where it is unknown; None for no such topic. This creates no topic.
 
         :param timeout_ms: as of `update`
@@ -386,7 +387,7 @@ class BaseCluster:
             self._names = (self._handler.now() + NAMES_KEPT_S, names)
         return names
 
-    def wait_for_topic(self, name: str, timeout_ms: int | None = None) -> documented.TopicMetadata:
+    def wait_for_topic(self, name: str, timeout_ms: int | None = None) -> messages.TopicMetadata:
         """Ask for a topic until it exists; this creates it where this client and the brokers allow that.
 
         A client that creates no topics waits for leaders only, not for a topic that the broker does not know.

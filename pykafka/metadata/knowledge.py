@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pykafka.handlers import Handler
     from pykafka.metadata.brokers import Brokers
-    from pykafka.metadata.topicdict import TopicDict
+    from pykafka.metadata.topics import TopicDict
     from pykafka.network.node import Node
     from pykafka.protocol import wire
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pykafka.network.addresses import canonical_addresses, parse_hosts
-from pykafka.network.settings import CANONICAL
+from pykafka.network.options import CANONICAL
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler

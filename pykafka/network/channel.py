@@ -14,9 +14,9 @@ from pykafka.exceptions import (
     TokenTimeoutError,
 )
 from pykafka.network.connection import BrokerConnection
+from pykafka.network.options import ConnectionSettings
 from pykafka.network.pending import Throttle
 from pykafka.network.requests import RequestHandler
-from pykafka.network.settings import ConnectionSettings
 from pykafka.protocol.schema import decode_response, encode_request, read_throttle_ms
 from pykafka.utils.backoff import Backoff
 

@@ -18,15 +18,15 @@ from pykafka.handlers.guards import guard
 from pykafka.network.dialing import Attempt, Dialer, reason_of
 from pykafka.network.frames import FrameReader
 from pykafka.network.futures import fresh
+from pykafka.network.options import ConnectionSettings
 from pykafka.network.route import Route
-from pykafka.network.settings import ConnectionSettings
 from pykafka.security import SslConfigLike, explain_refusal
 from pykafka.utils import get_string, old_attributes
 from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, Stream
-    from pykafka.network.login import Session
+    from pykafka.network.authentication import Session
     from pykafka.protocol.versions import ApiRanges
 
 #: The documented default of socket_timeout_ms, for calls before the first connect (s).

@@ -15,7 +15,7 @@ from pykafka.exceptions import (
     TlsError,
 )
 from pykafka.handlers.base import Address
-from pykafka.network.login import LowerLogin, Peer, Session, log_in
+from pykafka.network.authentication import LowerLogin, Peer, Session, log_in
 from pykafka.network.route import Route
 from pykafka.security import SslConfig, SslConfigLike, explain_refusal, explain_tls_error
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pykafka.handlers import Handler, Stream
+    from pykafka.network.options import ConnectionSettings
     from pykafka.network.proxies import Proxy
-    from pykafka.network.settings import ConnectionSettings
     from pykafka.protocol.versions import ApiRanges
     from pykafka.security import Mechanism
 

@@ -21,8 +21,8 @@ from pykafka.network.channels import Channels
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.dialect import Dialect
 from pykafka.network.negotiation import KnownVersions
+from pykafka.network.options import ConnectionSettings
 from pykafka.network.route import Route
-from pykafka.network.settings import ConnectionSettings
 from pykafka.protocol import wire
 from pykafka.protocol.versions import RANGES_0_9_0
 from pykafka.utils import get_string

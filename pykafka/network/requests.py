@@ -20,12 +20,12 @@ from pykafka.handlers.base import Buffer, EventType, WeakCall
 from pykafka.handlers.guards import guard
 from pykafka.network.futures import ResponseFuture, fresh
 from pykafka.network.pending import Pending, PendingRequests, Task, Throttle
-from pykafka.network.renewal import Renewal
+from pykafka.network.reauthentication import Renewal
 from pykafka.network.turns import WritingTurn
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler, Worker
-    from pykafka.network.login import Session
+    from pykafka.network.authentication import Session
 
 log = logging.getLogger(__name__)
 

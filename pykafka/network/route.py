@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pykafka.handlers import Address
-    from pykafka.network.settings import ConnectionSettings
+    from pykafka.network.options import ConnectionSettings
     from pykafka.protocol.versions import ApiRanges
 
 #: How many addresses of a host are remembered: names of moving brokers lead to ever new ones.

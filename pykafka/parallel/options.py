@@ -9,7 +9,7 @@ from typing import Any
 from pykafka.parallel.jobs import Order
 from pykafka.parallel.retry import Retry, valid_seconds
 from pykafka.utils.error_handlers import valid_bool, valid_callable
-from pykafka.utils.settings import Settings, above_0, optional, setting
+from pykafka.utils.option_table import Settings, above_0, optional, setting
 
 #: What is told of a run that gives records up: those that `handle()` has seen and nobody has acknowledged.
 OnAbandoned = Callable[[list[Any]], object]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafka.producer.producer import OwnedBroker, Producer
+from pykafka.compat.producer import OwnedBroker, Producer
 from pykafka.utils import old_names
 
 __all__ = ["OwnedBroker", "Producer"]

@@ -1,6 +1,6 @@
 cimport cython
 
-from pykafka.producer.batches cimport Backlog, MessageBatch
+from pykafka.producer.batch cimport Backlog, MessageBatch
 from pykafka.producer.delivery cimport Delivery
 from pykafka.producer.memory cimport Memory
 from pykafka.protocol.message cimport Message

@@ -15,10 +15,10 @@ try:
     import cython
 except ImportError:
     from pykafka.compiled import cython
-from pykafka.producer.batches import Backlog, MessageBatch
-from pykafka.producer.deliveries import Callback
+from pykafka.producer.batch import Backlog, MessageBatch
 from pykafka.producer.delivery import Delivery
-from pykafka.producer.idempotence import Lane
+from pykafka.producer.delivery_callbacks import Callback
+from pykafka.producer.in_flight_window import Lane
 from pykafka.producer.memory import Memory
 from pykafka.protocol.message import Message
 from pykafka.protocol.records_write import LEAST_BATCH, likely_size
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType
+    from pykafka.metadata.partition import Partition, TopicView
     from pykafka.network.node import Node
-    from pykafka.partition import Partition, TopicView
 
 __all__ = [
     "RECORD_OVERHEAD",

@@ -15,10 +15,10 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
 )
 from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, Route, headers_size
-from pykafka.producer.batches import MessageBatch
+from pykafka.producer.batch import MessageBatch
 from pykafka.producer.engine import ROOM_S, ProducerEngine
-from pykafka.producer.identity import Identity
 from pykafka.producer.lookups import LEAST_S, PASSING, LookUps
+from pykafka.producer.producer_id import Identity
 from pykafka.producer.sender import Sender
 from pykafka.producer.waiting import Waits
 from pykafka.utils import get_string

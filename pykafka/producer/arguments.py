@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from pykafka.partition import Partition
-    from pykafka.producer.deliveries import OnDelivery
+    from pykafka.metadata.partition import Partition
+    from pykafka.producer.delivery_callbacks import OnDelivery
 
 
 class ProducerArguments(TypedDict, total=False):

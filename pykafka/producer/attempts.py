@@ -10,7 +10,7 @@ from pykafka.utils.backoff import Backoff
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
-    from pykafka.producer.batches import MessageBatch
+    from pykafka.producer.batch import MessageBatch
     from pykafka.producer.options import ProducerOptions
 
 

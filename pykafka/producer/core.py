@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pykafka.exceptions import ProducerStoppedException
 from pykafka.producer.accumulator import Accumulator, Owner
 from pykafka.producer.attempts import Attempts
-from pykafka.producer.batches import MessageBatch
-from pykafka.producer.formats import Formats
-from pykafka.producer.identity import Identity
+from pykafka.producer.batch import MessageBatch
 from pykafka.producer.memory import Memory
+from pykafka.producer.message_formats import Formats
+from pykafka.producer.producer_id import Identity
 from pykafka.producer.settlement import Settlement
-from pykafka.producer.targets import Targets
+from pykafka.producer.topic_ids import Targets
 from pykafka.utils import get_string
 
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metadata.partition import TopicView
     from pykafka.network.node import Node
-    from pykafka.partition import TopicView
     from pykafka.producer.accumulator import PartitionQueue
-    from pykafka.producer.idempotence import Lane
+    from pykafka.producer.in_flight_window import Lane
     from pykafka.producer.options import ProducerOptions
 
 

@@ -19,17 +19,17 @@ from pykafka.exceptions import (
 from pykafka.handlers.lastcalls import warn_of_loss
 from pykafka.handlers.starts import Starts
 from pykafka.producer.accumulator import RECORD_OVERHEAD, Owner, PartitionQueue, headers_size
-from pykafka.producer.batches import MessageBatch, Waits
+from pykafka.producer.batch import MessageBatch, Waits
 from pykafka.producer.core import Hooks, ProducerCore
-from pykafka.producer.identity import Identity
 from pykafka.producer.lookups import PASSING
+from pykafka.producer.producer_id import Identity
 from pykafka.producer.routing import Routing
 from pykafka.producer.settlement import outcome_unknown
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metadata.partition import TopicView
     from pykafka.network.node import Node
-    from pykafka.partition import TopicView
     from pykafka.producer.options import ProducerOptions
     from pykafka.protocol.message import Message
 

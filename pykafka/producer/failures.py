@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.producer.bounds import Bounds
-    from pykafka.producer.deliveries import Settled
+    from pykafka.producer.delivery_callbacks import Settled
     from pykafka.protocol.message import Message
 
 #: What a failed batch takes besides its messages (bytes).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pykafka.exceptions import KafkaException
-from pykafka.producer.deliveries import Callback
+from pykafka.producer.delivery_callbacks import Callback
 from pykafka.utils.error_handlers import valid_callable
 
 try:

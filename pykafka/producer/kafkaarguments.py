@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from pykafka.partition import Partition
+    from pykafka.metadata.partition import Partition
 
 
 class KafkaProducerArguments(TypedDict, total=False):

@@ -12,7 +12,7 @@ from pykafka.producer.memory import NO_LIMIT
 from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.compression import check_level
 from pykafka.utils.error_handlers import refuse_async, valid_bool, valid_callable
-from pykafka.utils.settings import (
+from pykafka.utils.option_table import (
     INT32_MAX,
     Settings,
     above_0,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
-from pykafka.producer.deliveries import Callback
+from pykafka.producer.delivery_callbacks import Callback
 from pykafka.producer.values import Headers
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from pykafka.protocol import wire
 
 if TYPE_CHECKING:
     from pykafka.network.channel import PendingResponse
-    from pykafka.producer.batches import MessageBatch
+    from pykafka.producer.batch import MessageBatch
 
 NO_ID = UUID(int=0)
 #: What became of a batch: None, or why it was not written.

@@ -36,7 +36,7 @@ from pykafka.exceptions import (
     UnknownError,
     UnknownTopicOrPartition,
 )
-from pykafka.network.login import LOGIN_ERRORS
+from pykafka.network.authentication import LOGIN_ERRORS
 
 
 class Kind(Enum):

@@ -13,9 +13,9 @@ from pykafka.utils.ordered import Ordered
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pykafka.metadata.partition import TopicView
     from pykafka.network.node import Node
-    from pykafka.partition import TopicView
-    from pykafka.producer.batches import MessageBatch
+    from pykafka.producer.batch import MessageBatch
     from pykafka.producer.core import ProducerCore
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from pykafka.utils.compression import compress
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
-    from pykafka.producer.batches import MessageBatch
+    from pykafka.producer.batch import MessageBatch
 
 #: From this size on a batch is compressed off the hub (bytes); below, the detour costs more than it saves.
 OFFLOAD_FROM = 8 * 1024

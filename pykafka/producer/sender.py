@@ -15,11 +15,11 @@ import math
 import weakref
 from typing import TYPE_CHECKING, cast
 
-from pykafka.metadata.closing import Tether
+from pykafka.metadata.lifecycle import Tether
 from pykafka.producer.accumulator import PartitionQueue
-from pykafka.producer.batches import Backlog, MessageBatch
-from pykafka.producer.dispatch import Dispatch, take_next
+from pykafka.producer.batch import Backlog, MessageBatch
 from pykafka.producer.dozing import Doze
+from pykafka.producer.leader_requests import Dispatch, take_next
 from pykafka.producer.requests import divide
 from pykafka.producer.settlement import outcome_unknown
 

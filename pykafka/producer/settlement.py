@@ -6,18 +6,18 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pykafka.compat.delivery_reports import Reports
 from pykafka.exceptions import DeliveryUnknownError, MessagesNotDelivered
 from pykafka.producer.bounds import Bounds
-from pykafka.producer.deliveries import Callback, Deliveries
+from pykafka.producer.delivery_callbacks import Callback, Deliveries
 from pykafka.producer.failures import Failures
-from pykafka.producer.reports import Reports
 
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType, LockType
     from pykafka.producer.accumulator import Accumulator
-    from pykafka.producer.batches import MessageBatch
+    from pykafka.producer.batch import MessageBatch
     from pykafka.producer.options import ProducerOptions
     from pykafka.protocol.message import Message
     from pykafka.utils.loglimit import LogLimiter

@@ -10,7 +10,7 @@ from pykafka.exceptions import ProducerStoppedException, ResponseTimeoutError
 from pykafka.utils.error_handlers import valid_timeout
 
 if TYPE_CHECKING:
-    from pykafka.producer.batches import MessageBatch
+    from pykafka.producer.batch import MessageBatch
     from pykafka.producer.engine import ProducerEngine
 
 #: How often a waiting caller looks whether a sender has ended by an error (s).

@@ -1,6 +1,6 @@
 """Conversion between bytes and messages, without I/O.
 
-The documented names are importable here and live in `pykafka.protocol.documented`. The messages that the client sends
+The documented names are importable here and live in `pykafka.compat.messages`. The messages that the client sends
 and receives live in `pykafka.protocol.wire`.
 """
 
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from pykafka.utils import old_names
 
 if TYPE_CHECKING:
-    from pykafka.protocol.documented import *  # noqa: F403
-    from pykafka.protocol.documented.messageset import MessageSet as MessageSet
+    from pykafka.compat.messages import *  # noqa: F403
+    from pykafka.compat.messages.messageset import MessageSet as MessageSet
     from pykafka.protocol.message import Message as Message
 
-_OWN = {"Message": "pykafka.protocol.message", "MessageSet": "pykafka.protocol.documented.messageset"}
-_DOCUMENTED = "pykafka.protocol.documented"
+_OWN = {"Message": "pykafka.protocol.message", "MessageSet": "pykafka.compat.messages.messageset"}
+_DOCUMENTED = "pykafka.compat.messages"
 _old_name = old_names(__name__)
 
 

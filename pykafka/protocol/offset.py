@@ -1,4 +1,4 @@
-"""A module of PyKafka 2 (offsets by time): its classes live in `pykafka.protocol.documented`."""
+"""A module of PyKafka 2 (offsets by time): its classes live in `pykafka.compat.messages`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from typing import TYPE_CHECKING
 from pykafka.utils import old_names
 
 if TYPE_CHECKING:
-    from pykafka.protocol.documented import *  # noqa: F403
+    from pykafka.compat.messages import *  # noqa: F403
 else:
     __getattr__ = old_names(__name__)

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pykafka.common import CompressionType
+from pykafka.compat.rdkafka.producer_engine import RdKafkaEngine
 from pykafka.producer import Producer
-from pykafka.producer.deliveries import OnDelivery
-from pykafka.rdkafka.engine import RdKafkaEngine
-from pykafka.utils.settings import passed_on
+from pykafka.producer.delivery_callbacks import OnDelivery
+from pykafka.utils.option_table import passed_on
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.partition import Partition, TopicView
+    from pykafka.metadata.partition import Partition, TopicView
     from pykafka.producer.accumulator import PartitionQueue
 
 

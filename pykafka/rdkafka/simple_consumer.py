@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType
+from pykafka.compat.rdkafka.consumer_engine import RdKafkaConsumerEngine
+from pykafka.compat.simple_consumer import SimpleConsumer
 from pykafka.exceptions import KafkaException
-from pykafka.rdkafka.consumer_engine import RdKafkaConsumerEngine
-from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.utils import get_string
-from pykafka.utils.settings import passed_on
+from pykafka.utils.option_table import passed_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pykafka.consumer.deserializing import Deserializer
+    from pykafka.compat.deserializing import Deserializer
     from pykafka.consumer.options import ConsumerOptions, OffsetReset
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.partition import Partition, TopicView
+    from pykafka.metadata.partition import Partition, TopicView
 
 
 class RdKafkaSimpleConsumer(SimpleConsumer):

@@ -13,8 +13,8 @@ from pykafka.registry.schemas import AVRO, Reference, Registered, Schema
 from pykafka.security.cleartext import warn_of_cleartext_registry
 from pykafka.security.mechanism import redacted
 from pykafka.utils.backoff import Backoff
-from pykafka.utils.concealed import concealing
 from pykafka.utils.error_handlers import valid_bool
+from pykafka.utils.redact import concealing
 
 if TYPE_CHECKING:
     from urllib.request import Request

@@ -16,7 +16,7 @@ from typing import Any
 
 from pykafka.exceptions import SchemaError
 from pykafka.registry.schemas import PROTOBUF, Schema
-from pykafka.registry.wellknown import check_installed, confluent_files, google_sources, known_file
+from pykafka.registry.well_known import check_installed, confluent_files, google_sources, known_file
 
 #: The name of the file that a schema of a subject is, for protoc.
 _MAIN = "schema.proto"

@@ -13,7 +13,7 @@ from pykafka.exceptions import TokenUnavailableError
 from pykafka.security.jaas import parse_jaas
 from pykafka.security.mechanism import redacted
 from pykafka.security.oauth import OAuthBearer, OAuthToken
-from pykafka.utils.concealed import concealing
+from pykafka.utils.redact import concealing
 
 #: The mechanism that Java's library for MSK has; its brokers take OAUTHBEARER with a signed address as well.
 AWS_MSK_IAM = "AWS_MSK_IAM"

@@ -11,7 +11,7 @@ from pykafka.security.oauth import OAuthBearer
 from pykafka.security.oidc import OidcClientCredentials
 from pykafka.security.plain import Plain
 from pykafka.security.scram import ALGORITHMS, DelegationToken, Scram
-from pykafka.utils.concealed import concealing
+from pykafka.utils.redact import concealing
 
 #: Where a login module is named: the last part of its class.
 _PLAIN, _SCRAM, _OAUTH, _KERBEROS = "PlainLoginModule", "ScramLoginModule", "OAuthBearerLoginModule", "Krb5LoginModule"

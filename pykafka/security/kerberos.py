@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenTimeoutError, TokenUnavailableError
-from pykafka.security.errands import Errand, Errands
+from pykafka.security.background_calls import Errand, Errands
 from pykafka.security.mechanism import SAID_MAX, Credentials, always, credential, in_one_line
 
 if TYPE_CHECKING:

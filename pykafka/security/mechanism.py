@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pykafka.utils.concealed import concealing
+from pykafka.utils.redact import concealing
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenTimeoutError, TokenUnavailableError
-from pykafka.security.errands import Errand, Errands
+from pykafka.security.background_calls import Errand, Errands
 from pykafka.security.mechanism import always, redacted
 from pykafka.utils.backoff import Backoff
-from pykafka.utils.concealed import concealing
+from pykafka.utils.redact import concealing
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler

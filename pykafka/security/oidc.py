@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus, urlencode, urlsplit
 
 from pykafka.exceptions import SaslAuthenticationFailed, TokenUnavailableError
+from pykafka.security.certificate_stores import text_of
 from pykafka.security.mechanism import credential, redacted
 from pykafka.security.oauth import OAuthToken
-from pykafka.security.stores import text_of
-from pykafka.utils.concealed import concealing
+from pykafka.utils.redact import concealing
 
 if TYPE_CHECKING:
     from urllib.error import HTTPError

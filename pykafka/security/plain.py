@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pykafka.security.mechanism import Credentials, credential
-from pykafka.utils.concealed import concealing
+from pykafka.utils.redact import concealing
 
 
 class Plain(Credentials):

@@ -9,7 +9,7 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request
 
 from pykafka.security.timed_http import opener
-from pykafka.utils.concealed import concealing
+from pykafka.utils.redact import concealing
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler

@@ -16,7 +16,7 @@ from typing import Any
 
 from pykafka.exceptions import SaslAuthenticationFailed
 from pykafka.security.mechanism import Credentials, credential, in_one_line
-from pykafka.utils.concealed import concealing
+from pykafka.utils.redact import concealing
 
 #: {mechanism: hash algorithm}
 ALGORITHMS = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from pykafka.exceptions import TlsError
-from pykafka.security.stores import PemLike, as_file, blocks, read_store, shown, stamp_of, text_of, validity
-from pykafka.utils.concealed import concealing
+from pykafka.security.certificate_stores import PemLike, as_file, blocks, read_store, shown, stamp_of, text_of, validity
+from pykafka.utils.redact import concealing
 
 log = logging.getLogger(__name__)
 

@@ -1,11 +1,7 @@
 """Keys and values as bytes, and back: serializers of this package, plain functions, and those of other clients."""
 
 from pykafka.serialization.adapting import deserializer_of, serializer_of
-from pykafka.serialization.context import SerializationContext
-from pykafka.serialization.interfaces import DeserializerLike, SerializerLike
-from pykafka.serialization.offloading import may_wait
-from pykafka.serialization.reading import OnBadRecord, RecordReader
-from pykafka.serialization.ready import (
+from pykafka.serialization.builtin import (
     BooleanDeserializer,
     BooleanSerializer,
     BytesDeserializer,
@@ -29,6 +25,10 @@ from pykafka.serialization.ready import (
     UuidDeserializer,
     UuidSerializer,
 )
+from pykafka.serialization.context import SerializationContext
+from pykafka.serialization.interfaces import DeserializerLike, SerializerLike
+from pykafka.serialization.offloading import may_wait
+from pykafka.serialization.reading import OnBadRecord, RecordReader
 
 __all__ = [
     "BooleanDeserializer",

@@ -8,7 +8,7 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
-from pykafka.serialization.ready import Deserializer, Serializer
+from pykafka.serialization.builtin import Deserializer, Serializer
 
 
 class Form(Enum):

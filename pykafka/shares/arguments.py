@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
+    from pykafka.sharegroups.options import OnAcknowledge
+
     from pykafka.serialization.reading import OnBadRecord
-    from pykafka.shares.options import OnAcknowledge
 
 
 class ShareConsumerArguments(TypedDict, total=False):

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from pykafka.serialization.reading import OnBadRecord, valid_on_bad_record
-from pykafka.shares.held import Acknowledged
+from pykafka.sharegroups.acquired_records import Acknowledged
 from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.error_handlers import valid_callable
-from pykafka.utils.settings import (
+from pykafka.utils.option_table import (
     INT32_MAX,
     Settings,
     above_0,

@@ -10,7 +10,7 @@ from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
 from pykafka.protocol.records import scan
 from pykafka.record import Record
-from pykafka.shares.held import Held, Kind, Ledger, Owner
+from pykafka.sharegroups.acquired_records import Held, Kind, Ledger, Owner
 
 if TYPE_CHECKING:
     from pykafka.protocol import wire

@@ -12,6 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from uuid import UUID
 
+from pykafka.sharegroups.reading import note, read
+from pykafka.sharegroups.session import FINAL_EPOCH, SESSION_ERRORS, ShareSession
+
 from pykafka.common import TopicPartition
 from pykafka.exceptions import (
     IncompleteResponseError,
@@ -23,18 +26,17 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol import wire
 from pykafka.protocol.wire.share_groups import AcknowledgementBatch
-from pykafka.shares.held import Held, Kind, Ledger, Sent
-from pykafka.shares.reading import note, read
-from pykafka.shares.session import FINAL_EPOCH, SESSION_ERRORS, ShareSession
+from pykafka.sharegroups.acquired_records import Held, Kind, Ledger, Sent
 from pykafka.utils.compression import unpacked_limit
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from pykafka.sharegroups.options import ShareConsumerOptions
+
     from pykafka.handlers.base import Handler, LockType, Worker
     from pykafka.network.node import Node
     from pykafka.record import Record
-    from pykafka.shares.options import ShareConsumerOptions
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from pykafka.spark.offsets import (
     split_ranges,
 )
 from pykafka.spark.options import ReadOptions
-from pykafka.spark.shipped import Shipped
+from pykafka.spark.shipping import Shipped
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -15,7 +15,7 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.metadata.cluster import BaseCluster
-from pykafka.metadata.listoffsets import FoundOffset
+from pykafka.metadata.list_offsets import FoundOffset
 from pykafka.spark import session
 from pykafka.spark.errors import OptionError
 from pykafka.spark.loss import warn

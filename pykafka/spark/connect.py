@@ -36,7 +36,7 @@ class ArrivingSource(DataSource):
     def _source(self) -> DataSource:
         prepare(self.version, self.__dict__.get("_origin", ""))
         # That of the Python that this runs in, which is not the one that has pickled the class.
-        from pykafka.spark.shipped import origin
+        from pykafka.spark.shipping import origin
         from pykafka.spark.source import KafkaDataSource
 
         # A process on the same machine that does not start in the session's directory finds the archive by this.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pykafka.admin.transactions import TransactionsAdmin
 from pykafka.admin.transactiontypes import TransactionState
 from pykafka.common import OffsetAndMetadata
-from pykafka.consumer.offsets import GroupOffsets
+from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.exceptions import (
     InvalidProducerEpoch,
     InvalidTxnState,
@@ -30,7 +30,7 @@ from pykafka.spark.epochs import (
 )
 from pykafka.spark.errors import SinkError, UnknownOutcomeError
 from pykafka.spark.loss import log, warn
-from pykafka.spark.tasktransaction import coordinator_of, fenced, naming
+from pykafka.spark.task_transaction import coordinator_of, fenced, naming
 from pykafka.transactions.coordinator import Groups
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pykafka.spark.optiontable import INSPECTION
-from pykafka.spark.shipped import Shipped
+from pykafka.spark.shipping import Shipped
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -33,7 +33,7 @@ from pykafka.spark.offsets import (
 from pykafka.spark.options import ReadOptions
 from pykafka.spark.parquetfiles import ParquetFiles
 from pykafka.spark.progress import Progress, ProgressCommitter, read_anchors
-from pykafka.spark.shipped import Shipped
+from pykafka.spark.shipping import Shipped
 from pykafka.spark.topicids import TopicIds
 
 if TYPE_CHECKING:

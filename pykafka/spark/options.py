@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from pykafka.common import TopicPartition
-from pykafka.metadata.settings import MetadataSettings
+from pykafka.metadata.options import MetadataSettings
 from pykafka.network.addresses import parse_hosts
+from pykafka.network.options import ConnectionSettings
 from pykafka.network.proxies import Proxy
-from pykafka.network.settings import ConnectionSettings
 from pykafka.security import Mechanism
 from pykafka.spark.errors import OptionError
 from pykafka.spark.offsets import EARLIEST, LATEST, ByTime, Position, check_order
@@ -21,8 +21,8 @@ from pykafka.spark.sasloptions import sasl_options
 from pykafka.spark.tlsoptions import TlsOptions, tls_options
 from pykafka.spark.values import boolean
 from pykafka.utils.compression import unpacked_limit
-from pykafka.utils.concealed import concealing
-from pykafka.utils.settings import Settings
+from pykafka.utils.option_table import Settings
+from pykafka.utils.redact import concealing
 
 S = TypeVar("S", bound=Settings)
 #: How long a transaction may be open (ms): the brokers' default limit, transaction.max.timeout.ms.

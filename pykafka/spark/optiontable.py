@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pykafka.metadata.settings import REBOOTSTRAP, STAY
+from pykafka.metadata.options import REBOOTSTRAP, STAY
+from pykafka.network.options import ALL_ADDRESSES, CANONICAL
 from pykafka.network.proxies import Proxy, valid_proxy
-from pykafka.network.settings import ALL_ADDRESSES, CANONICAL
 from pykafka.spark.errors import OptionError
 from pykafka.spark.javaoptions import why_harmless, why_refused
 from pykafka.spark.offsets import LATEST, parse_partitions
@@ -38,7 +38,7 @@ from pykafka.spark.values import (
     verbatim,
 )
 from pykafka.utils.compression import GZIP, LZ4, ZSTD
-from pykafka.utils.concealed import concealing
+from pykafka.utils.redact import concealing
 
 #: The option that limits what a batch unpacks to.
 UNPACKED = "unpackedMaxBytes"

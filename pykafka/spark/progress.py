@@ -10,9 +10,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from pykafka.admin.operations import AclOperation, operations
-from pykafka.consumer.offsets import GroupOffsets
+from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.exceptions import GroupAuthorizationFailed, KafkaException, UnknownMemberId
-from pykafka.metadata.groupoffsets import CHANNEL
+from pykafka.metadata.group_offsets import CHANNEL
 from pykafka.protocol import wire
 from pykafka.spark import session
 from pykafka.spark.anchors import Kept, kept, texts

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.consumer.aborted import AbortedTransactions
 from pykafka.consumer.arrow import ArrowDecoder
 from pykafka.consumer.fetchrequests import IDS_CEILING, IDS_FROM, NO_ID
-from pykafka.consumer.lineage import NO_EPOCH
+from pykafka.consumer.leader_epochs import NO_EPOCH
 from pykafka.consumer.truncation import FETCH_TELLS_FROM
 from pykafka.exceptions import (
     InconsistentTopicId,

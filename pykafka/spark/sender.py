@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 from pykafka.common import CompressionType, TopicPartition
 from pykafka.exceptions import KafkaException
 from pykafka.producer.attempts import Attempts
-from pykafka.producer.batches import Backlog, MessageBatch
-from pykafka.producer.dispatch import Dispatch, take_next
+from pykafka.producer.batch import Backlog, MessageBatch
+from pykafka.producer.batch_results import Outcomes
+from pykafka.producer.leader_requests import Dispatch, take_next
 from pykafka.producer.options import ProducerOptions
-from pykafka.producer.outcomes import Outcomes
 from pykafka.producer.requests import divide
 from pykafka.producer.sealing import compress_ahead
-from pykafka.producer.targets import Targets
+from pykafka.producer.topic_ids import Targets
 from pykafka.spark import batchlimits, sequences
 from pykafka.spark.errors import SinkError
 from pykafka.spark.loss import log
-from pykafka.utils.settings import INT32_MAX
+from pykafka.utils.option_table import INT32_MAX
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from pykafka.common import TopicPartition
 from pykafka.producer.accumulator import PartitionQueue
-from pykafka.producer.formats import Formats
-from pykafka.producer.identity import Identity
+from pykafka.producer.message_formats import Formats
+from pykafka.producer.producer_id import Identity
 from pykafka.spark.loss import warn
 from pykafka.spark.options import ClientOptions
 

@@ -16,7 +16,7 @@ from pykafka.spark.epochs import BATCH, Part, Plan, Task, following
 from pykafka.spark.errors import SinkError
 from pykafka.spark.loss import log, warn
 from pykafka.spark.options import WriteOptions
-from pykafka.spark.shipped import Shipped
+from pykafka.spark.shipping import Shipped
 
 if TYPE_CHECKING:
     import pyarrow as pa

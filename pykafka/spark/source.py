@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, DataSource
 
 from pykafka.spark.columns import chosen, ddl
 from pykafka.spark.errors import OptionError
-from pykafka.spark.shipped import Shipped
+from pykafka.spark.shipping import Shipped
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import DataSourceStreamReader, DataSourceStreamWriter

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pykafka.security import javatls
-from pykafka.security.javatls import TlsOptionError, TlsOptions
+from pykafka.security import java_tls
+from pykafka.security.java_tls import TlsOptionError, TlsOptions
 from pykafka.spark.errors import OptionError
 
 __all__ = ["TlsOptions", "tls_options", "tls_versions"]
@@ -17,7 +17,7 @@ _PREFIX = "kafka.ssl."
 def tls_versions(text: str, name: str) -> str:
     """Return an option's text if it names TLS versions."""
     try:
-        javatls.tls_versions(text, name)
+        java_tls.tls_versions(text, name)
     except TlsOptionError as error:
         raise OptionError(str(error)) from error
     return text
@@ -39,6 +39,6 @@ def tls_options(values: Mapping[str, Any]) -> TlsOptions | None:
         return None
     ssl = {name.removeprefix(_PREFIX): value for name, value in values.items() if name.startswith(_PREFIX)}
     try:
-        return javatls.tls_options(ssl, _PREFIX)
+        return java_tls.tls_options(ssl, _PREFIX)
     except TlsOptionError as error:
         raise OptionError(str(error)) from error

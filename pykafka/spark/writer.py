@@ -67,7 +67,7 @@ def prepare_rows(
     :param task: that this is
     :raises SinkError: a row cannot be written, or nothing tells whether the rows are committed; nothing is committed
     """
-    from pykafka.spark.tasktransaction import TaskTransaction
+    from pykafka.spark.task_transaction import TaskTransaction
 
     settings = options.transactions
     assert settings is not None

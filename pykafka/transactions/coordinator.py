@@ -19,10 +19,10 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.metadata.elections import wait_for_coordinator
-from pykafka.metadata.groupoffsets import by_topic
-from pykafka.metadata.internaltopics import OFFSETS, is_unavailable
-from pykafka.metadata.internaltopics import TRANSACTIONS as TRANSACTION_STATE
-from pykafka.network.login import is_answer
+from pykafka.metadata.group_offsets import by_topic
+from pykafka.metadata.internal_topics import OFFSETS, is_unavailable
+from pykafka.metadata.internal_topics import TRANSACTIONS as TRANSACTION_STATE
+from pykafka.network.authentication import is_answer
 from pykafka.protocol import wire
 from pykafka.transactions.faults import Fault, fault_of, fault_of_end, is_settled
 from pykafka.utils.backoff import Backoff

@@ -14,7 +14,7 @@ from pykafka.transactions.transactions import Transactions
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.producer.batches import MessageBatch
+    from pykafka.producer.batch import MessageBatch
     from pykafka.producer.core import Hooks
     from pykafka.producer.options import KafkaProducerOptions
 

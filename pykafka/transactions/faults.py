@@ -35,7 +35,7 @@ from pykafka.exceptions import (
     UnknownMemberId,
     UnsupportedVersion,
 )
-from pykafka.network.login import LOGIN_ERRORS
+from pykafka.network.authentication import LOGIN_ERRORS
 
 
 class Fault(Enum):

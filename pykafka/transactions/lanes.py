@@ -12,11 +12,11 @@ from pykafka.exceptions import (
     ProducerFenced,
     TransactionAbortableError,
 )
-from pykafka.producer.idempotence import Flight, Lane, Verdict
+from pykafka.producer.in_flight_window import Flight, Lane, Verdict
 
 if TYPE_CHECKING:
     from pykafka.producer.accumulator import PartitionQueue
-    from pykafka.producer.batches import MessageBatch
+    from pykafka.producer.batch import MessageBatch
     from pykafka.transactions.states import Ledger
 
 T = TypeVar("T")

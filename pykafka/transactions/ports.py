@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pykafka.handlers.base import EventType, LockType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.producer.accumulator import Accumulator
-    from pykafka.producer.batches import MessageBatch
+    from pykafka.producer.batch import MessageBatch
     from pykafka.producer.settlement import Settlement
 
 
@@ -36,7 +36,7 @@ class Engine(Protocol):
 
 
 class Taken(Protocol):
-    """The offsets of a consumer for a transaction; `pykafka.consumer.committing.InTransaction` documents each member."""
+    """The offsets of a consumer for a transaction; `pykafka.consumer.commit_calls.InTransaction` documents each member."""
 
     @property
     def group(self) -> Any: ...

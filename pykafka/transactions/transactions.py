@@ -32,7 +32,7 @@ from pykafka.utils.error_handlers import valid_timeout
 if TYPE_CHECKING:
     from pykafka.handlers.base import LockType
     from pykafka.producer.accumulator import PartitionQueue
-    from pykafka.producer.batches import MessageBatch
+    from pykafka.producer.batch import MessageBatch
     from pykafka.transactions.ports import Consumer, Engine, Taken
 
 log = logging.getLogger(__name__)

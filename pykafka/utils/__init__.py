@@ -12,7 +12,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.exceptions import UnicodeException
-from pykafka.utils.apiversions import ApiVersionAware, msg_protocol_version
+from pykafka.utils.api_versions import ApiVersionAware, msg_protocol_version
 
 __all__ = [
     "INT64_MAX",

@@ -11,6 +11,7 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.broker import Broker
 from pykafka.cluster import Cluster
+from pykafka.compat.simple_consumer import SimpleConsumer
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import (
     ConsumerStoppedException,
@@ -27,7 +28,6 @@ from pykafka.protocol import (
     OffsetPartitionResponse,
     wire,
 )
-from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.topic import Topic
 from pykafka.utils.error_handlers import handle_partition_responses
 

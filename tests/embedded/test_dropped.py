@@ -13,7 +13,7 @@ from pykafka.consumer import commits, recovery
 from pykafka.embedded import EmbeddedCluster
 from pykafka.groups import worker
 from pykafka.handlers import Handler
-from pykafka.producer import deliveries, sender
+from pykafka.producer import delivery_callbacks, sender
 from tests.support.leftovers import Belongings, left_since
 from tests.support.waiting import until
 
@@ -26,7 +26,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the intervals at which workers look around."""
     for module, name in (
         (sender, "LOOK_UP_S"),
-        (deliveries, "IDLE_S"),
+        (delivery_callbacks, "IDLE_S"),
         (worker, "GONE_S"),
         (commits, "GONE_S"),
         (recovery, "LOOK_S"),

@@ -22,9 +22,9 @@ from pykafka.groups import worker
 from pykafka.handlers import Handler
 from pykafka.handlers.bridge import await_in_bridge, bridged
 from pykafka.handlers.ending import Ending
-from pykafka.metadata import closing
+from pykafka.metadata import lifecycle
 from pykafka.network import turns
-from pykafka.producer import deliveries, sender
+from pykafka.producer import delivery_callbacks, sender
 from pykafka.protocol import wire
 from tests.support.interrupts import Interrupted, interrupting
 from tests.support.leftovers import Belongings, left_since
@@ -44,7 +44,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the intervals at which workers look around."""
     for module, name in (
         (sender, "LOOK_UP_S"),
-        (deliveries, "IDLE_S"),
+        (delivery_callbacks, "IDLE_S"),
         (worker, "GONE_S"),
         (commits, "GONE_S"),
         (recovery, "LOOK_S"),
@@ -123,7 +123,7 @@ def _drop(holder: list[Any]) -> None:
 
 
 def _exit(holder: list[Any]) -> None:
-    closing._close_at_exit()
+    lifecycle._close_at_exit()
 
 
 WAYS = (_close, _drop, _exit)

@@ -13,6 +13,7 @@ import pytest
 
 from pykafka import Broker, KafkaClient
 from pykafka.common import CompressionType, OffsetType
+from pykafka.compat.simple_consumer import SimpleConsumer
 from pykafka.exceptions import (
     ConsumerStoppedException,
     KafkaException,
@@ -23,9 +24,8 @@ from pykafka.exceptions import (
     UnsupportedCompressionType,
 )
 from pykafka.partitioners import HashingPartitioner
-from pykafka.producer.batches import MessageBatch
+from pykafka.producer.batch import MessageBatch
 from pykafka.protocol.message import Message
-from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.topic import Topic
 from pykafka.utils import deserialize_utf8, serialize_utf8
 from tests.brokers import KafkaCluster

@@ -17,7 +17,7 @@ from pykafka.exceptions import (
     RequestTimedOut,
     SocketDisconnectedError,
 )
-from pykafka.producer.idempotence import IN_FLIGHT, SEQUENCE_MAX, Flight, Lane, Verdict
+from pykafka.producer.in_flight_window import IN_FLIGHT, SEQUENCE_MAX, Flight, Lane, Verdict
 
 #: Numbers, one a message.
 Batch = list[int]

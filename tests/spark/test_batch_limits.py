@@ -11,7 +11,7 @@ import pytest
 
 from pykafka.cluster import Cluster
 from pykafka.exceptions import KafkaException, TopicAuthorizationFailed, error_for
-from pykafka.producer.batches import MessageBatch
+from pykafka.producer.batch import MessageBatch
 from pykafka.protocol import wire
 from pykafka.protocol.schema import Request
 from pykafka.spark import batchlimits, session

@@ -31,7 +31,7 @@ from pykafka.spark.errors import (
 )
 from pykafka.spark.options import WriteOptions, write_options
 from pykafka.spark.optiontable import Mode
-from pykafka.spark.tasktransaction import coordinator_of
+from pykafka.spark.task_transaction import coordinator_of
 from pykafka.spark.writer import prepare_rows
 from pykafka.transactions.coordinator import Coordinator
 from tests.brokers import KafkaCluster

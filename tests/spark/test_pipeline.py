@@ -16,7 +16,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pykafka.cli.app import tools
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
 from pykafka.spark.inspection import this_python
 from pykafka.spark.pipeline import Declaration, DeclarationError, Pipeline, StopRequest, landing, running
 from pykafka.spark.pipeline.deadletters import is_supported

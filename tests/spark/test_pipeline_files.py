@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
 from pykafka.spark.pipeline.storage import SINK_LOG
 from tests.spark.test_pipeline import Directory, clicks
 from tests.support.spark.standalone import ROOT, spark_environment

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
 from pykafka.spark.pipeline import Declaration
 from pykafka.spark.pipeline.compaction import compact
 from pykafka.spark.pipeline.errors import TableMismatchError

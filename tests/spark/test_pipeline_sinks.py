@@ -11,7 +11,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import Row, SparkSession
 
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
 from pykafka.spark.pipeline import Declaration, DeclarationError, PipelineError
 from pykafka.spark.pipeline.databases import DatabaseWriter
 from pykafka.spark.pipeline.deadletters import is_supported, taps_in

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
-from pykafka.consumer.offsets import GroupOffsets
+from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.embedded import EmbeddedCluster
 from pykafka.spark import session
 from pykafka.spark.batch import KafkaBatchReader

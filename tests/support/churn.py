@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
-from pykafka.consumer.offsets import GroupOffsets
+from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.exceptions import ConsumerStoppedException, FencedInstanceId, KafkaException, OffsetsNotCommitted
 from pykafka.groups.listener import RebalanceListener
 from pykafka.kafkaconsumer import KafkaConsumer

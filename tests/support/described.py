@@ -33,7 +33,7 @@ MODULES = (
     "pykafka.protocol.produce",
     "pykafka.protocol.group_membership",
     "pykafka.protocol.admin",
-    "pykafka.protocol.documented",
+    "pykafka.compat.messages",
     "pykafka.exceptions",
     "pykafka.common",
     "pykafka.membershipprotocol",

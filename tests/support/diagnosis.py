@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pykafka.consumer.fetcher import Fetcher
-from pykafka.metadata import closing
+from pykafka.metadata import lifecycle
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
@@ -41,7 +41,7 @@ def _pressure() -> Iterator[str]:
 
 
 def _clients() -> Iterator[str]:
-    for cluster in list(closing._open_clusters):
+    for cluster in list(lifecycle._open_clusters):
         if not cluster.closed:
             yield from _client(cluster)
 

@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer
 from pykafka.common import OffsetAndMetadata, TopicPartition
-from pykafka.groups.groupconsumer import GroupConsumer
+from pykafka.compat.group_consumer import GroupConsumer
 from pykafka.topic import Topic
 from tests.support.topics import create_topic
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
-from pykafka.consumer.offsets import GroupOffsets, Membership
-from pykafka.groups.choice import CLASSIC, assignor_for, valid_group_assignor
-from pykafka.groups.protocols import make_shares
+from pykafka.consumer.committed_offsets import GroupOffsets, Membership
+from pykafka.groups.membership_factory import make_shares
+from pykafka.groups.protocol_choice import CLASSIC, assignor_for, valid_group_assignor
 from pykafka.protocol import wire
 from tests.support.topics import create_topic
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from kazoo.client import KazooClient
 
 from pykafka import KafkaClient
+from pykafka.compat.simple_consumer import SimpleConsumer
 from pykafka.exceptions import TopicAlreadyExists, error_for
 from pykafka.protocol import wire
 from pykafka.protocol.message import Message
-from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.topic import Topic
 from tests.brokers.cluster import ZOOKEEPERS
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pykafka.sharegroups.options import ShareConsumerOptions
 
 from pykafka import KafkaClient
 from pykafka.config import Configuration
@@ -14,9 +15,8 @@ from pykafka.groups.options import MemberOptions, SubscriberOptions
 from pykafka.kafkaproducer import configured
 from pykafka.parallel.options import ParallelOptions
 from pykafka.producer.options import KafkaProducerOptions, ProducerOptions
-from pykafka.shares.options import ShareConsumerOptions
 from pykafka.utils import INT64_MAX
-from pykafka.utils.settings import INT32_MAX, Settings
+from pykafka.utils.option_table import INT32_MAX, Settings
 
 FLAGS: list[tuple[type[Settings], str, dict[str, Any]]] = [
     (KafkaConsumerOptions, "auto_commit", {"group": "g"}),

@@ -17,8 +17,8 @@ import pytest
 
 import pykafka
 from pykafka import HashingPartitioner, RandomPartitioner, compiled
+from pykafka.compat import messages
 from pykafka.membershipprotocol import GroupMembershipProtocol
-from pykafka.protocol import documented
 from pykafka.protocol.versions import Probe
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,7 +105,7 @@ def test_the_version_is_one() -> None:
 
 def test_brokers_are_told_the_version() -> None:
     assert pykafka.__version__.encode() in b"".join(Probe().next_requests())
-    assert documented.ApiVersionsRequest().wire(3).client_software_version == pykafka.__version__
+    assert messages.ApiVersionsRequest().wire(3).client_software_version == pykafka.__version__
 
 
 def test_the_long_description_has_no_link_that_needs_a_checkout() -> None:
@@ -212,7 +212,7 @@ def test_a_library_keeps_quiet() -> None:
     script = """
 import json, logging, signal, sys, threading
 before = [signal.getsignal(number) for number in signal.valid_signals()]
-import pykafka, pykafka.client, pykafka.simpleconsumer, pykafka.producer
+import pykafka, pykafka.client, pykafka.compat.simple_consumer, pykafka.producer
 pykafka.KafkaClient, pykafka.Producer, pykafka.SimpleConsumer
 assert before == [signal.getsignal(number) for number in signal.valid_signals()]
 assert threading.active_count() == 1

@@ -32,7 +32,7 @@ from pykafka.exceptions import (
     UnknownErrorCode,
 )
 from pykafka.handlers import ThreadingHandler
-from pykafka.producer.batches import Backlog, MessageBatch
+from pykafka.producer.batch import Backlog, MessageBatch
 from pykafka.producer.delivery import Delivery
 from pykafka.protocol.message import Message
 from pykafka.record import Record

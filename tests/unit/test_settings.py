@@ -8,6 +8,8 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
+from pykafka.sharegroups.arguments import ShareConsumerArguments
+from pykafka.sharegroups.options import ShareConsumerOptions
 
 from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer, Producer, SimpleConsumer
 from pykafka.consumer.arguments import KafkaConsumerArguments, SimpleConsumerArguments
@@ -17,16 +19,14 @@ from pykafka.groups.arguments import BalancedConsumerArguments, ManagedBalancedC
 from pykafka.groups.options import GroupOptions, MemberOptions, SubscriberOptions, ZooKeeperOptions
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.kafkaproducer import KafkaProducer
-from pykafka.metadata.settings import MetadataSettings
-from pykafka.network.settings import ConnectionSettings
+from pykafka.metadata.options import MetadataSettings
+from pykafka.network.options import ConnectionSettings
 from pykafka.producer.arguments import ProducerArguments
 from pykafka.producer.kafkaarguments import KafkaProducerArguments
 from pykafka.producer.options import KafkaProducerOptions, ProducerOptions
 from pykafka.rdkafka import RdKafkaProducer, RdKafkaSimpleConsumer
-from pykafka.shares.arguments import ShareConsumerArguments
-from pykafka.shares.consumer import ShareConsumer
-from pykafka.shares.options import ShareConsumerOptions
-from pykafka.utils.settings import Settings
+from pykafka.sharegroups.consumer import ShareConsumer
+from pykafka.utils.option_table import Settings
 
 #: What a class has of other settings, and the settings that mean something else there or have another default.
 SHARED = {"auto_commit_enable", "metadata_max_age_ms", "reset_offset_on_fetch", "reset_offset_on_start"}

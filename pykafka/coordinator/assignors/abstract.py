@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import ClassVar
 
 from pykafka.common import TopicPartition
-from pykafka.protocol import documented
+from pykafka.compat import messages
 
 #: The racks of the replicas of each partition.
 Racks = Mapping[TopicPartition, frozenset[str]]
@@ -24,8 +24,8 @@ class AbstractPartitionAssignor(ABC):
     @classmethod
     @abstractmethod
     def assign(
-        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, documented.ConsumerGroupProtocolMetadata]
-    ) -> dict[str, documented.MemberAssignment]:
+        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, messages.ConsumerGroupProtocolMetadata]
+    ) -> dict[str, messages.MemberAssignment]:
         """Return each member's share.
 
         :param partitions: {topic: partition ids}, of every topic that a member reads; no ids for a missing topic
@@ -36,9 +36,9 @@ class AbstractPartitionAssignor(ABC):
     def assign_near(
         cls,
         partitions: Mapping[str, Collection[int]],
-        members: Mapping[str, documented.ConsumerGroupProtocolMetadata],
+        members: Mapping[str, messages.ConsumerGroupProtocolMetadata],
         racks: Racks,
-    ) -> dict[str, documented.MemberAssignment]:
+    ) -> dict[str, messages.MemberAssignment]:
         """Return each member's share, in its own rack where that costs no balance (KIP-881); by default racks do not matter.
 
         :param partitions: as of `assign`
@@ -48,12 +48,12 @@ class AbstractPartitionAssignor(ABC):
         return cls.assign(partitions, members)
 
     @classmethod
-    def metadata(cls, topics: Iterable[str]) -> documented.ConsumerGroupProtocolMetadata:
+    def metadata(cls, topics: Iterable[str]) -> messages.ConsumerGroupProtocolMetadata:
         """Return the metadata that a member sends when it joins.
 
         :param topics: those that it reads
         """
-        said = documented.ConsumerGroupProtocolMetadata(0, user_data=b"")
+        said = messages.ConsumerGroupProtocolMetadata(0, user_data=b"")
         said.topic_names = [*sorted(topics)]  # perhaps none
         return said
 
@@ -67,19 +67,19 @@ class AbstractPartitionAssignor(ABC):
         return None
 
     @classmethod  # noqa: B027 - most forget what they have assigned
-    def on_assignment(cls, assignment: documented.MemberAssignment) -> None:
+    def on_assignment(cls, assignment: messages.MemberAssignment) -> None:
         """Note this member's share; members call it after each rebalance."""
 
 
 def as_assignments(
     members: Iterable[str], shares: Mapping[tuple[str, str], Iterable[int]]
-) -> dict[str, documented.MemberAssignment]:
+) -> dict[str, messages.MemberAssignment]:
     """Return each member's share, given {(member id, topic): partition ids}."""
     found: dict[str, list[tuple[str | bytes, list[int]]]] = {member: [] for member in members}
     for (member, topic), ids in sorted(shares.items()):
         if ids:
             found[member].append((topic, sorted(ids)))
-    return {member: documented.MemberAssignment(share, 0) for member, share in found.items()}
+    return {member: messages.MemberAssignment(share, 0) for member, share in found.items()}
 
 
 def by_topic(keys: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from pykafka.groups.assignors.abstract import Racks
+
 from pykafka.common import TopicPartition
-from pykafka.coordinator.assignors.abstract import Racks
-from pykafka.protocol import documented
+from pykafka.compat import messages
 
 
 def nearness(
-    members: Mapping[str, documented.ConsumerGroupProtocolMetadata], racks: Racks
+    members: Mapping[str, messages.ConsumerGroupProtocolMetadata], racks: Racks
 ) -> Callable[[str, TopicPartition], bool] | None:
     """Return a function that tells whether a partition has a replica in a member's rack; None where racks make no difference.
 

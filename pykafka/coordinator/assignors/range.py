@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from pykafka.groups.assignors.abstract import AbstractPartitionAssignor, Racks, as_assignments
+from pykafka.groups.assignors.racks import nearness
+
 from pykafka.common import TopicPartition
-from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor, Racks, as_assignments
-from pykafka.coordinator.assignors.racks import nearness
-from pykafka.coordinator.topics import readers_of
+from pykafka.compat import messages
+from pykafka.groups.group_topics import readers_of
 from pykafka.membershipprotocol import in_runs
-from pykafka.protocol import documented
 
 
 class RangePartitionAssignor(AbstractPartitionAssignor):
@@ -23,8 +24,8 @@ class RangePartitionAssignor(AbstractPartitionAssignor):
 
     @classmethod
     def assign(
-        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, documented.ConsumerGroupProtocolMetadata]
-    ) -> dict[str, documented.MemberAssignment]:
+        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, messages.ConsumerGroupProtocolMetadata]
+    ) -> dict[str, messages.MemberAssignment]:
         """Return each member's share; parameters as of `AbstractPartitionAssignor.assign`."""
         return cls.assign_near(partitions, members, {})
 
@@ -32,9 +33,9 @@ class RangePartitionAssignor(AbstractPartitionAssignor):
     def assign_near(
         cls,
         partitions: Mapping[str, Collection[int]],
-        members: Mapping[str, documented.ConsumerGroupProtocolMetadata],
+        members: Mapping[str, messages.ConsumerGroupProtocolMetadata],
         racks: Racks,
-    ) -> dict[str, documented.MemberAssignment]:
+    ) -> dict[str, messages.MemberAssignment]:
         """Return each member's share; parameters as of `AbstractPartitionAssignor.assign_near`."""
         near = nearness(members, racks)
         # topics with the same readers and the same partitions are divided alike

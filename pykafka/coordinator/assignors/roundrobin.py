@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor, as_assignments
-from pykafka.coordinator.topics import in_order, readers_of
+from pykafka.groups.assignors.abstract import AbstractPartitionAssignor, as_assignments
+
+from pykafka.compat import messages
+from pykafka.groups.group_topics import in_order, readers_of
 from pykafka.membershipprotocol import in_turn
-from pykafka.protocol import documented
 
 
 class RoundRobinPartitionAssignor(AbstractPartitionAssignor):
@@ -20,8 +21,8 @@ class RoundRobinPartitionAssignor(AbstractPartitionAssignor):
 
     @classmethod
     def assign(
-        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, documented.ConsumerGroupProtocolMetadata]
-    ) -> dict[str, documented.MemberAssignment]:
+        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, messages.ConsumerGroupProtocolMetadata]
+    ) -> dict[str, messages.MemberAssignment]:
         """Return each member's share; parameters as of `AbstractPartitionAssignor.assign`."""
         readers = readers_of(members)
         ordered = [(topic, id_) for topic in readers for id_ in sorted(partitions.get(topic, ()))]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from pykafka.groups.assignors.abstract import AbstractPartitionAssignor, Racks, by_topic
+from pykafka.groups.assignors.balancing import Claim, balanced
+from pykafka.groups.assignors.racks import nearness
+
 from pykafka.common import TopicPartition
-from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor, Racks, by_topic
-from pykafka.coordinator.assignors.balancing import Claim, balanced
-from pykafka.coordinator.assignors.racks import nearness
+from pykafka.compat import messages
 from pykafka.exceptions import CorruptResponseError
-from pykafka.protocol import documented
 from pykafka.utils import get_string
 from pykafka.utils.struct_helpers import unpack_from
 
@@ -26,8 +27,8 @@ class StickyPartitionAssignor(AbstractPartitionAssignor):
 
     @classmethod
     def assign(
-        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, documented.ConsumerGroupProtocolMetadata]
-    ) -> dict[str, documented.MemberAssignment]:
+        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, messages.ConsumerGroupProtocolMetadata]
+    ) -> dict[str, messages.MemberAssignment]:
         """Return each member's share; parameters as of `AbstractPartitionAssignor.assign`."""
         return cls.assign_near(partitions, members, {})
 
@@ -35,16 +36,16 @@ class StickyPartitionAssignor(AbstractPartitionAssignor):
     def assign_near(
         cls,
         partitions: Mapping[str, Collection[int]],
-        members: Mapping[str, documented.ConsumerGroupProtocolMetadata],
+        members: Mapping[str, messages.ConsumerGroupProtocolMetadata],
         racks: Racks,
-    ) -> dict[str, documented.MemberAssignment]:
+    ) -> dict[str, messages.MemberAssignment]:
         """Return each member's share; parameters as of `AbstractPartitionAssignor.assign_near`."""
         wants = {member: {get_string(topic) for topic in said.topic_names} for member, said in members.items()}
         if not wants:
             return {}
         claims = {member: cls.claim(said) for member, said in members.items()}
         shares = cls.settled(balanced(partitions, wants, claims, nearness(members, racks)), claims)
-        return {member: documented.MemberAssignment(by_topic(share), 0) for member, share in shares.items()}
+        return {member: messages.MemberAssignment(by_topic(share), 0) for member, share in shares.items()}
 
     @classmethod
     def settled(
@@ -58,7 +59,7 @@ class StickyPartitionAssignor(AbstractPartitionAssignor):
         return shares
 
     @classmethod
-    def claim(cls, said: documented.ConsumerGroupProtocolMetadata) -> Claim:
+    def claim(cls, said: messages.ConsumerGroupProtocolMetadata) -> Claim:
         """Return what a member says that it has: by its user data, as Kafka's Java client writes it.
 
         Data in another form is of no use, and counts as none.
@@ -82,7 +83,7 @@ class StickyPartitionAssignor(AbstractPartitionAssignor):
             return None
         pairs = by_topic(share)
         # as in the metadata itself: what follows the version
-        whole = documented.MemberAssignment(pairs, 0).get_bytes()
+        whole = messages.MemberAssignment(pairs, 0).get_bytes()
         return bytes(whole[2:]) + generation.to_bytes(4, "big", signed=True)
 
 
@@ -119,7 +120,7 @@ class CooperativeStickyAssignor(StickyPartitionAssignor):
         return {member: {key for key in share if may_have(member, key)} for member, share in shares.items()}
 
     @classmethod
-    def claim(cls, said: documented.ConsumerGroupProtocolMetadata) -> Claim:
+    def claim(cls, said: messages.ConsumerGroupProtocolMetadata) -> Claim:
         """Return what a member says that it has: by its owned partitions, and their generation.
 
         :param said: the metadata that it sent; before version 2 its user data has the generation

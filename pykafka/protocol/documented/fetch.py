@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, ClassVar, NamedTuple
 
+from pykafka.compat.messages.base import Request, Response
+from pykafka.compat.messages.messageset import unpacked
+from pykafka.compat.messages.shapes import PartitionFetchRequest
+
 from pykafka.protocol import wire
-from pykafka.protocol.documented.base import Request, Response
-from pykafka.protocol.documented.messageset import unpacked
-from pykafka.protocol.documented.shapes import PartitionFetchRequest
 from pykafka.protocol.message import Message
 from pykafka.utils import get_string
 from pykafka.utils.name import Name

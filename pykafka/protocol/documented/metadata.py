@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any, ClassVar
 
-from pykafka.protocol import wire
-from pykafka.protocol.documented.base import Request, Response, kept
-from pykafka.protocol.documented.shapes import (
+from pykafka.compat.messages.base import Request, Response, kept
+from pykafka.compat.messages.shapes import (
     BrokerMetadata,
     BrokerMetadataV1,
     PartitionMetadata,
@@ -15,6 +14,8 @@ from pykafka.protocol.documented.shapes import (
     TopicMetadata,
     TopicMetadataV1,
 )
+
+from pykafka.protocol import wire
 from pykafka.utils import get_string
 from pykafka.utils.name import Name
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from pykafka.protocol import wire
-from pykafka.protocol.documented.base import Request, Response
-from pykafka.protocol.documented.shapes import (
+from pykafka.compat.messages.base import Request, Response
+from pykafka.compat.messages.shapes import (
     OffsetPartitionResponse,
     OffsetPartitionResponseV1,
     PartitionOffsetRequest,
 )
+
+from pykafka.protocol import wire
 from pykafka.utils import get_string
 from pykafka.utils.name import Name
 

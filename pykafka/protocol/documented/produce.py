@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from pykafka.compat.messages.base import Request, Response
+from pykafka.compat.messages.messageset import MessageSet, numbered
+
 from pykafka.protocol import wire
-from pykafka.protocol.documented.base import Request, Response
-from pykafka.protocol.documented.messageset import MessageSet, numbered
 from pykafka.protocol.message import Message
 from pykafka.protocol.records import RecordBatchBuilder
 from pykafka.utils import get_string

@@ -26,13 +26,13 @@ def make_decoder(format: str, options: Mapping[str, str]) -> Decoder:
     :raises RegistryError: the registry refuses, or does not answer
     :raises PackageMissingError: the extra formats is not installed
     """
-    from pykafka.spark.formats import avro, jsonschema, protobuf
+    from pykafka.spark.formats import avro, json_schema, protobuf
     from pykafka.spark.formats.options import Side
 
     made: dict[str, Callable[[Side], Decoder]] = {
         "avro": avro.AvroDecoder,
         "protobuf": protobuf.ProtobufDecoder,
-        "json-schema": jsonschema.JsonDecoder,
+        "json-schema": json_schema.JsonDecoder,
     }
     with formats_needed():
         return made[_known(format)](Side.read(format, options))
@@ -48,13 +48,13 @@ def make_encoder(format: str, options: Mapping[str, str]) -> Encoder:
     :raises RegistryError: the registry refuses, or does not answer
     :raises PackageMissingError: the extra formats is not installed
     """
-    from pykafka.spark.formats import avro, jsonschema, protobuf
+    from pykafka.spark.formats import avro, json_schema, protobuf
     from pykafka.spark.formats.options import Side
 
     made: dict[str, Callable[[Side], Encoder]] = {
         "avro": avro.AvroEncoder,
         "protobuf": protobuf.ProtobufEncoder,
-        "json-schema": jsonschema.JsonEncoder,
+        "json-schema": json_schema.JsonEncoder,
     }
     with formats_needed():
         return made[_known(format)](Side.write(format, options))

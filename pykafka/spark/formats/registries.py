@@ -10,7 +10,7 @@ from pykafka.registry.client import Registry
 from pykafka.registry.schemas import Registered, Schema
 from pykafka.spark.formats.options import RegistryOptions, Side
 from pykafka.spark.loss import warn
-from pykafka.utils.concealed import concealing
+from pykafka.utils.redact import concealing
 
 handler = ThreadingHandler()
 # A worker is forked from a daemon that asks no registry; a child of other code starts with none of its own. Single steps.

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from pykafka import KafkaClient
 from pykafka.cli.app import tools
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
 from pykafka.embedded import EmbeddedCluster
 
 # -- messages of an embedded cluster

@@ -9,7 +9,7 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
 from pykafka.cli.app import tools
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
 from pykafka.embedded import EmbeddedCluster
 from tests.unit.cli.test_nouns import PLAN, WORDS
 

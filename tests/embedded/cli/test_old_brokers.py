@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pykafka.cli.exit_status import Status
 from pykafka.cli.listing import MAX_RETRIES
-from pykafka.cli.statuses import Status
 from pykafka.embedded import EmbeddedCluster
 from tests.support.kafka_tools import commit, data, fill, runner
 

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pykafka.cli.app import tools
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
 from pykafka.embedded import EmbeddedCluster
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -11,7 +11,7 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.aio import KafkaClient as AioClient
 from pykafka.common import TopicPartition
-from pykafka.consumer.offsets import GroupOffsets
+from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted, ResponseTimeoutError
 from tests.embedded.consumer.test_committing import committed, group

@@ -14,7 +14,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import OffsetAndMetadata, TopicPartition
-from pykafka.consumer.offsets import GroupOffsets
+from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import KafkaException, NotCoordinatorForGroup, OffsetsNotCommitted
 from pykafka.topic import Topic

@@ -8,7 +8,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
-from pykafka.coordinator.documented.coordinator import ConsumerCoordinator
+from pykafka.compat.coordinator.consumer import ConsumerCoordinator
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff

@@ -8,7 +8,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.embedded import EmbeddedCluster
-from pykafka.groups.sharing import Sharing
+from pykafka.groups.assignment_follower import Sharing
 from tests.support.loops import Concurrency
 
 

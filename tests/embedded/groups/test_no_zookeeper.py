@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pykafka import BalancedConsumer, EmbeddedCluster, KafkaClient, aio
+from pykafka.compat import zookeeper_group
 from pykafka.exceptions import ZooKeeperError
-from pykafka.groups import zookeepergroup
 from pykafka.groups.options import DEFAULT_ZOOKEEPER
 from pykafka.handlers import Handler
 
@@ -24,7 +24,7 @@ def test_nobody_named_a_zookeeper(
     with socket.socket() as taken:  # bound and not listening: nobody else's ZooKeeper is there
         taken.bind(("127.0.0.1", 0))
         address = "{}:{}".format(*taken.getsockname())
-        monkeypatch.setattr(zookeepergroup, "DEFAULT_ZOOKEEPER", address)
+        monkeypatch.setattr(zookeeper_group, "DEFAULT_ZOOKEEPER", address)
         with KafkaClient(embedded.hosts, handler=handler) as client:
             topic = client.topics["clicks"]
             start = handler.now()

@@ -26,7 +26,7 @@ from pykafka.exceptions import (
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
 )
-from pykafka.producer.dispatch import Dispatch
+from pykafka.producer.leader_requests import Dispatch
 from pykafka.utils.murmur2 import partition_for
 from tests.support.waiting import CutOff, cut_off, until
 

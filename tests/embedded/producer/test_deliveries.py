@@ -20,7 +20,7 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
 )
 from pykafka.producer import Producer
-from pykafka.producer.batches import MessageBatch
+from pykafka.producer.batch import MessageBatch
 from pykafka.protocol.message import Message
 from tests.support.waiting import until
 
@@ -472,7 +472,7 @@ def test_stop_waits_for_the_settlement_that_has_woken_a_sync_produce(
 
 
 def test_its_worker_comes_and_goes(client: KafkaClient, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pykafka.producer.deliveries.IDLE_S", 0.05)
+    monkeypatch.setattr("pykafka.producer.delivery_callbacks.IDLE_S", 0.05)
     handler, told = client.cluster.handler, []
     producer = make(on_delivery=lambda _, message: told.append(message.value))
     for number in range(3):

@@ -20,8 +20,8 @@ from pykafka.exceptions import (
     ProducerStoppedException,
     ResponseTimeoutError,
 )
-from pykafka.producer.dispatch import Dispatch
-from pykafka.producer.idempotence import Lane
+from pykafka.producer.in_flight_window import Lane
+from pykafka.producer.leader_requests import Dispatch
 from pykafka.producer.requests import Request
 from pykafka.producer.sender import Sender
 from pykafka.topic import Topic

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.compat.rdkafka import settings
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import NoBrokersAvailableError
-from pykafka.rdkafka import helpers
 
 
 def test_a_broker_that_is_down_keeps_nobody_from_the_others() -> None:
@@ -32,4 +32,4 @@ def test_none_of_the_brokers_is_up() -> None:
             cluster.broker_down(broker.id)
             broker.close()
         with pytest.raises(NoBrokersAvailableError, match="that the brokers are up"):
-            helpers.common_settings(client.cluster)
+            settings.common_settings(client.cluster)

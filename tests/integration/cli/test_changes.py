@@ -14,9 +14,9 @@ from kazoo.client import KazooClient
 
 from pykafka import KafkaClient
 from pykafka.cli.app import tools
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
+from pykafka.compat.messages.groups import ConsumerGroupProtocolMetadata, MemberAssignment
 from pykafka.protocol import wire
-from pykafka.protocol.documented.groups import ConsumerGroupProtocolMetadata, MemberAssignment
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.integration.cli.test_commands import Run, a_group, client, committed, consume, data, run, topic

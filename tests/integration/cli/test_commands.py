@@ -17,8 +17,8 @@ from click.testing import CliRunner, Result
 
 from pykafka import KafkaClient
 from pykafka.cli.app import tools
+from pykafka.cli.exit_status import Status
 from pykafka.cli.kafka_tools import fetch_consumer_lag, fetch_offsets
-from pykafka.cli.statuses import Status
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.support.topics import create_topic

@@ -10,7 +10,7 @@ import confluent_kafka
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
 from tests.brokers import KafkaCluster
 from tests.support.kafka_tools import Run, runner
 from tests.support.topics import create_topic

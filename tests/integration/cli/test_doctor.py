@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from pykafka import KafkaClient
 from pykafka.cli.app import tools
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
 from pykafka.exceptions import ConnectionRefused, MessagesNotDelivered
 from tests.brokers import LATEST, KafkaCluster
 from tests.support.features import KAFKA_VERSION

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pykafka.cli.app import tools
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
 from tests.brokers import KafkaCluster
 from tests.integration.cli.test_nouns import eventually
 from tests.support.token_endpoint import TokenEndpoint

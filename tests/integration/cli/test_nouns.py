@@ -16,7 +16,7 @@ from rich.console import Console
 
 from pykafka import KafkaClient
 from pykafka.cli.app import tools
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
 from tests.brokers import KafkaCluster
 from tests.support.features import KAFKA_VERSION
 

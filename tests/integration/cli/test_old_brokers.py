@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
 from tests.brokers import KafkaCluster
 from tests.support.kafka_tools import commit, data, fill, runner
 

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from pykafka import KafkaClient
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.integration.cli.test_commands import Run, client, data, run, topic

@@ -10,8 +10,8 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
+from pykafka.compat.simple_consumer import SimpleConsumer
 from pykafka.handlers import Handler
-from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.spark.offsets import OffsetRange
 from pykafka.spark.options import read_options
 from pykafka.spark.optiontable import Mode

@@ -9,7 +9,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
-from pykafka.consumer.offsets import GroupOffsets
+from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.exceptions import OffsetsNotCommitted, TopicRecreatedError
 from pykafka.handlers import Handler
 from tests.brokers import KafkaCluster

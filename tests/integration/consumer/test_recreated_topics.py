@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.consumer import resets
+from pykafka.consumer import offset_reset
 from pykafka.exceptions import KafkaException, TopicRecreatedError
 from pykafka.protocol import wire
 from pykafka.topic import Topic
@@ -67,7 +67,7 @@ def test_the_new_topic_is_read_from_its_start(
     with topic.get_simple_consumer(auto_offset_reset="earliest", **OPTIONS) as consumer:
         assert take(consumer, 50) == values
         object.__setattr__(consumer._engine.options, "auto_offset_reset", {"earliest": -2, "latest": -1}[reset])
-        with caplog.at_level(logging.WARNING, logger=resets.__name__):
+        with caplog.at_level(logging.WARNING, logger=offset_reset.__name__):
             new = recreate(kafka.hosts, topic.name, 120)
             assert take(consumer, 120) == new
         assert consumer.held_offsets == {0: 119}

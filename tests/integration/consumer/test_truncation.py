@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.consumer import resets, truncation
+from pykafka.compat.simple_consumer import SimpleConsumer
+from pykafka.consumer import offset_reset, truncation
 from pykafka.exceptions import KafkaException, LogTruncationError
 from pykafka.handlers import Handler
 from pykafka.protocol import versions, wire
-from pykafka.simpleconsumer import SimpleConsumer
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.support.features import KAFKA_VERSION
@@ -141,7 +141,7 @@ def test_lost_offsets_are_reported_and_none_is_skipped(
 ) -> None:
     with election.topic.get_simple_consumer(**OPTIONS) as consumer:
         election.lose(consumer)
-        with caplog.at_level(logging.WARNING, logger=resets.__name__):
+        with caplog.at_level(logging.WARNING, logger=offset_reset.__name__):
             new = numbered(0, 2 * LOST, b"new")
             send(election.topic, new)
             # the new log has passed the position: without a look at epochs half of it would be skipped
@@ -186,7 +186,7 @@ def test_a_committed_position_is_checked_when_a_consumer_starts(
         first.stop()
     new = numbered(0, 2 * LOST, b"new")
     send(election.topic, new)
-    with caplog.at_level(logging.WARNING, logger=resets.__name__):
+    with caplog.at_level(logging.WARNING, logger=offset_reset.__name__):
         with election.topic.get_simple_consumer(group, **OPTIONS) as second:
             assert take(second, len(new)) == list(zip(range(COMMON, COMMON + len(new)), new, strict=True))
     assert [record for record in caplog.records if "are lost" in record.getMessage()]

@@ -15,8 +15,8 @@ import pytest
 from kazoo.client import KazooClient
 
 from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer
+from pykafka.compat.group_consumer import GroupConsumer
 from pykafka.exceptions import ConsumerStoppedException, OffsetsNotCommitted
-from pykafka.groups.groupconsumer import GroupConsumer
 from tests.brokers import KafkaCluster
 from tests.support.loops import Concurrency
 from tests.support.topics import create_topic

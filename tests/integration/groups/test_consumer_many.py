@@ -14,8 +14,8 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.broker import Broker
 from pykafka.common import TopicPartition
-from pykafka.coordinator.pulse import Pulse
 from pykafka.exceptions import ConsumerStoppedException
+from pykafka.groups.heartbeat_thread import Pulse
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.network.channel import LENT
 from tests.brokers import KafkaCluster

@@ -12,13 +12,13 @@ import pytest
 
 from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer
 from pykafka.common import OffsetType
-from pykafka.coordinator.base import BaseCoordinator
 from pykafka.exceptions import (
     ConsumerStoppedException,
     InvalidSessionTimeout,
     OffsetsNotCommitted,
     ResponseTimeoutError,
 )
+from pykafka.groups.classic.coordinator import BaseCoordinator
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, RoundRobinProtocol
 from pykafka.protocol import ConsumerGroupProtocolMetadata, MemberAssignment
 from tests.brokers import KafkaCluster

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from pykafka.groups.assignors.roundrobin import RoundRobinPartitionAssignor
 
 from pykafka import KafkaClient
 from pykafka.common import OffsetAndMetadata, TopicPartition
-from pykafka.consumer.offsets import GroupOffsets
-from pykafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.coordinator.consumer import ConsumerCoordinator
 from pykafka.exceptions import OffsetsNotCommitted, ResponseTimeoutError
 from pykafka.topic import Topic

@@ -13,7 +13,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.admin import OffsetMove
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
 from pykafka.common import TopicPartition
 from pykafka.exceptions import (
     AdminError,

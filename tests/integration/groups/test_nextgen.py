@@ -12,7 +12,6 @@ import pytest
 
 from pykafka import KafkaClient, SubscriptionPattern
 from pykafka.admin import GroupType
-from pykafka.coordinator import epochbeats
 from pykafka.exceptions import (
     FencedInstanceId,
     InvalidRegularExpression,
@@ -20,6 +19,7 @@ from pykafka.exceptions import (
     UnreleasedInstanceId,
     UnsupportedAssignor,
 )
+from pykafka.groups.kip848 import heartbeats
 from tests.brokers import KafkaCluster
 from tests.support.subscribers import Members
 from tests.support.topics import create_topic
@@ -148,10 +148,10 @@ def test_a_second_member_of_an_instance_id_waits_for_the_first(
     one.serve(None)
     two = members.join(group_instance_id="one")
     members.until(lambda: two.subscriber.beats._unreleased_since is not None)
-    monkeypatch.setattr(epochbeats, "UNRELEASED_S", 0.1)
+    monkeypatch.setattr(heartbeats, "UNRELEASED_S", 0.1)
     with pytest.raises(UnreleasedInstanceId, match="group_instance_id"):
         members.until(lambda: False, 20)
-    monkeypatch.setattr(epochbeats, "UNRELEASED_S", 60)
+    monkeypatch.setattr(heartbeats, "UNRELEASED_S", 60)
     members.leave(one)
     members.settled(6)
     assert set(two.hooks.names()) == {"extend"}

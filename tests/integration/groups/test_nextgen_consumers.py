@@ -14,7 +14,7 @@ import pytest
 from pykafka import KafkaClient, SubscriptionPattern
 from pykafka.admin import ConfigResource
 from pykafka.common import TopicPartition
-from pykafka.consumer.offsets import GroupOffsets
+from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.exceptions import TransactionAbortableError
 from pykafka.groups.listener import RebalanceListener
 from pykafka.protocol import wire

@@ -10,8 +10,8 @@ import gevent
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.coordinator.heartbeat import News
 from pykafka.exceptions import FencedInstanceId, ShareLostError
+from pykafka.groups.classic.heartbeat import News
 from tests.brokers import KafkaCluster
 from tests.support.subscribers import Member, Members
 

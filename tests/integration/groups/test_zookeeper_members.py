@@ -15,7 +15,7 @@ import pytest
 from pykafka import KafkaClient, RebalanceListener
 from pykafka.common import TopicPartition
 from pykafka.exceptions import OffsetsNotCommitted, ShareLostError, ZooKeeperError
-from pykafka.groups import zookeepershares
+from pykafka.groups.zookeeper import membership
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.topic import Topic
 from tests.support.groups import Place, balanced
@@ -48,8 +48,8 @@ class Told(RebalanceListener):
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make members look for free partitions often."""
-    monkeypatch.setattr(zookeepershares, "CHECK_S", 1.0)
-    monkeypatch.setattr(zookeepershares, "RETRY_S", 0.2)
+    monkeypatch.setattr(membership, "CHECK_S", 1.0)
+    monkeypatch.setattr(membership, "RETRY_S", 0.2)
 
 
 @pytest.fixture
@@ -274,8 +274,8 @@ def test_auto_takes_zookeeper_where_brokers_keep_no_groups(client: KafkaClient, 
 def test_calls_that_are_too_short_for_answers_get_them_in_the_end(
     client: KafkaClient, join: Join, topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(zookeepershares, "LEAST_S", 0.0005)
-    monkeypatch.setattr(zookeepershares, "RETRY_S", 0.02)
+    monkeypatch.setattr(membership, "LEAST_S", 0.0005)
+    monkeypatch.setattr(membership, "RETRY_S", 0.02)
     other = create_topic(client, 4)
     first, second = join(topic.name, other.name), join(topic.name, other.name)
     deadline = time.monotonic() + 40

@@ -14,8 +14,8 @@ from pykafka import KafkaClient
 from pykafka.cli.app import tools
 from pykafka.common import TopicPartition
 from pykafka.exceptions import GroupCoordinatorNotAvailable, OffsetsNotCommitted
-from pykafka.metadata import internaltopics
-from pykafka.metadata.internaltopics import FACTORS, OFFSETS, SHARES, TRANSACTIONS
+from pykafka.metadata import internal_topics
+from pykafka.metadata.internal_topics import FACTORS, OFFSETS, SHARES, TRANSACTIONS
 from tests.brokers import KafkaCluster
 from tests.support.features import KAFKA_VERSION, kafka_since
 from tests.support.loops import Concurrency
@@ -41,7 +41,7 @@ def without_shares() -> Iterator[KafkaCluster]:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(internaltopics, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(internal_topics, "PATIENCE_S", 0.5)
 
 
 def reason(topic: str) -> str:

@@ -18,7 +18,7 @@ from pykafka.exceptions import (
     MessagesNotDelivered,
     UnsupportedVersion,
 )
-from pykafka.partition import Partition
+from pykafka.metadata.partition import Partition
 from pykafka.producer import Producer
 from pykafka.protocol import wire
 from pykafka.protocol.records import scan

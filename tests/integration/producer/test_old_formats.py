@@ -20,8 +20,8 @@ from pykafka.exceptions import (
     UnsupportedCompressionType,
     UnsupportedForMessageFormat,
 )
-from pykafka.producer import formats
-from pykafka.producer.idempotence import Lane
+from pykafka.producer import message_formats
+from pykafka.producer.in_flight_window import Lane
 from pykafka.protocol.records import RecordBatchBuilder
 from pykafka.spark.options import write_options
 from pykafka.spark.optiontable import Mode
@@ -48,7 +48,7 @@ def old(request: pytest.FixtureRequest, client: KafkaClient) -> str:
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Return the warnings about formats."""
+    """Return the warnings about message_formats."""
     return [record.getMessage() for record in caplog.records if "is in a message format before" in record.getMessage()]
 
 
@@ -142,13 +142,13 @@ def test_an_error_of_another_reason_stays_what_it_is(client: KafkaClient, monkey
     """The broker is asked once for the format, and says that the topic is in none of the old ones."""
     topic = create_topic(client).name
     asked: list[str] = []
-    ask = formats.Formats.ask
+    ask = message_formats.Formats.ask
 
-    def counted(self: formats.Formats, topic: str, broker: Any) -> bool:
+    def counted(self: message_formats.Formats, topic: str, broker: Any) -> bool:
         asked.append(topic)
         return ask(self, topic, broker)
 
-    monkeypatch.setattr(formats.Formats, "ask", counted)
+    monkeypatch.setattr(message_formats.Formats, "ask", counted)
     with client.producer(acks=1) as producer:
         unknown = UnknownError(topic=topic)
         monkeypatch.setattr("pykafka.producer.requests._read", lambda *_: unknown.again())
@@ -164,7 +164,7 @@ def test_the_format_may_change_while_the_producer_runs(
     client: KafkaClient, then: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is followed: from an old one on sequence numbers are dropped, to a new one they come back after a while."""
-    monkeypatch.setattr(formats, "VALID_S", 0.3)
+    monkeypatch.setattr(message_formats, "VALID_S", 0.3)
     before = "0.10.2" if then == "2.8" else "2.8"
     topic = create_topic(client, config={FORMAT: before}).name
     count = 0

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from pykafka import Gssapi, KafkaClient, ManagedBalancedConsumer
 from pykafka.cli.app import tools
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
 from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenUnavailableError
 from pykafka.handlers import GEventHandler, Handler
 from tests.brokers import LATEST, KafkaCluster, Sasl

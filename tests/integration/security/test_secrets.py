@@ -16,7 +16,7 @@ from pykafka import KafkaClient, SslConfig
 from pykafka.connection import BrokerConnection
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler
-from pykafka.network.login import Ask
+from pykafka.network.authentication import Ask
 from pykafka.protocol import wire
 from pykafka.security import DelegationToken, Mechanism, OAuthBearer, OidcClientCredentials, Plain, Scram
 from tests.brokers import KafkaCluster

@@ -12,7 +12,7 @@ from pykafka import KafkaClient, ShareConsumer
 from pykafka.admin import ConfigResource, ConfigType
 from pykafka.common import TopicPartition
 from pykafka.exceptions import DeserializationError, InvalidRecordState, TopicNotFoundError, UnpackedTooLargeError
-from pykafka.shares.held import Acknowledged
+from pykafka.sharegroups.acquired_records import Acknowledged
 from tests.brokers import KafkaCluster
 from tests.support.interrupts import Interrupted
 from tests.support.topics import create_topic, delete_topic

@@ -11,7 +11,7 @@ from pykafka import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.exceptions import InvalidShareSessionEpoch
 from pykafka.protocol import wire
-from pykafka.shares.held import Acknowledged
+from pykafka.sharegroups.acquired_records import Acknowledged
 from tests.brokers import KafkaCluster
 from tests.integration.shares.test_share_consumer import filled, new_group, taken
 from tests.support.topics import create_topic

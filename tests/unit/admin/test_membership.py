@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pykafka.admin.membership import classic_member, consumer_member, share_member, streams_members
 from pykafka.common import TopicPartition
+from pykafka.compat.messages.groups import ConsumerGroupProtocolMetadata, MemberAssignment
 from pykafka.protocol import wire
-from pykafka.protocol.documented.groups import ConsumerGroupProtocolMetadata, MemberAssignment
 
 
 def parts(topic: str, *ids: int) -> tuple[TopicPartition, ...]:

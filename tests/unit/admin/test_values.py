@@ -39,7 +39,7 @@ from pykafka.admin import (
 from pykafka.admin.configtypes import as_changes
 from pykafka.admin.operations import operations
 from pykafka.admin.resets import bounds_wanted, target
-from pykafka.admin.scramusers import described
+from pykafka.admin.scram_users import described
 from pykafka.admin.transactiontypes import is_hanging
 from pykafka.common import TopicPartition
 from pykafka.exceptions import AdminError, InvalidConfig, KafkaException, OffsetOutOfRangeError, TopicAlreadyExists

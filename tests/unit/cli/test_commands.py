@@ -20,10 +20,10 @@ from pykafka.admin import MemberDescription
 from pykafka.admin.membership import classic_member
 from pykafka.admin.releases import lacking
 from pykafka.cli.app import tools
+from pykafka.cli.exit_status import Status, explain, status_of
 from pykafka.cli.listing import time_text
-from pykafka.cli.moments import Moment, parse_moment
+from pykafka.cli.offset_spec import Moment, parse_moment
 from pykafka.cli.releases import speaks_as
-from pykafka.cli.statuses import Status, explain, status_of
 from pykafka.exceptions import (
     KafkaException,
     NoBrokersAvailableError,
@@ -328,7 +328,7 @@ def test_without_the_extra(missing: str) -> None:
 
 def test_only_the_command_line_imports_them() -> None:
     done = run_python(
-        "import sys, pykafka.client, pykafka.producer, pykafka.simpleconsumer, pykafka.cli\n"
+        "import sys, pykafka.client, pykafka.producer, pykafka.compat.simple_consumer, pykafka.cli\n"
         "assert not {'click', 'rich'} & set(sys.modules)"
     )
     assert done.returncode == 0, done.stderr

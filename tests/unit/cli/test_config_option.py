@@ -10,9 +10,9 @@ import pytest
 
 from pykafka.cli import options
 from pykafka.cli.app import tools
-from pykafka.metadata.settings import MetadataSettings
+from pykafka.metadata.options import MetadataSettings
+from pykafka.network.options import ConnectionSettings
 from pykafka.network.proxies import Proxy
-from pykafka.network.settings import ConnectionSettings
 
 TEXTS = {
     "client_dns_lookup": "resolve_canonical_bootstrap_servers_only",

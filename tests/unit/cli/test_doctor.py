@@ -12,10 +12,10 @@ from click.testing import CliRunner
 from pykafka import KafkaClient
 from pykafka.cli.app import tools
 from pykafka.cli.diagnosis import Examination, judge_advertised
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
 from pykafka.exceptions import ConnectionRefused
 from pykafka.handlers import Address, ThreadingHandler
-from pykafka.network.settings import ConnectionSettings
+from pykafka.network.options import ConnectionSettings
 from pykafka.protocol import wire
 from tests.support.certs import Pems
 from tests.support.scripted import ScriptedBroker

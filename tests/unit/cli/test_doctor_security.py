@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from pykafka.cli.app import tools
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
 from tests.brokers.tokens import unsecured_token
 from tests.support.certs import Pems
 from tests.support.sasl import USERS, SaslBroker

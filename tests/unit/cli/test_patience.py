@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from pykafka.cli.patience import Patience
+from pykafka.cli.shutdown_watchdog import Patience
 
 PROGRAM = """
 import sys, time
-from pykafka.cli.patience import Patience
+from pykafka.cli.shutdown_watchdog import Patience
 
 with Patience({timeout}, "Spark did not end", lambda: print("killed", flush=True)) as patience:
     {asked}

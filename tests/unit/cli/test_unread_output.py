@@ -11,14 +11,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from pykafka.cli.patience import write_at_once
+from pykafka.cli.shutdown_watchdog import write_at_once
 
 #: Writes to a full pipe, as the main thread of a pipeline does, which then waits for its reader.
 PROGRAM = """
 import os
 import sys
 from pykafka.cli.cmd_pipeline import _Signals
-from pykafka.cli.patience import STDOUT, Patience, write_at_once
+from pykafka.cli.shutdown_watchdog import STDOUT, Patience, write_at_once
 from pykafka.spark.pipeline import StopRequest
 
 def kill():

@@ -17,8 +17,8 @@ from pykafka.consumer.options import ConsumerOptions
 from pykafka.exceptions import ConfigurationError
 from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
 from pykafka.membershipprotocol import RoundRobinProtocol
-from pykafka.metadata.settings import MetadataSettings
-from pykafka.network.settings import CANONICAL, ConnectionSettings
+from pykafka.metadata.options import MetadataSettings
+from pykafka.network.options import CANONICAL, ConnectionSettings
 from pykafka.partitioners import Murmur2Partitioner
 from pykafka.producer.options import ProducerOptions
 from pykafka.security import OAuthBearer, SslConfig

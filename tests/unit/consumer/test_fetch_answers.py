@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pykafka.common import TopicPartition
+from pykafka.consumer.fetch_plan import Asked, LeaderHint
 from pykafka.consumer.fetchanswers import Answer, AnswerReader
-from pykafka.consumer.fetchplan import Asked, LeaderHint
 from pykafka.consumer.fetchrequests import FetchSettings
-from pykafka.consumer.lineage import Lineage, Start
+from pykafka.consumer.leader_epochs import Lineage, Start
 from pykafka.exceptions import (
     FencedLeaderEpoch,
     IncompleteResponseError,

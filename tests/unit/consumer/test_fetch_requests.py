@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 
 from pykafka.common import TopicPartition
+from pykafka.consumer.fetch_plan import Asked, Plan
 from pykafka.consumer.fetcher import Fetcher
-from pykafka.consumer.fetchplan import Asked, Plan
 from pykafka.consumer.fetchrequests import IDS_CEILING, FetchRequests, FetchSettings
 from pykafka.consumer.fetchsession import REFUSED_AT_MOST
 from pykafka.exceptions import FetchSessionIdNotFound

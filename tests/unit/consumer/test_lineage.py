@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka.consumer.lineage import KEPT, NO_EPOCH, Lineage, Start
+from pykafka.consumer.leader_epochs import KEPT, NO_EPOCH, Lineage, Start
 
 
 def test_the_epoch_before_an_offset_is_that_of_the_last_record() -> None:

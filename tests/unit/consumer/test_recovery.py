@@ -9,9 +9,9 @@ import pytest
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.buffers import Buffers, OwnedPartition
-from pykafka.consumer.lineage import Lineage
+from pykafka.consumer.leader_epochs import Lineage
+from pykafka.consumer.preferred_replica import Sources
 from pykafka.consumer.recovery import Recovery
-from pykafka.consumer.sources import Sources
 from pykafka.exceptions import IncompleteResponseError, KafkaException
 from pykafka.handlers import ThreadingHandler
 from pykafka.protocol import wire

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from pykafka.common import TopicPartition
-from pykafka.consumer.fetchplan import Asked, Member, Plan
+from pykafka.consumer.fetch_plan import Asked, Member, Plan
 from pykafka.consumer.roster import RESPONSE_MAX_BYTES, Roster
 
 QUARTER = 1000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pykafka.common import TopicPartition
-from pykafka.consumer.sources import AVOID_S, Source, Sources
+from pykafka.consumer.preferred_replica import AVOID_S, Source, Sources
 
 KEY, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -10,6 +10,8 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pykafka.groups.assignors.abstract import by_topic
+from pykafka.groups.assignors.balancing import Claim, balanced, owners_of
 
 from pykafka.common import TopicPartition
 from pykafka.coordinator import (
@@ -19,10 +21,8 @@ from pykafka.coordinator import (
     RoundRobinPartitionAssignor,
     StickyPartitionAssignor,
 )
-from pykafka.coordinator.assigning import Assigning
-from pykafka.coordinator.assignors.abstract import by_topic
-from pykafka.coordinator.assignors.balancing import Claim, balanced, owners_of
 from pykafka.exceptions import CorruptResponseError, NoBrokersAvailableError
+from pykafka.groups.classic.assignment import Assigning
 from pykafka.protocol import ConsumerGroupProtocolMetadata, MemberAssignment, wire
 from pykafka.utils.loglimit import LogLimiter
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from pykafka.groups.assignors.range import RangePartitionAssignor
+from pykafka.groups.assignors.roundrobin import RoundRobinPartitionAssignor
 
-from pykafka.coordinator.assignors.range import RangePartitionAssignor
-from pykafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from pykafka.coordinator.state import Event, Membership
-from pykafka.protocol import documented
+from pykafka.compat import messages
+from pykafka.groups.classic.state import Event, Membership
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_static_member_gets_the_same_share_under_another_member_id(
     def shares(ids: dict[str, str]) -> dict[str, list[int]]:
         members = {}
         for member, instance_id in ids.items():
-            members[member] = documented.ConsumerGroupProtocolMetadata(topic_names=["t"])
+            members[member] = messages.ConsumerGroupProtocolMetadata(topic_names=["t"])
             members[member].group_instance_id = instance_id
         found = assignor.assign({"t": range(5)}, members)
         return {ids[member]: share.partition_assignment[0][1] for member, share in found.items()}

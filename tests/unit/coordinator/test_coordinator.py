@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pykafka.groups.assignors.abstract import AbstractPartitionAssignor
+from pykafka.groups.assignors.range import RangePartitionAssignor
+from pykafka.groups.assignors.roundrobin import RoundRobinPartitionAssignor
 
-from pykafka.coordinator.assignors.abstract import AbstractPartitionAssignor
-from pykafka.coordinator.assignors.range import RangePartitionAssignor
-from pykafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from pykafka.coordinator.heartbeat import Heartbeat, News
-from pykafka.coordinator.member import TopicMember
-from pykafka.coordinator.metrics import ConsumerCoordinatorMetrics, GroupCoordinatorMetrics
-from pykafka.coordinator.state import EVENT_OF_ERROR, TABLE, Event, ImpossibleEvent, Membership, State
+from pykafka.compat.coordinator.metrics import ConsumerCoordinatorMetrics, GroupCoordinatorMetrics
+from pykafka.compat.messages.groups import assignment_bytes
+from pykafka.compat.topic_member import TopicMember
 from pykafka.coordinator.subscriber import Subscriber
 from pykafka.exceptions import CorruptResponseError
+from pykafka.groups.classic.heartbeat import Heartbeat, News
+from pykafka.groups.classic.state import EVENT_OF_ERROR, TABLE, Event, ImpossibleEvent, Membership, State
 from pykafka.membershipprotocol import (
     DecidePartitions,
     GroupMembershipProtocol,
@@ -28,7 +29,7 @@ from pykafka.membershipprotocol import (
     decide_partitions_range,
     decide_partitions_roundrobin,
 )
-from pykafka.partition import Partition
+from pykafka.metadata.partition import Partition
 from pykafka.protocol import (
     ConsumerGroupProtocolMetadata,
     HeartbeatRequest,
@@ -42,7 +43,6 @@ from pykafka.protocol import (
     SyncGroupResponse,
     wire,
 )
-from pykafka.protocol.documented.groups import assignment_bytes
 
 
 @pytest.mark.parametrize(("kind", "call"), [(TopicMember, "consume()"), (Subscriber, "poll()")])

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pykafka.coordinator.beating import Activity
-from pykafka.coordinator.epochbeats import SESSION_MS, EpochBeats, Place, Wanted
-from pykafka.coordinator.epochs import TABLE, EpochMembership, Event, State, Verdict, verdict
+from pykafka.groups.heartbeat_sender import Activity
+from pykafka.groups.kip848.heartbeats import SESSION_MS, EpochBeats, Place, Wanted
+from pykafka.groups.member_epoch import TABLE, EpochMembership, Event, State, Verdict, verdict
 from pykafka.handlers import Handler
 from pykafka.protocol import wire
 

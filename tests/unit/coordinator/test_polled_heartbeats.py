@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pykafka.coordinator import pulse
+from pykafka.groups import heartbeat_thread
 from pykafka.handlers import Handler
 from tests.support.waiting import until
 from tests.unit.coordinator.test_pulse import Coordinator, beat, broker_of, member
@@ -24,13 +24,13 @@ def test_an_error_that_ended_the_thread_is_raised_once_and_heartbeats_go_on(
         sender.beat(beat(broker, number))
     until(handler, lambda: coordinator.asked > 2)
     error = MemoryError("no room for a heartbeat")
-    turn = pulse._Run.turn
+    turn = heartbeat_thread._Run.turn
 
     def fail(run: Any) -> None:
-        monkeypatch.setattr(pulse._Run, "turn", turn)
+        monkeypatch.setattr(heartbeat_thread._Run, "turn", turn)
         raise error
 
-    monkeypatch.setattr(pulse._Run, "turn", fail)
+    monkeypatch.setattr(heartbeat_thread._Run, "turn", fail)
     until(handler, lambda: not one.is_alive)
     assert [one.is_beating] == [True]
     with pytest.raises(MemoryError) as raised:

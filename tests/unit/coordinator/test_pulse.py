@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from pykafka.broker import Broker
-from pykafka.coordinator.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender, News
-from pykafka.coordinator.pulse import Pulse
 from pykafka.exceptions import GroupAuthorizationFailed, NotCoordinatorForGroup
+from pykafka.groups.classic.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender, News
+from pykafka.groups.heartbeat_thread import Pulse
 from pykafka.handlers import Handler
 from tests.support.waiting import until
 

@@ -9,10 +9,10 @@ from unittest import mock
 
 import pytest
 
-from pykafka.consumer.offsets import GroupOffsets
-from pykafka.coordinator.base import BaseCoordinator
-from pykafka.coordinator.documented.offsets import MemberOffsets
+from pykafka.compat.coordinator.offsets import MemberOffsets
+from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.exceptions import GroupAuthorizationFailed, KafkaException, SaslAuthenticationFailed
+from pykafka.groups.classic.coordinator import BaseCoordinator
 
 ERRORS = pytest.mark.parametrize(
     ("error", "asked_anew"), [(SaslAuthenticationFailed("not let in"), True), (GroupAuthorizationFailed(), False)]

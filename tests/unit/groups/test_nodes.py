@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from pykafka.compat.zookeeper_group import ZooKeeperGroup
 from pykafka.exceptions import ZooKeeperError
-from pykafka.groups.zookeepergroup import ZooKeeperGroup
-from pykafka.groups.zookeepernodes import MemberNodes
+from pykafka.groups.zookeeper.nodes import MemberNodes
 
 
 class Group:

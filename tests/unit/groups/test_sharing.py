@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pykafka.groups.sharing import Sharing
+from pykafka.groups.assignment_follower import Sharing
 
 
 @pytest.mark.parametrize(("held", "waits_until"), [(False, 6.0), (True, 5.01)])

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from pykafka.handlers.loopback import acknowledge_now
-from pykafka.spark.shipped import Shipped
+from pykafka.spark.shipping import Shipped
 
 QUICK = (socket.IPPROTO_TCP, socket.TCP_QUICKACK)
 

@@ -214,7 +214,7 @@ def test_topics_can_be_shown_when_they_cannot_be_listed(
     large: Asked, handler: Handler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A debugger or a log waited for the cluster, and failed on a client that was closed."""
-    monkeypatch.setattr("pykafka.metadata.topicdict.SHOW_MS", 300)
+    monkeypatch.setattr("pykafka.metadata.topics.SHOW_MS", 300)
     with KafkaClient(large.hosts, handler=handler) as client:
         topic = client.topics["topic-7"]
         large.closes_on = lambda key, version: key == wire.MetadataRequest.api_key

@@ -11,7 +11,7 @@ import pytest
 
 from pykafka.exceptions import GroupCoordinatorNotAvailable
 from pykafka.metadata.elections import Unsettled, wait_for_coordinator
-from pykafka.metadata.internaltopics import InternalTopics
+from pykafka.metadata.internal_topics import InternalTopics
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
 

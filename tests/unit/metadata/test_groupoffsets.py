@@ -9,7 +9,7 @@ import pytest
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.exceptions import IncompleteResponseError, UnknownTopicId
-from pykafka.metadata.groupoffsets import (
+from pykafka.metadata.group_offsets import (
     COMMIT_BY_ID,
     COMMIT_CEILING,
     FETCH_BY_ID,

@@ -13,7 +13,7 @@ from pykafka.exceptions import (
     NotCoordinatorForGroup,
     TopicAuthorizationFailed,
 )
-from pykafka.metadata.internaltopics import AGAIN_S, FACTORS, OFFSETS, SHARES, TRANSACTIONS, InternalTopics
+from pykafka.metadata.internal_topics import AGAIN_S, FACTORS, OFFSETS, SHARES, TRANSACTIONS, InternalTopics
 from pykafka.protocol import wire
 from pykafka.utils.loglimit import LogLimiter
 

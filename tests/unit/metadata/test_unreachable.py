@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from pykafka import KafkaClient, SslConfig
 from pykafka.cli.app import tools
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
 from pykafka.exceptions import (
     ConnectionRefused,
     ConnectTimeoutError,

@@ -18,9 +18,9 @@ from pykafka.handlers import Address, Handler
 from pykafka.network.channel import Channel
 from pykafka.network.channels import Channels
 from pykafka.network.connection import BrokerConnection
+from pykafka.network.options import ConnectionSettings
 from pykafka.network.requests import RequestHandler
 from pykafka.network.route import Route
-from pykafka.network.settings import ConnectionSettings
 from pykafka.protocol import wire
 from tests.support.loops import Concurrency
 from tests.support.peers import Ask

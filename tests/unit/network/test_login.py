@@ -22,9 +22,9 @@ from pykafka.exceptions import (
     UnsupportedVersion,
 )
 from pykafka.handlers import Handler
+from pykafka.network.authentication import TOKENS_MAX
 from pykafka.network.connection import BrokerConnection
-from pykafka.network.login import TOKENS_MAX
-from pykafka.network.settings import ConnectionSettings
+from pykafka.network.options import ConnectionSettings
 from pykafka.protocol import wire
 from pykafka.security.mechanism import Credentials
 from tests.support.sasl import MECHANISMS, NEW, OLD, USERS, Cut, SaslBroker

@@ -18,8 +18,8 @@ from pykafka.exceptions import (
 )
 from pykafka.handlers import Handler
 from pykafka.network.connection import BrokerConnection
+from pykafka.network.options import ConnectionSettings
 from pykafka.network.proxies import Proxy, valid_proxy
-from pykafka.network.settings import ConnectionSettings
 from tests.support.certs import Pems
 from tests.support.peers import Ask
 from tests.support.scripted import ScriptedBroker, batch

@@ -9,17 +9,18 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient, Scram
+from pykafka.compat import messages
 from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, SocketDisconnectedError, WorkerNotStartedError
 from pykafka.handlers import Handler
 from pykafka.handlers.base import Buffer
-from pykafka.network import renewal as renewals
+from pykafka.network import reauthentication
+from pykafka.network.authentication import run_step
 from pykafka.network.channel import Outgoing, PendingResponse
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.futures import ResponseFuture
-from pykafka.network.login import run_step
+from pykafka.network.options import ConnectionSettings
 from pykafka.network.requests import RequestHandler
-from pykafka.network.settings import ConnectionSettings
-from pykafka.protocol import documented, wire
+from pykafka.protocol import wire
 from pykafka.security import Mechanism
 from pykafka.security.scram import ScramExchange
 from tests.support.sasl import USERS, SaslBroker
@@ -31,8 +32,8 @@ ALICE = Scram("alice", USERS["alice"])
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make renewals due as soon as they may be: the scripted broker takes one at any time."""
-    monkeypatch.setattr(renewals, "RENEW_PAUSE_S", 0.0)
-    monkeypatch.setattr(renewals, "AGAIN_S", 0.01)
+    monkeypatch.setattr(reauthentication, "RENEW_PAUSE_S", 0.0)
+    monkeypatch.setattr(reauthentication, "AGAIN_S", 0.01)
 
 
 @pytest.fixture
@@ -296,7 +297,7 @@ def test_an_interrupt_in_a_renewal_ends_the_connection(
             raise Interrupted
         return step(handler, mechanism, fn, *args)
 
-    monkeypatch.setattr(renewals, "run_step", interrupt)
+    monkeypatch.setattr(reauthentication, "run_step", interrupt)
     until(handler, requests.help_read)
     future = ask(requests)
     with pytest.raises(Interrupted):
@@ -304,7 +305,7 @@ def test_an_interrupt_in_a_renewal_ends_the_connection(
             requests.read_until(lambda: future.done)
         finally:
             requests.leave()
-    monkeypatch.setattr(renewals, "run_step", step)
+    monkeypatch.setattr(reauthentication, "run_step", step)
     with pytest.raises(SocketDisconnectedError):
         future.get(timeout=LIMIT)
     requests.stop()
@@ -496,7 +497,7 @@ def test_a_connection_without_a_reader_connects_anew(broker: SaslBroker, handler
     host, port = broker.hosts.split(":")
     with BrokerConnectionOf(host, int(port), handler) as connection:
         for _ in range(3):
-            connection.request(documented.MetadataRequest())
+            connection.request(messages.MetadataRequest())
             assert len(connection.response()) > 20
             handler.sleep(0.45)
             assert connection.login_due

@@ -13,7 +13,7 @@ from pykafka.cluster import Cluster
 from pykafka.connection import BrokerConnection
 from pykafka.exceptions import NoBrokersAvailableError
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
-from pykafka.network.settings import ConnectionSettings
+from pykafka.network.options import ConnectionSettings
 from pykafka.security import Plain
 from tests.support.certs import Pems
 from tests.support.peers import HOST, Ask

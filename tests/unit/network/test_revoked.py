@@ -11,7 +11,7 @@ import pytest
 from pykafka import KafkaClient, MessagesNotDelivered, Scram
 from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenUnavailableError, TopicNotFoundError
 from pykafka.handlers import Handler
-from pykafka.producer.identity import Identity
+from pykafka.producer.producer_id import Identity
 from pykafka.protocol import wire
 from tests.support.sasl import USERS, SaslBroker
 from tests.support.scripted import TOPIC, batch

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.compat.simple_consumer import SimpleConsumer
 from pykafka.consumer.engine import ConsumerEngine
 from pykafka.exceptions import MessagesNotDelivered, ResponseTimeoutError, ThrottledError
 from pykafka.handlers import Handler
 from pykafka.protocol import wire
-from pykafka.simpleconsumer import SimpleConsumer
 from tests.support.scripted import TOPIC, ScriptedBroker, batch
 from tests.support.waiting import until
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pykafka.handlers import ThreadingHandler
-from pykafka.producer import batches
+from pykafka.producer import batch as batches
 from pykafka.producer.accumulator import Accumulator, PartitionQueue
-from pykafka.producer.batches import Backlog, MessageBatch
+from pykafka.producer.batch import Backlog, MessageBatch
 from pykafka.protocol.records_write import RecordBatchBuilder
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.producer import formats
-from pykafka.producer.dispatch import Dispatch
+from pykafka.producer import message_formats
+from pykafka.producer.leader_requests import Dispatch
 from pykafka.protocol import wire
 from pykafka.protocol.records import scan
 from tests.support import scripted
@@ -71,7 +71,7 @@ def test_what_is_produced_is_stored_once_and_in_order(
 ) -> None:
     """Under the numbers that it had before, a batch was taken for one that is stored; others overtook one that was refused."""
     monkeypatch.setitem(scripted.VERSIONS, wire.InitProducerIdRequest, 0)
-    monkeypatch.setattr(formats, "VALID_S", 0.01)
+    monkeypatch.setattr(message_formats, "VALID_S", 0.01)
     chance = Random(3)
     with Changing() as broker, KafkaClient(broker.hosts, **concurrency()) as client:
         handler = client.cluster.handler

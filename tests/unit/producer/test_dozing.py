@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pykafka.handlers.events import GateEvent
 from pykafka.producer.accumulator import PartitionQueue
-from pykafka.producer.batches import Backlog, MessageBatch
+from pykafka.producer.batch import Backlog, MessageBatch
 from pykafka.producer.dozing import OFTEN, Doze
 
 LINGER_S = 0.25

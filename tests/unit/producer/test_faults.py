@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from pykafka.compat.delivery_reports import Reports
 from pykafka.handlers import ThreadingHandler
 from pykafka.producer.accumulator import PartitionQueue
 from pykafka.producer.bounds import Bounds
-from pykafka.producer.dispatch import take_next
-from pykafka.producer.idempotence import Lane
-from pykafka.producer.reports import Reports
+from pykafka.producer.in_flight_window import Lane
+from pykafka.producer.leader_requests import take_next
 from pykafka.protocol.message import Message
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykafka.exceptions import KafkaException, ResponseTimeoutError, SocketDisconnectedError, error_for
-from pykafka.producer.idempotence import EPOCH_MAX, IN_FLIGHT, SEQUENCE_MAX, Flight, Lane, Verdict
+from pykafka.producer.in_flight_window import EPOCH_MAX, IN_FLIGHT, SEQUENCE_MAX, Flight, Lane, Verdict
 
 
 def sent(lane: Lane[str], item: str, count: int = 10) -> Flight[str]:

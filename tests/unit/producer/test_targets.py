@@ -10,7 +10,7 @@ import pytest
 
 from pykafka.exceptions import TopicRecreatedError
 from pykafka.producer.options import ProducerOptions
-from pykafka.producer.targets import Targets
+from pykafka.producer.topic_ids import Targets
 
 FIRST, SECOND = UUID(int=1), UUID(int=2)
 

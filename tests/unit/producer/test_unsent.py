@@ -18,7 +18,7 @@ from pykafka.exceptions import (
     UnsupportedSaslMechanism,
 )
 from pykafka.handlers import ThreadingHandler
-from pykafka.producer.dispatch import Dispatch
+from pykafka.producer.leader_requests import Dispatch
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import confluent_kafka
 import pytest
 
+from pykafka.compat.rdkafka import settings as helpers
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
-from pykafka.network.settings import ConnectionSettings
-from pykafka.rdkafka import helpers
+from pykafka.network.options import ConnectionSettings
 from pykafka.security import SslConfig
 
 

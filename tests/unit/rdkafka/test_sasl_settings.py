@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pykafka import DelegationToken, Gssapi, OAuthBearer, OAuthToken, Plain, Scram
+from pykafka.compat.rdkafka.settings import _sasl_settings
 from pykafka.handlers import ThreadingHandler
-from pykafka.rdkafka.helpers import _sasl_settings
 from pykafka.security.mechanism import Credentials
 
 

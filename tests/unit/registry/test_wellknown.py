@@ -14,7 +14,7 @@ from google.protobuf import descriptor_pb2
 from pykafka.exceptions import SchemaError
 from pykafka.registry import protobuf
 from pykafka.registry.schemas import PROTOBUF, Schema
-from pykafka.registry.wellknown import known_file
+from pykafka.registry.well_known import known_file
 
 #: Each file, and a message or an enum of it.
 FILES = {

@@ -20,9 +20,9 @@ from pykafka import KafkaClient, SslConfig
 from pykafka.connection import BrokerConnection
 from pykafka.exceptions import TlsError
 from pykafka.handlers import Handler
-from pykafka.network.settings import ConnectionSettings
-from pykafka.security import stores
-from pykafka.security.stores import as_file, blocks, validity
+from pykafka.network.options import ConnectionSettings
+from pykafka.security import certificate_stores
+from pykafka.security.certificate_stores import as_file, blocks, validity
 from tests.support.certs import Authority, Pems
 from tests.support.peers import Ask
 
@@ -262,5 +262,5 @@ def test_old_encrypted_keys_keep_their_headers() -> None:
 
 def test_an_authority_of_tests_signs_what_openssl_reads(pems: Pems, tmp_path: Path) -> None:
     Authority(Path(pems.path("ca.pem")), Path(pems.path("ca.key"))).sign(tmp_path, "one")
-    assert stores.read_store(str(tmp_path / "one.pem"), "x", None) is None
+    assert certificate_stores.read_store(str(tmp_path / "one.pem"), "x", None) is None
     _ = SslConfig(pems.path("ca.pem"), str(tmp_path / "one.pem"), str(tmp_path / "one.key")).context

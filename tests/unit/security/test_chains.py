@@ -26,7 +26,7 @@ from pykafka import KafkaClient, SslConfig
 from pykafka.connection import BrokerConnection
 from pykafka.exceptions import TlsError
 from pykafka.handlers import Address, Handler
-from pykafka.security.stores import as_file
+from pykafka.security.certificate_stores import as_file
 from tests.support.peers import HOST, Ask, _obey
 
 PASSWORD = "pass-of-a-key"

@@ -9,7 +9,7 @@ import pytest
 
 from pykafka.exceptions import TokenUnavailableError, WorkerNotStartedError
 from pykafka.handlers import ThreadingHandler
-from pykafka.security.errands import Errand, Errands
+from pykafka.security.background_calls import Errand, Errands
 
 LIMIT = 20.0
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pykafka import Gssapi, KafkaClient, OAuthBearer, OAuthToken, Plain, Scram, SslConfig
-from pykafka.security.othernames import NAMES, OtherNames, security_of
+from pykafka.security.option_names import NAMES, OtherNames, security_of
 from tests.support.sasl import USERS, SaslBroker
 
 USER = {"sasl_plain_username": "alice", "sasl_plain_password": "x-secret"}

@@ -22,8 +22,8 @@ from pykafka import (
 from pykafka.config import Configuration
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import ThreadingHandler
+from pykafka.network.options import ConnectionSettings
 from pykafka.network.proxies import Proxy
-from pykafka.network.settings import ConnectionSettings
 from pykafka.security import mechanism_of_jaas, parse_jaas
 from tests.support.secrets import Search
 

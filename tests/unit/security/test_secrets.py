@@ -14,7 +14,7 @@ import pytest
 from pykafka import DelegationToken, KafkaClient, OAuthBearer, OAuthToken, OidcClientCredentials, Plain, Scram
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler
-from pykafka.network.settings import ConnectionSettings
+from pykafka.network.options import ConnectionSettings
 from pykafka.security import parse_jaas
 from pykafka.spark.options import read_options
 from pykafka.spark.optiontable import Mode

@@ -8,7 +8,7 @@ import pytest
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import InvalidRecordState, KafkaException
-from pykafka.shares.held import TABLE, Event, Held, Kind, Ledger, State, outcomes
+from pykafka.sharegroups.acquired_records import TABLE, Event, Held, Kind, Ledger, State, outcomes
 
 KEY = TopicPartition("t", 0)
 OWNER: Any = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka.cli.statuses import in_options
+from pykafka.cli.exit_status import in_options
 from pykafka.spark.pipeline.causes import first_and_last
 
 CALLING = "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext."

@@ -40,8 +40,8 @@ def test_reading_loads_no_consumers_and_producers() -> None:
     assert "pykafka.metadata.cluster" in loaded
     heavy = {
         "pykafka.client",
-        "pykafka.simpleconsumer",
-        "pykafka.producer.producer",
+        "pykafka.compat.simple_consumer",
+        "pykafka.compat.producer",
         "gevent",
         "kazoo",
         "pyspark.pandas",

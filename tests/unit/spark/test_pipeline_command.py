@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from pykafka.cli.app import tools
 from pykafka.cli.cmd_pipeline import reason
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
 from pykafka.spark.pipeline.errors import SparkMissingError
 from pykafka.spark.pipeline.example import EXAMPLE
 from pykafka.spark.pipeline.launch import session

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from pykafka.metadata.settings import MetadataSettings
-from pykafka.network.settings import ConnectionSettings
+from pykafka.metadata.options import MetadataSettings
+from pykafka.network.options import ConnectionSettings
 from pykafka.spark.pipeline import Declaration, DeclarationError
 from pykafka.spark.pipeline.configured import configured
 from pykafka.spark.pipeline.model import TopicSink

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from pykafka.cli import cmd_pipeline
 from pykafka.cli.app import tools
 from pykafka.cli.cmd_pipeline import _Signals
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
 from pykafka.exceptions import RegistryError, RegistryUnavailableError
 from pykafka.spark.pipeline import Declaration, DeclarationError, PipelineError, checks, launch
 from pykafka.spark.pipeline.errors import SparkMissingError

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from pyspark.sql.types import ArrayType, DecimalType, MapType, StringType, StructField, StructType, TimestampNTZType
 
 from pykafka.cli.app import tools
-from pykafka.cli.statuses import Status
+from pykafka.cli.exit_status import Status
 from pykafka.spark.pipeline import DeclarationError, compaction, frames, lakes
 from pykafka.spark.pipeline.databases import table_beside, without_secrets
 from pykafka.spark.pipeline.errors import PipelineError

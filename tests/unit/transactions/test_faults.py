@@ -27,7 +27,7 @@ from pykafka.exceptions import (
     UnknownErrorCode,
     UnknownTopicOrPartition,
 )
-from pykafka.producer.idempotence import Verdict
+from pykafka.producer.in_flight_window import Verdict
 from pykafka.transactions.faults import Fault, fault_of, fault_of_end, is_fence, is_settled
 from pykafka.transactions.lanes import TransactionalLane
 

@@ -6,7 +6,7 @@ import traceback
 
 import pytest
 
-from pykafka.utils.concealed import concealing
+from pykafka.utils.redact import concealing
 
 
 @concealing

@@ -1,0 +1,204 @@
+"""`ConsumerCoordinator`: the group membership of a consumer of any number of topics, and the offsets that it commits."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from pykafka.common import OffsetAndMetadata, TopicPartition
+from pykafka.compat.coordinator.autocommit import AutoCommitTask
+from pykafka.compat.coordinator.metrics import ConsumerCoordinatorMetrics, Metrics
+from pykafka.compat.coordinator.offsets import MemberOffsets, Offsets
+from pykafka.compat.coordinator.subscription import Subscription
+from pykafka.exceptions import KafkaException
+from pykafka.groups.assignors.range import RangePartitionAssignor
+from pykafka.groups.assignors.roundrobin import RoundRobinPartitionAssignor
+from pykafka.groups.classic.assignment import Assigning
+from pykafka.groups.classic.coordinator import BaseCoordinator
+from pykafka.network.futures import ResponseFuture
+from pykafka.utils.contexts import in_context
+
+log = logging.getLogger(__name__)
+
+#: `(offsets, the OffsetCommitResponse or an exception)`; called by the connection's reader, so it must not wait.
+CommitCallback = Callable[[Offsets, Any], object]
+
+
+def _say_nothing(offsets: Offsets, response: Any) -> bool:
+    return True
+
+
+class ConsumerCoordinator(BaseCoordinator):
+    """The group membership of a consumer: its share of its topics, and its offsets.
+
+    It is for programs that bring their own consumer; those of this package do not use it. Call `poll` (or
+    `ensure_active_group`, and then `refresh_committed_offsets_if_needed`) regularly, at least once in
+    `max_poll_interval_ms`.
+
+    :param client: a KafkaClient, or a Cluster
+    :param subscription: says what is consumed, and takes shares
+    :param metrics: the receiver of measurements; None for none
+    :param configs: those of `DEFAULT_CONFIG`; others are ignored
+    :raises ValueError: no assignors, or the heartbeat interval is not shorter than the session timeout
+    """
+
+    has_topics = True
+    DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {
+        **BaseCoordinator.DEFAULT_CONFIG,
+        "enable_auto_commit": True,
+        "auto_commit_interval_ms": 5000,
+        "default_offset_commit_callback": _say_nothing,
+        "assignors": (RangePartitionAssignor, RoundRobinPartitionAssignor),
+        "exclude_internal_topics": True,
+        "metric_group_prefix": "consumer",
+    }
+
+    def __init__(self, client: Any, subscription: Subscription, metrics: Metrics | None = None, **configs: Any) -> None:
+        super().__init__(client, metrics, **configs)
+        self._subscription = subscription
+        self._assigning = Assigning(self._cluster, self.group_id, self.config["assignors"])
+        self._joined_for: frozenset[str] = frozenset()
+        self._refresh_needed = False
+        self.offsets = MemberOffsets(self)
+        self._auto_commit: AutoCommitTask | None = None
+        if self.config["enable_auto_commit"]:
+            self._auto_commit = AutoCommitTask(self, self.config["auto_commit_interval_ms"] / 1000)
+        self._consumer_metrics = ConsumerCoordinatorMetrics(metrics, self.config["metric_group_prefix"], subscription)
+
+    # -- membership ------------------------------------------------------------------------------------------------
+
+    def protocol_type(self) -> str:
+        """Return the kind of the group's members: "consumer"."""
+        return "consumer"
+
+    def group_protocols(self) -> Sequence[tuple[str, bytes]]:
+        """Return the name of each assignor, the best first, with the metadata that names this member's topics."""
+        self._joined_for = frozenset(self._subscription.topics())
+        return self._assigning.protocols(self._joined_for)
+
+    def need_rejoin(self) -> bool:
+        """Return whether this member has to join again: the group rebalances, or topics or their partitions have changed."""
+        if self._joined_for and self._joined_for != frozenset(self._subscription.topics()):
+            self.request_rejoin()
+        if self._assigning.topics.have_changed():
+            self.request_rejoin()
+        return super().need_rejoin()
+
+    def poll(self, timeout_ms: int | None = None) -> None:
+        """Take part in the group: join if need be, and give committed offsets to the subscription. A sign of life.
+
+        :param timeout_ms: for all of it; None tries for as long as it takes. If time is up, the next call goes on: it waits
+            for the same answer
+        :raises KafkaException: the coordinator refuses, or does not answer in time
+        """
+        deadline = None if timeout_ms is None else self._handler.now() + timeout_ms / 1000
+        self.refresh_if_old()
+        self.ensure_active_group(None if deadline is None else self.link.left_ms(deadline, 0))
+        self.refresh_committed_offsets_if_needed(None if deadline is None else self.link.left_ms(deadline))
+
+    def _on_join_prepare(self, generation: int, member_id: str) -> None:
+        if self._auto_commit is not None:
+            left_ms = None if self._deadline is None else self.link.left_ms(self._deadline)
+            self._auto_commit.disable(left_ms)
+            if member_id:
+                try:
+                    self.commit_consumed(left_ms)
+                except KafkaException as error:
+                    log.error("group %s: before the rebalance: %s", self.group_id, error)
+        self._subscription.revoked(set(self._subscription.assigned_partitions()))
+
+    def _perform_assignment(
+        self, leader_id: str, protocol: str, members: Sequence[tuple[str, bytes]]
+    ) -> Mapping[str, bytes]:
+        return self._assigning.share_out(protocol, members)
+
+    def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
+        share = self._assigning.taken(protocol, member_assignment, generation, self._joined_for)
+        self._refresh_needed = True
+        self.offsets.shared_as = (generation, member_id)
+        self._subscription.assigned(share)
+        if self._auto_commit is not None:
+            self._auto_commit.reschedule()
+
+    def _after_fork(self) -> None:
+        super()._after_fork()
+        self.offsets.shared_as = None
+
+    def close(self, autocommit: bool = True, *, timeout_ms: int | None = None) -> None:
+        """Commit what was consumed, leave the group, and forget generation and member id.
+
+        :param autocommit: whether to commit, where auto-commit is on
+        :param timeout_ms: how long leaving may take; by default 5,000
+        :raises OffsetsNotCommitted: that commit failed; the group was left all the same
+        """
+        try:
+            if self._auto_commit is not None:
+                self._auto_commit.disable()
+                if autocommit and self.member_id:
+                    self.commit_consumed()
+        finally:
+            super().close(timeout_ms=timeout_ms)
+            self.offsets.shared_as = None
+
+    # -- offsets ---------------------------------------------------------------------------------------------------
+
+    def commit_consumed(self, timeout_ms: int | None = None) -> None:
+        """Commit how far the subscription has consumed, then call the default callback, whose errors are logged.
+
+        :param timeout_ms: as for `commit_offsets_sync`
+        :raises OffsetsNotCommitted: it failed, for example because the member has lost that share
+        """
+        offsets = dict(self._subscription.consumed_offsets())
+        if not offsets:
+            return
+        self.commit_offsets_sync(offsets, timeout_ms)
+        try:
+            self.config["default_offset_commit_callback"](offsets, None)
+        except Exception as error:  # noqa: BLE001 - the user's code, after the commit
+            self._handler.report(f"group {self.group_id}: default_offset_commit_callback", error)
+
+    def commit_offsets_sync(self, offsets: Offsets, timeout_ms: int | None = None) -> None:
+        """Commit offsets, with retries.
+
+        Commits carry the generation of the present share: if the member loses it meanwhile, the coordinator refuses them.
+
+        :param offsets: {TopicPartition: OffsetAndMetadata}, each that of the next message to consume
+        :param timeout_ms: for how long; by default twice the client's socket timeout
+        :raises OffsetsNotCommitted: it failed; `.failures` has what is not committed
+        """
+        started = self._handler.now()
+        self.offsets.commit(offsets, timeout_ms)
+        self._consumer_metrics.committed(self._handler.now() - started)
+
+    def commit_offsets_async(self, offsets: Offsets, callback: CommitCallback | None = None) -> ResponseFuture:
+        """Commit offsets once, without waiting for the answer.
+
+        :param offsets: {TopicPartition: OffsetAndMetadata}
+        :param callback: called with the offsets, and the OffsetCommitResponse or an exception; must not wait
+        :returns: its `get()` gives the OffsetCommitResponse, or raises
+        """
+        tell = in_context(callback or self.config["default_offset_commit_callback"])
+        return self.offsets.commit_async(offsets, tell)
+
+    def fetch_committed_offsets(
+        self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return what the group has committed; of partitions without a commit, nothing.
+
+        :param partitions: to ask for
+        :param timeout_ms: for how long to try; by default twice the client's socket timeout
+        :raises KafkaException: it could not be found out
+        """
+        return self.offsets.fetch(partitions, timeout_ms)
+
+    def refresh_committed_offsets_if_needed(self, timeout_ms: int | None = None) -> None:
+        """Give the committed offsets of a new share to the subscription.
+
+        :param timeout_ms: as for `fetch_committed_offsets`
+        """
+        if self._refresh_needed:
+            found = self.fetch_committed_offsets(self._subscription.assigned_partitions(), timeout_ms)
+            for partition, offset in found.items():
+                self._subscription.committed(partition, offset)
+            self._refresh_needed = False

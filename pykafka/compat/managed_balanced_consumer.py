@@ -1,0 +1,528 @@
+"""`ManagedBalancedConsumer`: a consumer that shares a topic's partitions with others, in a group that the brokers keep."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pykafka.common import OffsetType
+from pykafka.compat import messages
+from pykafka.compat.balanced_consumer import BalancedConsumer
+from pykafka.compat.group_consumer import GroupConsumer
+from pykafka.compat.messages.groups import assignment_bytes
+from pykafka.compat.topic_member import TopicMember
+from pykafka.exceptions import (
+    FencedInstanceId,
+    KafkaException,
+    ProtocolClientError,
+    UnknownTopicOrPartition,
+    error_for,
+)
+from pykafka.groups.classic.state import EVENT_OF_ERROR, Event
+from pykafka.groups.options import MemberOptions, RebalanceCallback
+from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
+from pykafka.utils import get_string, old_attributes
+from pykafka.utils.name import Name
+
+if TYPE_CHECKING:
+    from pykafka.compat.deserializing import Deserializer
+    from pykafka.compat.simple_consumer import SimpleConsumer
+    from pykafka.consumer.options import OffsetReset
+    from pykafka.handlers.base import EventType
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metadata.partition import Partition, TopicView
+    from pykafka.protocol.message import Message
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: How often the worker looks at metadata (s); news of the heartbeat thread wake it.
+LOOK_S = 1.0
+#: How long the worker asks for the offsets of a share at a time (ms): it has to notice rebalances in between.
+SEARCH_MS = 3000
+
+
+@old_attributes("_group_coordinator _heartbeat_interval_ms")
+class ManagedBalancedConsumer(GroupConsumer):
+    """A consumer of a share of a topic; the brokers (0.9 and later) keep the group, and one of its members shares out.
+
+    It balances in one group with all consumers that know its membership protocol: all clients know `range` and `roundrobin`.
+    An OS thread sends heartbeats, also while the application computes and on greenlets. A consumer that takes no message
+    for `max_poll_interval_ms` loses its share all the same, and gets another with the next `consume()`.
+
+    During a rebalance `consume()` returns no messages; if auto-commit is on, the consumer first commits what it has returned
+    before. If its share stays the same, it goes on reading as if nothing had happened.
+
+    :param topic: to read a share of
+    :param cluster: that has it
+    :param consumer_group: whose members share the topic
+    :param fetch_message_max_bytes: how much to fetch of a partition at a time (bytes)
+    :param num_consumer_fetchers: connections and workers for each broker
+    :param auto_commit_enable: commit regularly and at rebalances the messages that the calls before the last one have
+        returned (consume in one worker), and at `stop()` all that were returned; after an error that ends the `with`
+        block, all but those of the last call
+    :param auto_commit_interval_ms: how often (ms)
+    :param queued_max_messages: for each partition; fetching pauses while more are buffered (messages)
+    :param fetch_min_bytes: how much data the broker waits for (bytes)
+    :param fetch_error_backoff_ms: pause before a partition that failed is fetched again (ms); it doubles while the
+        error lasts
+    :param fetch_wait_max_ms: how long the broker waits for `fetch_min_bytes` (ms)
+    :param offsets_channel_backoff_ms: pause before the second attempt to commit or fetch offsets (ms); twice as long each
+        time after that, up to a second
+    :param offsets_commit_max_retries: attempts to commit or fetch offsets beyond the first
+    :param auto_offset_reset: where to begin without a committed offset, or when the offset is no longer kept:
+        `OffsetType.EARLIEST` ("earliest"), `OffsetType.LATEST` ("latest"), or "none", which has `consume()` raise
+    :param consumer_timeout_ms: how long `consume()` waits before it returns None (ms); -1 for as long as it takes
+    :param rebalance_max_retries: how many backoffs long a rebalance may go on failing before that is an error; a join
+        that was never answered, which takes longer, is tried once more all the same, unless this is 0
+    :param rebalance_backoff_ms: the longest pause between attempts
+    :param auto_start: join at once; else with `start()`
+    :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed; not again at rebalances
+    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new share before it
+        is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share is
+        consumed until it has returned. If it raises, `start()`, later `consume()`, raises that, and the consumer calls it
+        again after a pause; an error that is not an `Exception` (gevent.Timeout, SystemExit) ends the consumer, which
+        leaves the group
+    :param use_rdkafka: consume by librdkafka
+    :param compacted_topic: accepted for old code; gaps between offsets are never a problem
+    :param heartbeat_interval_ms: how often heartbeats go out (ms); below the session timeout
+    :param membership_protocol: how members divide partitions; the same for all members of the group
+    :param deserializer: `(value, partition_key) -> (value, partition_key)`; what it raises comes as the cause of a
+        `DeserializationError`
+    :param reset_offset_on_fetch: whether fetching offsets moves the internal consumer to what is committed
+    :param session_timeout_ms: the coordinator removes a member without a heartbeat for this long (ms); brokers have
+        limits for it
+    :param max_poll_interval_ms: a member that takes no message for this long loses its share (ms)
+    :param group_instance_id: makes a static member (KIP-345; Kafka 2.3 and later): `stop()` does not leave the group, and
+        a consumer that starts with the same id within the session timeout gets the same share, without a rebalance
+    :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
+    :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)
+    :param auto_commit_timeout_ms: how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator
+        that moves, a connection that breaks) before `consume()` raises one; until then each is logged, and the next
+        interval tries again
+    :param metadata_max_age_ms: how often to ask for metadata (ms), which tells of added partitions: they are shared out,
+        and read from their beginning, or where the group has committed
+    :param client_rack: the rack, or zone, of this consumer: brokers with `broker.rack` and a `replica.selector.class` let it
+        fetch from a replica there (KIP-392); None takes that of the client, "" fetches from leaders
+    :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and 256 MiB
+        at least
+    :raises UnsupportedVersion: the brokers are older than 0.9 (when started at once)
+    :raises KafkaException: what kept it from its share (likewise)
+    """
+
+    def __init__(
+        self,
+        topic: TopicView,
+        cluster: BaseCluster,
+        consumer_group: str | bytes,
+        fetch_message_max_bytes: int = 1024 * 1024,
+        num_consumer_fetchers: int = 1,
+        auto_commit_enable: bool = False,
+        auto_commit_interval_ms: int = 60 * 1000,
+        queued_max_messages: int = 2000,
+        fetch_min_bytes: int = 1,
+        fetch_error_backoff_ms: int = 500,
+        fetch_wait_max_ms: int = 100,
+        offsets_channel_backoff_ms: int = 1000,
+        offsets_commit_max_retries: int = 5,
+        auto_offset_reset: OffsetReset = OffsetType.EARLIEST,
+        consumer_timeout_ms: int = -1,
+        rebalance_max_retries: int = 5,
+        rebalance_backoff_ms: int = 2 * 1000,
+        auto_start: bool = True,
+        reset_offset_on_start: bool = False,
+        post_rebalance_callback: RebalanceCallback | None = None,
+        use_rdkafka: bool = False,
+        compacted_topic: bool = True,
+        heartbeat_interval_ms: int = 3000,
+        membership_protocol: GroupMembershipProtocol = RangeProtocol,
+        deserializer: Deserializer | None = None,
+        reset_offset_on_fetch: bool = True,
+        session_timeout_ms: int = 30000,
+        max_poll_interval_ms: int = 300000,
+        group_instance_id: str | bytes | None = None,
+        *,
+        isolation_level: str = "read_uncommitted",
+        queued_max_bytes: int = 64 * 1024 * 1024,
+        auto_commit_timeout_ms: int = 5 * 60 * 1000,
+        metadata_max_age_ms: int = 60 * 1000,
+        client_rack: str | None = None,
+        unpacked_max_bytes: int | None = None,
+    ) -> None:
+        self._configure(topic, cluster, locals(), deserializer, use_rdkafka)
+        self._consumer_id = Name.of("")
+        options = MemberOptions.of(locals())
+        self._group_instance_id = options.group_instance_id
+        self._member = TopicMember(
+            topic, cluster, self._membership_protocol, group_id=get_string(self._consumer_group), **asdict(options)
+        )
+        self._default_error_handlers = self._build_default_error_handlers()
+        if auto_start:
+            self.start()
+
+    def _begin_afresh(self) -> None:
+        super()._begin_afresh()
+        #: The ids of the share while some of it is not consumed yet, and since when consuming it has failed.
+        self._due: frozenset[int] | None = None
+        self._trouble_since: float | None = None
+        self._told_gone = False
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Join the group and take a share; a worker looks after it from then on.
+
+        :raises UnsupportedVersion: the brokers are older than 0.9
+        :raises KafkaException: the consumer could not get its share; the error says why
+        """
+        super().start()
+
+    def stop(self) -> None:
+        """Stop consuming, committing first where auto-commit is on; then leave the group, so that others can take over.
+
+        A static member does not leave: other members take over when its session has ended.
+
+        :raises OffsetsNotCommitted: that commit failed, or an earlier one failed and no `consume()` has raised that; the
+            consumer is stopped all the same
+        """
+        super().stop()
+
+    def _await_leaving(self) -> None:
+        self._member.close()
+
+    def _enter(self) -> None:
+        self._member.activity.count += 1
+
+    def _interrupt(self) -> None:
+        self._member.changed.set()
+        self._member.abort()
+
+    @property
+    def _patience_s(self) -> float:
+        return 2 * self._cluster.socket_timeout_ms / 1000
+
+    def _leave(self) -> None:
+        self._member.close()
+        self._generation_id, self._consumer_id = -1, Name.of("")
+        self._due = self._trouble_since = None
+
+    def _start_worker(self) -> Any:
+        return self._setup_heartbeat_worker()
+
+    def _setup_heartbeat_worker(self) -> Any:
+        """Start the worker that acts on the answers to heartbeats; a native thread sends these."""
+        return self._spawn_worker(self._member.close, f"pykafka.Membership.{self._topic.name}")
+
+    def _turn(self, stopping: Any) -> tuple[EventType, float] | None:
+        """Join again when the group rebalances, and survive failures."""
+        member = self._member
+        # another event: this is a greenlet of the process that this one was forked from
+        if stopping is not self._stopping or stopping.is_set():
+            return None
+        member.changed.clear()
+        try:
+            member.refresh_if_old()
+            if member.need_rejoin():
+                if not self._is_idle():
+                    self._rebalance()
+            elif self._due is not None:
+                self._consume_what_is_due()
+            self._tell_of_deletion()
+        except FencedInstanceId as error:  # joining again would put out the member that has taken its place
+            self._end_by(error)
+            return None
+        except Exception as error:  # noqa: BLE001 - consume() raises it, and this worker goes on
+            if self._stopping.is_set():
+                return None
+            self._tell_of_trouble(error)
+            self._stopping.wait(max(0.1, self._group_options.rebalance_backoff_ms / 1000))
+        if self._stopping.is_set():
+            return None
+        return member.changed, LOOK_S
+
+    def _tell_of_trouble(self, error: Exception) -> None:
+        """Report an error to `consume()`; while a new share is not consumed yet, one that may pass only once it has lasted."""
+        now = self._handler.now()
+        if self._due is not None and isinstance(error, KafkaException) and self._cluster.may_pass(error):
+            if self._trouble_since is None:
+                self._trouble_since = now
+            if now - self._trouble_since < self._cluster.socket_timeout_ms / 1000:
+                self._warn_of(error, logging.WARNING)
+                return
+            self._trouble_since = now
+        self._warn_of(error, logging.ERROR)
+        self._worker_failed(error)
+
+    def _warn_of(self, error: Exception, level: int) -> None:
+        group, text = self._consumer_group, "group %s: %s; trying again"
+        self._cluster.limiter.warn(log, group, text, group, error, level=level)
+
+    def _tell_of_deletion(self) -> None:
+        """Report to `consume()`, once, that the topic is gone; this member stays in the group, in case the topic returns."""
+        gone = self._member.topic_is_gone
+        if gone and not self._told_gone:
+            error = UnknownTopicOrPartition(
+                "the topic was deleted; this consumer consumes nothing until the topic exists again",
+                topic=self._topic.name,
+            )
+            log.error("group %s: %s", self._consumer_group, error)
+            self._worker_failed(error)
+        self._told_gone = gone
+
+    def _is_idle(self) -> bool:
+        """Return whether the application takes no messages, so that a share would be of no use; give up the present share."""
+        if not self._member.sender.idle:
+            return False
+        self._give_up_share()
+        return not self._member.sender.active_again
+
+    def _give_up_share(self) -> None:
+        """Stop consuming the share: other members may have it by now."""
+        with self._rebalancing_lock:
+            if self._consumer is not None:
+                self._halt_or_report()
+            self._forget_positions()
+
+    # -- consuming ---------------------------------------------------------------------------------------------------
+
+    def consume(self, block: bool = True, unblock_event: Any = None) -> Message | None:
+        """Return the next message of this consumer's share; parameters and errors as `BalancedConsumer.consume` has them.
+
+        Counts as a sign of life: see `max_poll_interval_ms`.
+        """
+        self._sign_of_life()
+        return super().consume(block, unblock_event)
+
+    def _at_once(self) -> Message | None:
+        member = self._member
+        member.activity.count += 1
+        return None if member.sender.idle else super()._at_once()
+
+    def _consume_many(
+        self, take: Callable[[SimpleConsumer, bool, Any], T | None], block: bool, unblock_event: Any
+    ) -> T | None:
+        self._sign_of_life()
+        return super()._consume_many(take, block, unblock_event)
+
+    def _sign_of_life(self) -> None:
+        member = self._member
+        member.activity.count += 1
+        if member.sender.idle:
+            self._give_up_share()
+
+    def _consume_slowly(
+        self, take: Callable[[SimpleConsumer, Any], T | None], block: bool, unblock_event: Any
+    ) -> T | None:
+        waiting = self._member.activity.waiting
+        waiting.append(None)
+        try:
+            return super()._consume_slowly(take, block, unblock_event)
+        finally:
+            waiting.pop()
+
+    # -- shares ------------------------------------------------------------------------------------------------------
+
+    def _update_member_assignment(self) -> None:
+        """Join the group and take the share that the leader assigns; start again if the group changes meanwhile.
+
+        :raises KafkaException: the member could not get its share, for a reason that cannot pass, or after all retries
+        """
+        self._pause_share()
+        try:
+            self._join_until_settled()
+        finally:
+            self._resume_share()
+
+    def _join_until_settled(self) -> None:
+        backoff_s = self._group_options.rebalance_backoff_ms / 1000
+        deadline = self._handler.now() + self._group_options.rebalance_max_retries * backoff_s
+        pause = 0.1
+        again = False
+        while True:
+            if self._stopping.is_set():  # the coordinator refuses stop()'s commit once the group has gone on
+                raise self._stopped()
+            if self._member.generation < 0:
+                self._give_up_share()  # other members may have had it meanwhile
+            if self._is_idle():
+                return
+            try:
+                self._take_share()
+                return
+            except KafkaException as error:
+                if self._stopping.is_set():
+                    raise self._stopped() from error
+                if self._due is not None:  # the share is known, so that joining again would not help
+                    if not self._member.need_rejoin():
+                        raise
+                elif not self._member.link.may_try_again(error):
+                    raise
+                log.info("group %s: %s; joining again", self._consumer_group, error)
+                if _moves_on(error):
+                    continue
+                # a join without an answer has taken longer than all retries may: one more, if retries are wanted
+                if self._handler.now() > deadline and (again or not self._group_options.rebalance_max_retries):
+                    raise
+                again = True
+            self._stopping.wait(min(pause, backoff_s))
+            pause *= 2
+
+    def _take_share(self) -> None:
+        self._due = None
+        group_assignments = self._join_group()
+        # from here on the coordinator refuses commits of the old generation
+        with self._rebalancing_lock:
+            share = self._sync_group(group_assignments)
+            ids = {id_ for name, found in share if name == self._topic.name for id_ in found}
+            log.info("group %s: partitions %s of %s", self._consumer_group, sorted(ids), self._topic.name)
+            kept = self._has_missed_nothing()
+            present = self._consumer
+            if present is not None and (not kept or ids != set(present.partitions)):
+                # it has been committed, and may be another member's by now
+                present._engine.never_commit()
+                self._halt_or_report()
+            self._forget_positions(ids if kept else ())
+            self._generation_id, self._consumer_id = self._member.generation, Name.of(self._member.member_id)
+            self._due = frozenset(ids)
+            self._consume_due()
+
+    def _has_missed_nothing(self) -> bool:
+        """Return whether the present share was this member's until now.
+
+        If this member has joined a generation and not got its share, other members may have consumed, and committed, beyond
+        its positions.
+        """
+        member = self._member
+        same = member.member_id == self._consumer_id
+        return same and member.generation in {self._generation_id, self._generation_id + 1}
+
+    def _consume_due(self) -> None:
+        """Consume the new share, as far as the cluster's metadata knows its partitions; the worker tries the rest again.
+
+        :raises KafkaException: the brokers did not tell offsets
+        :raises Exception: the callback has raised it
+        """
+        wanted = self._due
+        if wanted is None:
+            return
+        partitions = self._partitions_of(wanted)
+        self._setup_internal_consumer(partitions)
+        missing = wanted - {partition.id for partition in partitions}
+        if missing:
+            log.warning(
+                "group %s: metadata does not know partitions %s of %s yet",
+                self._consumer_group,
+                sorted(missing),
+                self._topic.name,
+            )
+        else:
+            self._due = self._trouble_since = None
+
+    def _consume_what_is_due(self) -> None:
+        """Try again to consume the share, in the worker; errors as of `_consume_due`.
+
+        :raises UnknownTopicOrPartition: metadata still lacks some of it
+        """
+        with self._rebalancing_lock:
+            self._consume_due()
+            missing = (self._due or frozenset()) - set(self._topic.partitions)
+        if missing:
+            raise UnknownTopicOrPartition(
+                f"the group's leader has assigned partitions {sorted(missing)}, which the cluster's metadata does not have; "
+                "this consumer goes on looking for them",
+                topic=self._topic.name,
+            )
+
+    def _partitions_of(self, ids: Iterable[int]) -> list[Partition]:
+        wanted = sorted(ids)
+        if any(id_ not in self._topic.partitions for id_ in wanted):
+            self._cluster.update([get_string(self._topic.name)])  # the leader has seen new partitions
+        return [self._topic.partitions[id_] for id_ in wanted if id_ in self._topic.partitions]
+
+    def _get_internal_consumer(self, partitions: Iterable[Partition], start: bool = True) -> SimpleConsumer:
+        """Make the internal consumer; in the worker it asks for offsets for a short time only: the worker tries again."""
+        consumer = super()._get_internal_consumer(partitions, start=False)
+        if getattr(self._here, "is_worker", False):
+            consumer._engine.search_timeout_ms = min(SEARCH_MS, self._cluster.socket_timeout_ms)
+        if start:
+            consumer.start()
+        return consumer
+
+    def _tell_membership(self, consumer: SimpleConsumer) -> None:
+        super()._tell_membership(consumer)
+        consumer._engine.membership.out = self._member.sender.commit_refused
+
+    def _join_group(self) -> list[tuple[str, messages.MemberAssignment]]:
+        """Join the group once, and return each member's share; an empty list if this member is not the leader.
+
+        :raises KafkaException: it failed
+        """
+        joined = self._member.join()
+        if joined.leader != joined.member_id:
+            return []
+        members = [(member.member_id, bytes(member.metadata)) for member in joined.members]
+        return list(self._member.divide(members).items())
+
+    def _sync_group(
+        self, group_assignments: Sequence[tuple[str, messages.MemberAssignment]]
+    ) -> list[tuple[str, list[int]]]:
+        """Return this member's share: (topic name, partition ids) pairs.
+
+        :param group_assignments: the result of `_join_group`
+        :raises KafkaException: it failed
+        """
+        shares = {member: assignment_bytes(share) for member, share in group_assignments}
+        return messages.MemberAssignment.read(self._member.sync(shares)).partition_assignment
+
+    def _pause_share(self) -> None:
+        """Return no messages for now, and commit those that the application is done with, if auto-commit is on."""
+        consumer = self._consumer
+        if consumer is None or self._member.generation < 0:
+            return
+        self._await_hand(consumer)
+        with self._rebalancing_lock:
+            wanted = self._options.auto_commit_enable and not self._member.topic_is_gone
+            if wanted and self._consumer is consumer:
+                consumer._auto_commit()
+
+    def _resume_share(self) -> None:
+        consumer = self._consumer
+        if consumer is not None and consumer._engine.running:
+            consumer._engine.buffers.closed = False
+            consumer._engine.arrived()
+
+    # -- errors ------------------------------------------------------------------------------------------------------
+
+    def _build_default_error_handlers(self) -> dict[int, Callable[[], None]]:
+        """Return the handler of each error code after which the member goes on."""
+
+        def handler(code: int) -> Callable[[], None]:
+            return lambda: self._member.handle_error(code)
+
+        return {code: handler(code) for code in EVENT_OF_ERROR}
+
+    def _handle_error(self, error_code: int) -> None:
+        """Change the membership as an error code of the coordinator demands.
+
+        :param error_code: not 0
+        :raises ProtocolClientError: the error does not pass
+        """
+        handle = self._default_error_handlers.get(error_code)
+        if handle is None:
+            raise error_for(error_code, api="group membership")
+        handle()
+
+
+# Old code asks isinstance(consumer, BalancedConsumer) of both kinds.
+BalancedConsumer.register(ManagedBalancedConsumer)
+
+
+def _moves_on(error: KafkaException) -> bool:
+    """Return whether an error means that the group has moved on, so that the member joins again at once."""
+    return isinstance(error, ProtocolClientError) and EVENT_OF_ERROR.get(error.ERROR_CODE) in {
+        Event.OUTDATED,
+        Event.LOST,
+        Event.REBALANCE,
+    }

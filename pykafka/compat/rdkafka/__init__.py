@@ -1,0 +1,1 @@
+"""Producing and consuming by librdkafka (extra `rdkafka`)."""

@@ -1,0 +1,117 @@
+"""`TopicMember`: a consumer of one topic as the member of a group; `ManagedBalancedConsumer` has one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pykafka.compat import messages
+from pykafka.compat.messages.groups import assignment_bytes, protocol_metadata
+from pykafka.exceptions import KafkaException
+from pykafka.groups.classic.coordinator import BaseCoordinator
+from pykafka.groups.group_topics import SharedTopics, readers_of
+from pykafka.membershipprotocol import as_brokers_keep_it
+from pykafka.utils import get_string
+from pykafka.utils.name import Name
+
+if TYPE_CHECKING:
+    from pykafka.compat.messages.groups import MembershipProtocol
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metadata.partition import Partition, TopicView
+
+log = logging.getLogger(__name__)
+
+
+class TopicMember(BaseCoordinator):
+    """The membership of a consumer of one topic.
+
+    :param topic: what the consumer reads
+    :param cluster: that has it
+    :param membership_protocol: how partitions are shared out
+    :param configs: as for `BaseCoordinator`
+    """
+
+    reading_call = "consume()"
+    has_topics = True
+
+    def __init__(
+        self, topic: TopicView, cluster: BaseCluster, membership_protocol: MembershipProtocol, **configs: Any
+    ) -> None:
+        super().__init__(cluster, None, **configs)
+        self._topic = topic
+        self._name = get_string(topic.name)
+        self._protocol = membership_protocol
+        #: The share: ids of the topic's partitions.
+        self.assigned: set[int] = set()
+        self._topics = SharedTopics(cluster)
+
+    def protocol_type(self) -> str:
+        """Return the kind of the group's members."""
+        return get_string(self._protocol.protocol_type)
+
+    def group_protocols(self) -> Sequence[tuple[str, bytes]]:
+        """Return the name of the membership protocol, with the metadata that names this member's topic."""
+        return [(get_string(self._protocol.protocol_name), protocol_metadata(self._protocol, self._name))]
+
+    def _perform_assignment(
+        self, leader_id: str, protocol: str, members: Sequence[tuple[str, bytes]]
+    ) -> Mapping[str, bytes]:
+        return {member: assignment_bytes(share) for member, share in self.divide(members).items()}
+
+    def divide(self, members: Sequence[tuple[str, bytes]]) -> dict[str, messages.MemberAssignment]:
+        """Share out every topic among the members that read it: members may differ in their topics.
+
+        :param members: (member id, metadata) pairs
+        """
+        said = {member: messages.ConsumerGroupProtocolMetadata.read(metadata) for member, metadata in members}
+        shares: dict[str, list[tuple[str | bytes, list[int]]]] = {member: [] for member in said}
+        self._topics.divided = {}
+        decide = as_brokers_keep_it(self._protocol.decide_partitions)
+        for name, ids in readers_of(said).items():
+            # One snapshot for all members: if it changed while this loop runs, a partition could go to none of them, or to two.
+            partitions = {id_: partition.snapshot() for id_, partition in list(self._partitions_of(name).items())}
+            self._topics.divided[name] = len(partitions)
+            # Functions written for PyKafka 2 may take the ids for bytes.
+            for member, named in [(member, Name.of(member)) for member in ids] if partitions else ():
+                share = decide([Name.of(other) for other in ids], partitions, named)
+                if share:
+                    shares[member].append((name, sorted(partition.id for partition in share)))
+        return {member: messages.MemberAssignment(share) for member, share in shares.items()}
+
+    def _partitions_of(self, name: str) -> dict[int, Partition]:
+        if self._topics.is_gone(name):
+            return {}
+        if name == self._name:
+            return self._topic.partitions
+        topics = self._cluster.topics
+        if name not in topics:
+            self._cluster.update([name])
+        topic = topics.get(name)
+        if topic is None:
+            log.warning("group %s: a member wants to read topic %s, which does not exist", self.group_id, name)
+        return topic.partitions if topic is not None else {}
+
+    def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
+        shares = messages.MemberAssignment.read(member_assignment).partition_assignment
+        self.assigned = {id_ for name, ids in shares if name == self._name for id_ in ids}
+
+    def _refresh(self) -> None:
+        # the topics of other members too, which this one has shared out as the leader
+        names = [self._name, *self._topics.divided]
+        try:
+            self._cluster.refresh_older(self.config["metadata_max_age_ms"] / 1000, names)
+        except KafkaException as error:
+            log.warning("group %s: no metadata: %s", self.group_id, error)
+
+    def need_rejoin(self) -> bool:
+        """Return whether this member has to join again, for example because partitions were added."""
+        if self._topics.have_changed([self._name]):
+            log.info("group %s: the number of partitions has changed", self.group_id)
+            self.request_rejoin()
+        return super().need_rejoin()
+
+    @property
+    def topic_is_gone(self) -> bool:
+        """Whether the topic does not exist any more."""
+        return self._topics.is_gone(self._name)

@@ -1,0 +1,90 @@
+"""`OnDemand`: the life of a worker that starts when there is something to do, and ends when nothing is left."""
+
+from __future__ import annotations
+
+import logging
+import math
+import weakref
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from pykafka.exceptions import KafkaException
+
+if TYPE_CHECKING:
+    from pykafka.consumer.weak_subscriber import Reader
+    from pykafka.handlers.base import Worker
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R", bound="Reader")
+
+#: How long `join` waits for the worker, which waits for nothing then but an answer (s).
+JOIN_S = 5.0
+
+
+class OnDemand(ABC, Generic[R]):
+    """Work of one consumer that a worker of its own does.
+
+    State: `_worker` changes under `_lock`, and so does what `_is_left` reads: the worker sets `_worker` to None in the same
+    step in which it finds nothing left.
+
+    :param reader: the consumer, held weakly, so that a dropped one can be freed
+    """
+
+    #: Of the worker, and what it does, for logs and errors.
+    worker_name = ""
+    purpose = ""
+
+    def __init__(self, reader: R) -> None:
+        self._reader = weakref.ref(reader)
+        self._handler = reader.handler
+        self._lock = self._handler.Lock()
+        self._wake = self._handler.Event()
+        self._worker: Worker | None = None
+
+    @abstractmethod
+    def _is_left(self) -> bool:
+        """Return whether there is something to do; this needs no lock."""
+
+    @abstractmethod
+    def _step(self) -> bool:
+        """Do what is due, or wait; with nothing left, set `_worker` to None under `_lock` and return False."""
+
+    def revive(self) -> None:
+        """Start the worker again if it could not be started, or an error has ended it."""
+        if self._worker is None and self._is_left():
+            with self._lock:
+                self._start()
+
+    def join(self, until: float = math.inf) -> None:
+        """Wait for the worker to end; set the consumer's `running` to False before.
+
+        :param until: when to wait no longer, of the handler's clock (s); `JOIN_S` from now at the most
+        """
+        self._wake.set()
+        worker = self._worker
+        if worker is not None:
+            worker.join(min(JOIN_S, max(until - self._handler.now(), 0.0)))
+
+    def _start(self) -> None:
+        """Start the worker if there is none; the caller holds the lock."""
+        if self._worker is not None or not self._is_left():
+            return
+        try:
+            self._worker = self._handler.spawn(self._run, name=self.worker_name)
+        except RuntimeError as error:  # the system cannot start a thread at present; calls that read try again
+            log.error("no worker can be started that %s, for now: %s", self.purpose, error)
+
+    def _run(self) -> None:
+        try:
+            while self._step():
+                pass
+        except BaseException as error:
+            reader = self._reader()
+            if reader is not None and reader.running:
+                told = f"the worker that {self.purpose} has ended by {type(error).__name__}: {error}"
+                reader.worker_failed(KafkaException(told, topic=reader.name))
+            del reader
+            with self._lock:
+                self._worker = None
+            raise

@@ -1,0 +1,272 @@
+"""`Committing`: the part of `KafkaConsumer` that commits: at once, or by a worker that does one commit after another."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from pykafka.common import OffsetAndMetadata, TopicPartition
+from pykafka.consumer.callqueue import CallQueue
+from pykafka.consumer.committed_offsets import GroupOffsets
+from pykafka.exceptions import ConsumerStoppedException, KafkaException, RebalanceInProgress
+from pykafka.record import Record
+from pykafka.utils import INT64_MAX, get_string
+from pykafka.utils.contexts import in_context
+
+if TYPE_CHECKING:
+    from pykafka.consumer.changing import ChangingEngine
+    from pykafka.consumer.commitorder import CommitOrder
+    from pykafka.consumer.commits import Commits
+    from pykafka.handlers import Handler
+
+log = logging.getLogger(__name__)
+
+#: What `commit()` takes: a record, or offsets of the next records; None for behind all that was returned.
+What = Record[Any, Any] | Mapping[TopicPartition, int | OffsetAndMetadata] | None
+#: Called with the error, or None, and the offsets of a commit.
+OnCommit = Callable[[KafkaException | None, dict[TopicPartition, OffsetAndMetadata]], object]
+
+
+class Member(Protocol):
+    """A membership of a group, as transactions see it; `pykafka.groups.membership.Shares` documents it."""
+
+    @property
+    def holds(self) -> bool: ...
+    @property
+    def is_fenced(self) -> bool: ...
+
+
+class InTransaction(NamedTuple):
+    """Offsets of a consumer, for the transaction that has the results of its records.
+
+    :param group: the offsets of its group
+    :param identity: generation, member id and instance id of the member that has read them
+    :param offsets: those to commit
+    :param epochs: the leader epoch before each
+    """
+
+    group: GroupOffsets
+    identity: tuple[int, str, str | None]
+    offsets: dict[TopicPartition, OffsetAndMetadata]
+    epochs: dict[TopicPartition, int]
+
+
+class Sharing(Protocol):
+    """The part of a consumer that has its membership, or None."""
+
+    @property
+    def shares(self) -> Member | None: ...
+
+
+class Committing:
+    """The calls that commit. Other workers may make them while one reads."""
+
+    _engine: ChangingEngine
+    _later: LaterCommits
+    _sharing: Sharing
+    _closed: bool
+
+    def commit(self, what: What = None, *, metadata: str = "", timeout: float | None = None) -> None:
+        """Commit offsets for the group, and wait until the coordinator has them.
+
+        Commits of one consumer are made in the order of the calls: those that were asked for before come first.
+
+        :param what: a record: behind it; {TopicPartition: offset of the next record, or OffsetAndMetadata}; None: behind all
+            that was returned, whether the application is done with it or not
+        :param metadata: a text that the group stores with the offsets
+        :param timeout: for all attempts, and for the commits before (s); by default, and at the most, twice the client's
+            `socket_timeout_ms`
+        :raises OffsetsNotCommitted: some could not be committed in time, or after all retries; `.failures` has them
+        :raises KafkaException: there is no group
+        """
+        commits = self._commits("commit()")
+        commits.commit_with(self._offsets(what, metadata), self._engine.deadline(timeout))
+
+    def commit_async(self, what: What = None, on_commit: OnCommit | None = None, *, metadata: str = "") -> None:
+        """Commit offsets as `commit` does, by a worker; return at once.
+
+        Commits of one consumer are made in the order of the calls, whichever call, worker or auto-commit makes them.
+
+        :param what: as of `commit`
+        :param on_commit: called with (error or None, offsets), in the same order, on a worker for these calls, in the context
+            (`contextvars`) of this call; without it a call that reads raises the error
+        :param metadata: as of `commit`
+        :raises KafkaException: there is no group
+        """
+        commits = self._commits("commit_async()")
+        if on_commit is not None and not callable(on_commit):
+            raise TypeError(f"on_commit must be a function, not {on_commit!r}")
+        told = None if on_commit is None else in_context(on_commit)
+        self._later.add(commits, self._offsets(what, metadata), told)
+
+    # -- for transactions --------------------------------------------------------------------------------------------
+
+    def _check_transactional(self, what: str) -> None:
+        """Check that transactions can commit the offsets of this consumer.
+
+        :param what: the call that needs it
+        :raises ValueError: it commits by itself, has no group, or one that ZooKeeper keeps
+        """
+        if self._engine.commits is None:
+            raise ValueError(f"{what} needs a consumer of a group: make it with group=")
+        if self._engine.options.auto_commit_enable:
+            raise ValueError(f"{what} needs a consumer that does not commit by itself: make it with auto_commit=False")
+        shares = self._sharing.shares
+        if shares is not None and not shares.is_fenced:
+            raise ValueError(
+                f'{what} needs a consumer whose group the brokers keep, not protocol="zookeeper": brokers cannot refuse the '
+                'offsets of a member that is out of such a group; make it with protocol="auto"'
+            )
+
+    def _in_transaction(self, what: Mapping[TopicPartition, Any] | None, deadline: float = math.inf) -> InTransaction:
+        """Return what a transaction is to commit of this consumer.
+
+        :param deadline: of the wait for commits before, of the handler's clock (s)
+        :raises RebalanceInProgress: others may read some of it
+        """
+        commits = self._commits("send_offsets()")
+        commits.settle(deadline)  # else an older one of `commit_async()` could come after the transaction's
+        group = commits.group
+        member = group.membership
+        # first: if a rebalance comes between, the coordinator refuses this member
+        identity = member.generation_id, member.member_id, member.group_instance_id
+        shares = self._sharing.shares
+        offsets = self._offsets(what, "")
+        self._check_held()
+        if offsets and shares is not None:
+            gone = sorted(offsets.keys() - self._engine.partitions.keys())
+            if identity[0] < 0 or not shares.holds:
+                raise self._went("the consumer is out of its group, or was out of it, since it read its records")
+            if gone:
+                raise self._went(f"the group has not given this consumer {', '.join(map(str, gone))}")
+        epochs = {key: group.epoch_before(key, one.offset) for key, one in offsets.items()}
+        return InTransaction(group, identity, offsets, epochs)
+
+    def _check_held(self) -> None:
+        """Check that the consumer reads all partitions still of which the application has records without a commit.
+
+        :raises RebalanceInProgress: it lost some, perhaps to others
+        """
+        if lost := self._engine.lost():
+            raise self._went(f"records of {', '.join(map(str, sorted(lost)))} were read, and then the partition went")
+
+    def _went(self, why: str) -> RebalanceInProgress:
+        group = self._engine.options.consumer_group
+        return RebalanceInProgress(
+            f"group {group}: {why}: another generation of the group may read the records of this transaction again",
+            api="TxnOffsetCommit",
+        )
+
+    def _settle(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Note offsets that a transaction has taken."""
+        self._engine.settle({key: one.offset for key, one in offsets.items()})
+
+    def _put_back(self) -> None:
+        """Go back to what the group has committed; without a commit, to where the partition began. Return at once."""
+        if not self._closed and self._engine.commits is not None:
+            self._engine.put_back()
+
+    def _commits(self, what: str) -> Commits:
+        if self._closed:
+            raise ConsumerStoppedException(f"{what}: the consumer is closed; make another", topic=self._engine.name)
+        return self._engine.commits_of(what)
+
+    def _offsets(self, what: Any, metadata: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        if not isinstance(metadata, str):
+            raise TypeError(f"metadata must be a text, not {metadata!r}")
+        if what is None:
+            return {key: OffsetAndMetadata(offset, metadata) for key, offset in self._engine.positions().items()}
+        if isinstance(what, Record):
+            return {TopicPartition(what.topic, what.partition): OffsetAndMetadata(what.offset + 1, metadata)}
+        if not isinstance(what, Mapping):
+            raise TypeError(f"what must be a Record, or {{TopicPartition: offset}}, not {what!r}")
+        return {_key(key): _offset(key, value, metadata) for key, value in what.items()}
+
+
+def _key(param: Any) -> TopicPartition:
+    if (
+        not isinstance(param, tuple)
+        or len(param) != 2
+        or not isinstance(param[0], str)
+        or not isinstance(param[1], int)
+    ):
+        raise TypeError(f"offsets must be named by TopicPartition(topic, number), not {param!r}")
+    return TopicPartition(get_string(param[0]), param[1])
+
+
+def _offset(key: Any, param: Any, metadata: str) -> OffsetAndMetadata:
+    found = param if isinstance(param, OffsetAndMetadata) else OffsetAndMetadata(param, metadata)
+    if isinstance(found.offset, bool) or not isinstance(found.offset, int):
+        raise TypeError(f"the offset of {key} must be an int, or OffsetAndMetadata, not {param!r}")
+    if not 0 <= found.offset < INT64_MAX:
+        raise ValueError(f"the offset of {key} must be from 0 to 2**63 - 2, not {found.offset}")
+    if not isinstance(found.metadata, str):
+        raise TypeError(f"the metadata of {key} must be a text, not {found.metadata!r}")
+    return found
+
+
+class LaterCommits:
+    """The commits of one consumer that are made by a worker, in the order of all its commits.
+
+    Callbacks and interceptors have another worker, so that those that wait, also for a commit, hold up no commit.
+
+    :param handler: supplies the workers
+    :param failed: called with the error of a commit that has no callback
+    """
+
+    def __init__(self, handler: Handler, failed: Callable[[BaseException], None]) -> None:
+        self._handler = handler
+        self._failed = failed
+        self._order: CommitOrder | None = None
+        self._callbacks = CallQueue(handler, "pykafka.CommitCallbacks")
+
+    def after_fork(self) -> None:
+        """Leave the callbacks to the parent process; the commits are left by their order."""
+        self._callbacks.after_fork()
+
+    def add(
+        self, commits: Commits, offsets: dict[TopicPartition, OffsetAndMetadata], on_commit: OnCommit | None
+    ) -> None:
+        """Commit offsets after all commits that were asked for before; return at once."""
+        self._order = commits.order
+        commits.order.add(partial(self._make, commits, commits.prepared(offsets), offsets, on_commit))
+
+    def join(self, deadline: float) -> bool:
+        """Wait until all are made and reported; return whether that was in time.
+
+        A callback that calls this calls those after it itself.
+
+        :param deadline: of the handler's clock (s)
+        """
+        return (self._order is None or self._order.join(deadline)) and self._callbacks.join(deadline)
+
+    def _make(
+        self,
+        commits: Commits,
+        make: Callable[[], Mapping[TopicPartition, OffsetAndMetadata]],
+        offsets: dict[TopicPartition, OffsetAndMetadata],
+        on_commit: OnCommit | None,
+    ) -> None:
+        try:
+            committed = make()
+        except KafkaException as error:
+            if on_commit is None:
+                self._failed(error)
+            else:
+                self._callbacks.add(partial(self._report, on_commit, error, offsets))
+            return
+        if commits.on_commit is not None:
+            self._callbacks.add(partial(commits.on_commit, committed))
+        if on_commit is not None:
+            self._callbacks.add(partial(self._report, on_commit, None, offsets))
+
+    def _report(
+        self, on_commit: OnCommit, error: KafkaException | None, offsets: dict[TopicPartition, OffsetAndMetadata]
+    ) -> None:
+        try:
+            on_commit(error, offsets)
+        except Exception as problem:  # noqa: BLE001 - the callback is the application's, and the next commit is not its fault
+            self._handler.report("on_commit of commit_async()", problem)

@@ -1,0 +1,1 @@
+"""Membership of groups by the classic protocol: JoinGroup, SyncGroup and heartbeats."""

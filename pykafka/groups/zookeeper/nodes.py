@@ -1,0 +1,156 @@
+"""`MemberNodes`: the nodes in ZooKeeper of a member that reads many topics."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pykafka.common import TopicPartition
+from pykafka.compat.zookeeper_group import ZooKeeperGroup
+from pykafka.exceptions import PartitionOwnedError
+from pykafka.membershipprotocol import decide_partitions_range, decide_partitions_roundrobin
+
+if TYPE_CHECKING:
+    from pykafka.groups.zookeepercontact import Contact
+    from pykafka.handlers import Handler
+
+log = logging.getLogger(__name__)
+
+#: How members of these groups divide the partitions of a topic, by the names of the assignors that do the same.
+DIVISIONS = {"range": decide_partitions_range, "roundrobin": decide_partitions_roundrobin}
+#: How long an answer of ZooKeeper may take (s).
+ANSWER_S = 6.0
+
+#: Of each topic: {partition id: name of its node}.
+Shares = Mapping[str, Mapping[int, str]]
+
+
+class _Named(NamedTuple):
+    name: str
+
+
+class _Leader(NamedTuple):
+    id: int
+
+
+class Part(NamedTuple):
+    """A partition, as members of these groups put them in order."""
+
+    id: int
+    leader: _Leader | None
+    topic: _Named
+    #: The name of its node.
+    slug: str
+
+
+def parts(name: str, metadata: Any) -> dict[int, Part]:
+    """Return the partitions of a topic.
+
+    :param metadata: of the topic; None if it is not known
+    """
+    found = {}
+    for id_, part in metadata.partitions.items() if metadata is not None else ():
+        first = part.leader if part.leader >= 0 else next(iter(part.replicas), 0)
+        leader = _Leader(part.leader) if part.leader >= 0 else None
+        found[id_] = Part(id_, leader, _Named(name), f"{first}-{id_}")
+    return found
+
+
+class MemberNodes:
+    """The nodes of one member in one session: in each topic that it reads, its registration and what it owns.
+
+    State: belongs to the worker that serves.
+
+    :param handler: supplies the clock
+    :param group_id: the group
+    :param name: common to this member's ids in all topics, so that partitions of one number stay together
+    :param contact: of the session
+    :param decide: divides the partitions of a topic
+    :param changed: called by watches; must not wait
+    :param answer_s: returns how long an answer may take (s)
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        group_id: str,
+        name: str,
+        contact: Contact,
+        decide: Callable[..., Collection[Any]],
+        changed: Callable[..., object],
+        answer_s: Callable[[], float],
+    ) -> None:
+        self._handler = handler
+        self._group_id = group_id
+        self._name = name
+        self._contact = contact
+        self._decide = decide
+        self._changed = changed
+        self._answer_s = answer_s
+        self._groups: dict[str, ZooKeeperGroup] = {}
+
+    def decided(self, topic: str, known: Mapping[int, Part]) -> dict[int, str]:
+        """Return this member's share of a topic, {partition id: name of its node}; register there if need be.
+
+        :param known: the topic's partitions, by id
+        """
+        group = self._group(topic)
+        members = group.participants(self._changed)
+        if group.member not in members:
+            group.register()
+            members = group.participants(self._changed)
+        return {one.id: one.slug for one in sorted(self._decide(members, known, group.member))} if known else {}
+
+    def keep(self, shares: Shares) -> None:
+        """Release all partitions but these, and leave all topics but these."""
+        for topic in self._groups.keys() - shares.keys():
+            group = self._groups[topic]
+            group.answer_within(self._answer_s())
+            if self._leave(topic, group):  # else, as after an error, the next pass does it
+                del self._groups[topic]
+        for topic, share in shares.items():
+            self._groups[topic].keep(share.keys())
+
+    def take(self, shares: Shares) -> tuple[set[TopicPartition], list[PartitionOwnedError]]:
+        """Take these partitions; return what this member owns of them, and why not all."""
+        mine, late = set(), []
+        held = {topic: self._groups[topic].held(self._changed) & share.keys() for topic, share in shares.items()}
+        for topic, share in shares.items():
+            got = held[topic]
+            if got != share.keys():
+                group = self._groups[topic]
+                try:
+                    group.claim(dict(share), lambda id_: id_)
+                except PartitionOwnedError as error:
+                    late.append(error)
+                got = group.held(self._changed) & share.keys()
+            mine |= {TopicPartition(topic, id_) for id_ in got}
+        return mine, late
+
+    def give_back(self) -> None:
+        """Release all partitions, and leave all topics."""
+        groups, self._groups = self._groups, {}
+        for topic, group in groups.items():
+            group.answer_within(ANSWER_S)
+            self._leave(topic, group)
+
+    def _leave(self, topic: str, group: ZooKeeperGroup) -> bool:
+        """Delete a topic's nodes; return whether they are gone: not while ZooKeeper does not answer."""
+        if not self._contact.lost:
+            if self._contact.is_silent:
+                return False
+            group.keep(())
+            group.unregister()
+        log.info("group %s: %s reads %s no more", self._group_id, group.member, topic)
+        return True
+
+    def _group(self, topic: str) -> ZooKeeperGroup:
+        group = self._groups.get(topic)
+        if group is None:
+            member = f"{self._name}:{topic}"
+            group = ZooKeeperGroup(self._handler, self._group_id, topic, member, round(ANSWER_S * 1000), self._changed)
+            group.share(self._contact)
+            self._groups[topic] = group
+        group.answer_within(self._answer_s())
+        return group

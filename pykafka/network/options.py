@@ -1,0 +1,86 @@
+"""The settings of connections to brokers, in one place: defaults, checks and meanings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pykafka.network.proxies import Proxy, valid_proxy
+from pykafka.security import Mechanism, SslConfigLike, valid_sasl, valid_ssl_config
+from pykafka.utils.error_handlers import valid_bool
+from pykafka.utils.option_table import Settings, above_0, at_least_0, setting
+
+#: Where names are looked up (KIP-602, KIP-235).
+ALL_ADDRESSES = "use_all_dns_ips"
+CANONICAL = "resolve_canonical_bootstrap_servers_only"
+
+
+def _valid_dns_lookup(value: object, name: str) -> str:
+    """Accept one of the two ways to look names up."""
+    if value not in (ALL_ADDRESSES, CANONICAL):
+        raise ValueError(f"{name} must be {ALL_ADDRESSES!r} or {CANONICAL!r}, not {value!r}")
+    return str(value)
+
+
+@dataclass(frozen=True)
+class ConnectionSettings(Settings):
+    """How a client makes and keeps each connection to a broker."""
+
+    ssl_config: SslConfigLike | None = setting(
+        None,
+        lambda value, name: valid_ssl_config(value),
+        "an SslConfig or ssl.SSLContext, or True for the system's authorities; all ports are TLS ports then",
+        costs="CPU, for TLS.",
+    )
+    sasl: Mechanism | None = setting(
+        None,
+        valid_sasl,
+        "the credentials to log in with by SASL; None does not log in",
+        costs="A login for each connection.",
+    )
+    allow_cleartext_credentials: bool = setting(
+        False,
+        valid_bool,
+        "log no warning when the login sends a password or token without TLS (PLAIN and OAUTHBEARER), or fetches tokens by "
+        "http://",
+        costs="Anyone on the way can read and use them.",
+    )
+    proxy: Proxy | str | None = setting(
+        None,
+        valid_proxy,
+        "a proxy for all connections: socks5h://host:port, socks5:// or http://, with user:password@ before the host if it "
+        "asks for them; None connects directly",
+        costs="Needs the extra `proxy`. A handshake with the proxy for each connection.",
+    )
+    client_dns_lookup: str = setting(
+        ALL_ADDRESSES,
+        _valid_dns_lookup,
+        "use_all_dns_ips tries each address of a name; resolve_canonical_bootstrap_servers_only also replaces the names in "
+        "`hosts` by the canonical names of their addresses, as Kerberos needs where one name stands for several brokers",
+        allowed=f"`{ALL_ADDRESSES!r}`, `{CANONICAL!r}`",
+        costs="The second needs reverse records in DNS.",
+    )
+    socket_connection_setup_timeout_ms: int = setting(
+        10_000,
+        above_0,
+        "how long TCP with one address may take, or with the proxy and its handshake; it doubles with each time-out in a row. "
+        "`socket_timeout_ms` bounds all addresses together",
+        costs="A short time tries the next address sooner, and gives up slow ones.",
+    )
+    socket_connection_setup_timeout_max_ms: int = setting(
+        30_000, above_0, "the most that `socket_connection_setup_timeout_ms` grows to"
+    )
+    reconnect_backoff_ms: int = setting(
+        50,
+        at_least_0,
+        "pause before a connection that failed is tried again; it doubles with each failure in a row, give or take 20 %",
+        costs="A short pause finds a broker sooner, and loads one in trouble.",
+    )
+    reconnect_backoff_max_ms: int = setting(
+        1_000, at_least_0, "the longest pause between attempts to connect", costs="As `reconnect_backoff_ms`."
+    )
+    connections_max_idle_ms: int = setting(
+        540_000,
+        at_least_0,
+        "close connections that were not used for this long; 0 never does",
+        costs="It should be below the brokers' `connections.max.idle.ms` (ten minutes), and what firewalls between allow.",
+    )

@@ -1,0 +1,187 @@
+"""`Outcomes`: the results of batches in flight: delivered, sent again, divided, or given up."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from pykafka.exceptions import KafkaException, ProtocolClientError, RequestTimedOut
+from pykafka.producer.in_flight_window import Verdict
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler
+    from pykafka.handlers.base import LockType
+    from pykafka.producer.accumulator import PartitionQueue
+    from pykafka.producer.attempts import Attempts
+    from pykafka.producer.batch import MessageBatch
+    from pykafka.producer.in_flight_window import Flight
+    from pykafka.producer.requests import Outcome
+
+log = logging.getLogger(__name__)
+
+
+class BatchOwner(Protocol):
+    """The caller that sends batches and hears of their results. It marks a delivered or failed batch `done`."""
+
+    def queue_of(self, batch: MessageBatch) -> PartitionQueue: ...
+    def leaders_moved(self) -> None: ...  # they may have: look them up
+    def leader_named(self) -> None: ...  # the cluster knows a new one already: take it over
+    def delivered(self, batch: MessageBatch) -> None: ...
+    def failed(
+        self, batch: MessageBatch, error: KafkaException, given_up: bool
+    ) -> None: ...  # given_up: out of time or tries
+    def divide(self, batch: MessageBatch, error: KafkaException | None) -> list[MessageBatch]: ...  # into smaller ones
+
+
+class Outcomes:
+    """The settlement of batches by their responses, as the `Lane` of their partition judges.
+
+    State: what batches and lanes hold changes under the owner's lock.
+
+    :param handler: supplies the clock
+    :param lock: the owner's
+    :param attempts: pauses and bounds
+    :param owner: of the batches
+    :param metadata_error: returns why the cluster cannot be asked for leaders, if it cannot
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        lock: LockType,
+        attempts: Attempts,
+        owner: BatchOwner,
+        metadata_error: Callable[[], KafkaException | None] = lambda: None,
+    ) -> None:
+        self._handler = handler
+        self._lock = lock
+        self._attempts = attempts
+        self._owner = owner
+        self._metadata_error = metadata_error
+
+    def settle(self, outcomes: Sequence[Outcome], led: Collection[MessageBatch] = ()) -> None:
+        """Apply the result of each batch, and of those that it decides; call it again after an interruption.
+
+        :param led: batches whose new leader the broker has named, and the cluster taken over
+        """
+        for batch, error in outcomes:
+            with self._lock:
+                queue = self._owner.queue_of(batch)
+                lane = queue.lane
+                judged = lane.answered(batch.flight, error, _room(queue, batch)) if batch.flight in lane.window else []
+                if judged and judged[-1][1] is Verdict.DELIVERED:
+                    _locate(queue, [flight.item for flight, _ in judged])
+                for flight, verdict in judged:
+                    if verdict is Verdict.RESEND:  # not before that is followed
+                        self._attempts.back_off(flight.item)
+            if not judged and not batch.done and batch.parts is None:  # this was interrupted half-way
+                judged = [(batch.flight, Verdict.DELIVERED if error is None else Verdict.FAILED)]
+            for flight, verdict in judged:
+                self._follow(flight.item, verdict, error, flight.item in led)
+                if verdict in (Verdict.DELIVERED, Verdict.FAILED):
+                    _let_go(flight)
+
+    def _follow(self, batch: MessageBatch, verdict: Verdict, error: KafkaException | None, led: bool) -> None:
+        """Apply the verdict on a batch.
+
+        :param led: whether its new leader is known
+        """
+        if error is None or verdict is Verdict.DELIVERED:
+            self._owner.delivered(batch)
+        elif verdict is Verdict.SPLIT:
+            self.split(batch, error, str(error))
+        elif verdict is Verdict.FAILED:
+            self._owner.failed(batch, error, False)
+        elif verdict is Verdict.RESEND and not self._may_retry(batch, error, led):
+            self.give_up(batch, error, True)
+        else:
+            log.info("will send %d messages to %s/%d again: %s", batch.count, batch.topic, batch.partition_id, error)
+            with self._lock:
+                batch.last_error = error.again()
+                batch.record_errors = None
+                if led or verdict is Verdict.RESEND_IN_ORDER:
+                    batch.retry_at = self._handler.now()
+
+    def _may_retry(self, batch: MessageBatch, error: KafkaException, led: bool) -> bool:
+        if led:
+            self._owner.leader_named()
+        elif error.invalid_metadata or not isinstance(error, ProtocolClientError):
+            self._owner.leaders_moved()
+        return self._attempts.may_retry(batch, error)
+
+    def unsent(self, batches: Sequence[MessageBatch], error: KafkaException) -> None:
+        """Put back batches that did not reach a broker; they go later, to the leader of that time."""
+        with self._lock:
+            for batch in batches:
+                self._owner.queue_of(batch).lane.unsent(batch.flight)
+                batch.last_error = error.again()
+                self._attempts.back_off(batch)
+        for batch in batches:
+            self.check_age(batch)
+
+    def check_age(self, batch: MessageBatch) -> None:
+        """Fail a batch that has waited beyond the delivery timeout."""
+        if not self._attempts.expired(batch):
+            return
+        error = batch.last_error
+        # A broker that has said that it does not lead is not the reason, if nobody tells who does.
+        if error is None or (isinstance(error, ProtocolClientError) and error.invalid_metadata):
+            unasked = self._metadata_error()
+            error = error if unasked is None else unasked.again()
+        error = error or RequestTimedOut("no broker leads the partition; check that its replicas are up")
+        self.give_up(batch, error, True)
+
+    def split(self, batch: MessageBatch, error: KafkaException | None, reason: str) -> None:
+        """Replace a batch that the broker refuses by smaller ones, so that only the refused messages fail.
+
+        :param error: of the broker; None where it was not asked
+        :param reason: for the log
+        """
+        parts = self._owner.divide(batch, error)
+        about = (batch.topic, batch.partition_id, batch.count, len(parts))
+        log.info("%s/%d: %d messages go in %d parts: %s", *about, reason)
+        with self._lock:
+            lane = self._owner.queue_of(batch).lane
+            for flight in lane.split(batch.flight, [(part, part.count) for part in parts]):
+                flight.item.flight = flight
+        _let_go(batch.flight)
+
+    def give_up(self, batch: MessageBatch, error: KafkaException, expired: bool) -> None:
+        """Fail a batch that is still in its lane, and those that depended on it.
+
+        :param expired: whether its time or its tries are over
+        """
+        with self._lock:
+            lane = self._owner.queue_of(batch).lane
+            left = lane.drop(batch.flight) if batch.flight in lane.window else []
+        for flight in left:
+            self._owner.failed(flight.item, error, expired)
+            _let_go(flight)
+
+
+def _room(queue: PartitionQueue, batch: MessageBatch) -> int | None:
+    """Return how many messages may be between a batch and those acknowledged before it; None where that is unknown."""
+    return batch.base_offset - queue.next_offset if batch.base_offset >= 0 and queue.next_offset >= 0 else None
+
+
+def _locate(queue: PartitionQueue, batches: list[MessageBatch]) -> None:
+    """Compute the offsets of batches whose responses were lost, from those around them.
+
+    :param batches: the last one was acknowledged, and proves that those before it are written
+    """
+    proven, last = batches[:-1], batches[-1]
+    if last.base_offset < 0:
+        return
+    # Where there is just room for them behind what was acknowledged before, nobody else's messages are between.
+    if proven and queue.next_offset >= 0 and queue.next_offset + sum(one.count for one in proven) == last.base_offset:
+        for one in proven:
+            one.base_offset = queue.next_offset
+            queue.next_offset += one.count
+    queue.next_offset = max(queue.next_offset, last.base_offset + last.count)
+
+
+def _let_go(flight: Flight[MessageBatch]) -> None:
+    # It has left its lane, and batch and flight refer to each other: the batch would stay in memory until the garbage
+    # collector comes by, which few objects of many bytes do not hasten.
+    del flight.item

@@ -1,0 +1,451 @@
+"""`Dispatch`: the requests of a producer to one leader. It numbers, seals and sends batches, and reads the responses."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from pykafka.exceptions import (
+    IdempotenceLostError,
+    KafkaException,
+    ProtocolClientError,
+    SocketDisconnectedError,
+    ThrottledError,
+    TopicRecreatedError,
+    TransactionError,
+    UnsupportedForMessageFormat,
+)
+from pykafka.network.authentication import is_answer
+from pykafka.producer.batch_results import BatchOwner, Outcomes
+from pykafka.producer.requests import Request
+from pykafka.producer.sealing import magic_of, seal
+from pykafka.protocol import wire
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from uuid import UUID
+
+    from pykafka.handlers import Handler
+    from pykafka.handlers.base import LockType
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
+    from pykafka.producer.accumulator import PartitionQueue
+    from pykafka.producer.attempts import Attempts
+    from pykafka.producer.batch import MessageBatch
+    from pykafka.producer.core import Transaction
+    from pykafka.producer.in_flight_window import Lane
+    from pykafka.producer.message_formats import Formats
+    from pykafka.producer.options import ProducerOptions
+    from pykafka.producer.producer_id import Identity
+    from pykafka.producer.topic_ids import Targets
+
+log = logging.getLogger(__name__)
+
+#: Requests that may await their answers on one connection: Kafka's own max.in.flight.requests.per.connection.
+MAX_IN_FLIGHT = 5
+#: The highest version that names topics, and that which takes their ids.
+BY_NAME, BY_ID = 12, 13
+
+
+class DispatchCore(Protocol):
+    """The parts that the dispatches of one producer share."""
+
+    cluster: BaseCluster
+    handler: Handler
+    options: ProducerOptions
+    lock: LockType
+    attempts: Attempts
+    identity: Identity
+    targets: Targets
+    formats: Formats
+    transaction: Transaction | None
+
+
+class RequestOwner(BatchOwner, Protocol):
+    """The caller of a `Dispatch`, which it tells of requests and responses."""
+
+    def sent(self, dispatch: Dispatch, request: Request) -> None: ...  # `request.pending` has the answer to come
+    def answered(self, dispatch: Dispatch, request: Request) -> None: ...  # it is there: to be given to `Dispatch.read`
+
+
+def take_next(
+    queue: PartitionQueue, sender: object, take_open: Callable[[PartitionQueue], MessageBatch | None] | None = None
+) -> MessageBatch | None:
+    """Take the next batch of a partition, and mark it as in flight; the caller holds the lock.
+
+    :param sender: that takes it
+    :param take_open: gives the batch that is not sealed yet
+    """
+    lane = queue.lane
+    queue.sender = sender  # before the launch, so that an interrupted one is known for the sender's
+    flight = lane.resend()
+    if flight is not None:
+        batch: MessageBatch | None = flight.item
+        flight.item.flight = flight  # its launch may have been interrupted
+    elif queue.sealed:
+        batch = queue.sealed.popleft()
+    else:
+        batch = None if take_open is None else take_open(queue)
+    if batch is None:
+        return None
+    if flight is None:
+        batch.flight = lane.launch(batch, batch.count)
+    batch.retry_at = 0.0
+    return batch
+
+
+class Dispatch:
+    """The requests to one leader, several in flight at a time.
+
+    State: the sending worker owns `awaiting` and `numbered`; other workers make single stores. Queues, lanes and batches change
+    under the core's lock.
+
+    :param core: what it shares with those of the other leaders
+    :param broker: the leader
+    :param owner: of the batches
+    """
+
+    def __init__(self, core: DispatchCore, broker: Node, owner: RequestOwner) -> None:
+        self._core = core
+        self._lock = core.lock
+        self._owner = owner
+        self.broker = broker
+        self.outcomes = Outcomes(core.handler, core.lock, core.attempts, owner, lambda: core.cluster.metadata_error)
+        #: Requests whose answer is awaited; in order.
+        self.awaiting: dict[Request, None] = {}
+        #: Whether batches get sequence numbers here, as far as is known.
+        self.numbered = core.options.idempotent
+
+    @property
+    def full(self) -> bool:
+        """Whether the next request must wait for a response."""
+        return len(self.awaiting) >= MAX_IN_FLIGHT
+
+    # -- what may go -------------------------------------------------------------------------------------------------
+
+    def waits(self, queue: PartitionQueue) -> bool:
+        """Return whether the batches of a partition must wait for a response."""
+        lane = queue.lane
+        if lane.on_wire and queue.sender is not self:
+            return True  # what a former leader has comes first
+        return not lane.recovering and not lane.may_launch(self.numbered)
+
+    def due(self, queue: PartitionQueue, now: float) -> float | None:
+        """Return when the next sealed or earlier sent batch of a partition may go; None if there is none."""
+        if queue.lane.recovering:
+            flight = queue.lane.next_to_resend()
+            return flight.item.retry_at if flight is not None else None
+        return now if queue.sealed else None
+
+    def due_unheard(self, queue: PartitionQueue, heard_at: float) -> float:
+        """Return when to check a partition while the broker throttles: at the end of the throttle, or when a batch expires."""
+        if queue.lane.recovering:
+            flight = queue.lane.next_to_resend()
+            batch = flight.item if flight is not None else None
+        else:
+            batch = queue.sealed[0] if queue.sealed else queue.open
+        return heard_at if batch is None else min(heard_at, self._core.attempts.expires_at(batch))
+
+    def hold(self, batch: MessageBatch, seconds: float) -> None:
+        """Put a batch back while the broker throttles; the caller holds the lock."""
+        self._owner.queue_of(batch).lane.unsent(batch.flight)
+        batch.retry_at = self._core.handler.now() + seconds
+        batch.last_error = ThrottledError(
+            f"the broker throttles this client by a quota, for {seconds * 1000:.0f} ms more; send more slowly, or raise it",
+            broker=self.broker.address,
+        )
+
+    # -- sending -----------------------------------------------------------------------------------------------------
+
+    def send(self, batches: list[MessageBatch]) -> bool:
+        """Send batches, at most one per partition, in one request; return whether some of them stayed behind."""
+        count = len(batches)
+        sendable = batches = self._allowed(batches)
+        if not batches:
+            return count > 0
+        try:
+            ids = self._ids(batches)
+            version = self._version(ids)
+            if self._core.options.idempotent:
+                sendable = batches = self._number(batches)
+            sendable = [batch for batch in batches if self._seal(batch, version)]
+            self.broker.channel("produce").open()
+            if self._version(ids) != version:
+                raise SocketDisconnectedError(
+                    "another broker is there now, of another version", broker=self.broker.address
+                )
+            # The above may take its time, after which `stop()` may have given up, and said so.
+            sendable = [batch for batch in sendable if not batch.done]
+            if sendable:
+                transaction = self._core.transaction
+                named = None if transaction is None else transaction.transactional_id
+                self._transmit(Request(sendable, ids, named), version)
+            return len(sendable) < count
+        except TransactionError as error:
+            self.outcomes.settle([(batch, error) for batch in sendable])
+        except TopicRecreatedError as error:  # since the look above
+            self.outcomes.settle([(batch, error) for batch in sendable if batch.topic == error.topic])
+            self._unsent([batch for batch in sendable if batch.topic != error.topic], error)
+        except ProtocolClientError as error:  # of this client, or about the producer id
+            if error.retriable or not is_answer(error):
+                self._unsent(sendable, error)
+            else:
+                self.outcomes.settle([(batch, error) for batch in sendable])
+        except KafkaException as error:
+            self._unsent(sendable, error)
+        return True
+
+    def _allowed(self, batches: list[MessageBatch]) -> list[MessageBatch]:
+        """Fail the batches that are not to be sent after all, and return the others."""
+        if self._core.targets.fails:
+            batches = self._of_present_topics(batches)
+        if any(batch.flight.reshaped for batch in batches):
+            batches = self._explained(batches)
+        return batches
+
+    def _of_present_topics(self, batches: list[MessageBatch]) -> list[MessageBatch]:
+        """Fail the batches for a topic that was made anew, where that is wanted; return the others."""
+        gone: dict[str, TopicRecreatedError] = {}
+        for topic in {batch.topic for batch in batches}:
+            try:
+                self._core.targets.id_of(topic)
+            except TopicRecreatedError as error:
+                gone[topic] = error
+        if not gone:
+            return batches
+        self.outcomes.settle([(batch, gone[batch.topic]) for batch in batches if batch.topic in gone])
+        return [batch for batch in batches if batch.topic not in gone]
+
+    def _explained(self, batches: list[MessageBatch]) -> list[MessageBatch]:
+        """Fail the batches whose error was not about the message format of their topic, and return the others."""
+        left, failed = [], []
+        for batch in batches:
+            # For numbers the broker has said so; for transactions, headers and zstd it has to be asked.
+            unexplained = batch.flight.reshaped and not isinstance(batch.last_error, UnsupportedForMessageFormat)
+            batch.flight.reshaped = False
+            if unexplained and not self._core.formats.ask(batch.topic, self.broker):
+                failed.append((batch, batch.last_error))
+            else:
+                left.append(batch)
+        self.outcomes.settle(failed)
+        return left
+
+    def _ids(self, batches: list[MessageBatch]) -> dict[str, UUID]:
+        """Return the ids of the topics of some batches; none where one of them is unknown.
+
+        :raises TopicRecreatedError: one was made anew, and the batches are for the former one
+        """
+        if len(batches) == 1:
+            topic = batches[0].topic
+            id_ = self._core.targets.id_of(topic)
+            return {} if id_ is None else {topic: id_}
+        found = {topic: self._core.targets.id_of(topic) for topic in {batch.topic for batch in batches}}
+        known = {topic: id_ for topic, id_ in found.items() if id_ is not None}
+        return known if len(known) == len(found) else {}
+
+    def _version(self, ids: Mapping[str, UUID]) -> int:
+        # a broker hangs up on an id that it does not know where no answer is wanted that could tell
+        by_id = ids and self._core.options.required_acks != 0
+        ceiling, transaction = BY_ID if by_id else BY_NAME, self._core.transaction
+        if transaction is not None:
+            ceiling = min(ceiling, transaction.produce_ceiling)
+        return self.broker.api_version(wire.ProduceRequest, ceiling)
+
+    def _transmit(self, request: Request, version: int) -> None:
+        """Send a request, and register its response."""
+        options, now = self._core.options, self._core.handler.now()
+        timeout_ms = max(options.ack_timeout_ms, self._core.cluster.socket_timeout_ms)
+        # What throttling adds to the timeout ends when all of them have got too old.
+        too_old_at = max(map(self._core.attempts.expires_at, request.batches))
+        try:
+            self.awaiting[request] = None
+            request.pending = self.broker.send(
+                request.message(options.required_acks, options.ack_timeout_ms),
+                "produce",
+                timeout_ms=timeout_ms,
+                version=version,
+                has_response=options.required_acks != 0,
+                latest=max(now + timeout_ms / 1000, too_old_at),
+                patient=False,
+            )
+            self._owner.sent(self, request)
+        except BaseException:
+            try:
+                if request.pending is not None and request.pending.future.done:  # it was settling that was interrupted
+                    self._owner.answered(self, request)
+            finally:
+                self.awaiting.pop(request, None)
+            raise
+
+    def _number(self, batches: list[MessageBatch]) -> list[MessageBatch]:
+        """Give batches their sequence numbers, if leader and cluster support them; return those that may go.
+
+        Where they have none, batches go without; but not behind others of their partition that have had some.
+        """
+        if self._core.transaction is not None:
+            self._core.transaction.number(batches, self._owner.queue_of)
+            return batches
+        identity = self._core.identity
+        self.numbered = identity.known_to(self.broker)
+        held = []
+        for batch in batches:
+            lane = self._owner.queue_of(batch).lane
+            if self._goes_plain(batch, lane):
+                if lane.window[0] is not batch.flight:
+                    held.append(batch)
+                continue
+            wanted = self.numbered and lane.wants_id and not batch.flight.numbered
+            found = identity.get(lane.spent_id, self.broker) if wanted else None
+            if wanted and found is None:
+                self.numbered = False
+            if not self.numbered:
+                break
+            with self._lock:
+                if found is not None:
+                    lane.adopt(*found)
+                lane.number(batch.flight)
+        if held:
+            batches = self._held_back(batches, held)
+        return batches if self.numbered else self._unnumbered(batches)
+
+    def _unnumbered(self, batches: list[MessageBatch]) -> list[MessageBatch]:
+        """Return the batches whose partitions have had no numbers; the others wait for a broker that takes them."""
+        waiting = [batch for batch in batches if self._owner.queue_of(batch).lane.numbers]
+        if waiting:
+            self._unsent(
+                waiting,
+                IdempotenceLostError(
+                    "the broker takes no sequence numbers, and messages of this partition have some already; they wait for "
+                    "one that does (Kafka 0.11 and later): without, some might be stored twice",
+                    broker=self.broker.address,
+                    topic=waiting[0].topic,
+                ),
+            )
+        return [batch for batch in batches if not self._owner.queue_of(batch).lane.numbers]
+
+    def _goes_plain(self, batch: MessageBatch, lane: Lane[MessageBatch]) -> bool:
+        """Return whether a batch goes without numbers, as its topic cannot store them."""
+        old = self._core.formats.is_old(batch.topic)
+        if old == lane.plain:
+            return old
+        with self._lock:
+            if not old:
+                return not lane.resume(batch.flight)
+            if lane.window[0] is not batch.flight:
+                return False  # it goes with numbers as those before it, and comes back as they do
+            lane.forgo()
+        return True
+
+    def _held_back(self, batches: list[MessageBatch], held: list[MessageBatch]) -> list[MessageBatch]:
+        """Put batches back that must not overtake those that were refused for their numbers; return the others."""
+        with self._lock:
+            for batch in held:
+                self._owner.queue_of(batch).lane.unsent(batch.flight)
+        return [batch for batch in batches if batch not in held]
+
+    def _seal(self, batch: MessageBatch, version: int) -> bool:
+        """Bring a batch into the wire format; return False if this broker does not accept it."""
+        old = self._core.formats.is_old(batch.topic)
+        if (old or magic_of(version) < 2) and batch.builder.with_headers and batch.count > 1:
+            reason = "some messages have headers, which this broker, or the topic's message format, does not take"
+            self.outcomes.split(batch, None, reason)
+            return False
+        try:
+            options = self._core.options
+            transactional = self._core.transaction is not None
+            if old:
+                self._core.formats.check(batch, options.compression, transactional)
+            seal(batch, version, options.compression, self._core.handler, options.compression_level, transactional)
+        except KafkaException as error:
+            error = error.with_context(broker=self.broker.address, topic=batch.topic, partition=batch.partition_id)
+            self.outcomes.give_up(batch, error, False)
+            return False
+        return True
+
+    def _unsent(self, batches: list[MessageBatch], error: KafkaException) -> None:
+        """Put back batches that did not reach the broker."""
+        # The cluster is busy with itself, or wants to be left alone for a while, but well. A broker that refuses the login has
+        # not said that it leads; if another leads by now, it does not say so either.
+        answered = is_answer(error) or isinstance(error, ThrottledError)
+        tell = log.info if answered else self.broker.warn
+        # without its traceback, whose frames would hold connections for as long as somebody keeps the record
+        tell("broker %s: %s; %d batches wait", self.broker.address, error.again(), len(batches))
+        if not answered:
+            self._owner.leaders_moved()
+        self.outcomes.unsent(batches, error)
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+
+    def read(self, request: Request, timeout: float | None) -> None:
+        """Settle the batches of a request by its response.
+
+        :param timeout: how long to wait for it (s); None: until it is overdue
+        """
+        assert request.pending is not None
+        try:
+            if self._core.options.required_acks == 0:
+                request.pending.future.get(timeout=timeout)
+                self.outcomes.settle([(batch, None) for batch in request.batches])
+                return
+            response = request.pending.get(timeout)
+            outcomes = request.outcomes(response, self.broker.address)
+            failed = any(error is not None for _, error in outcomes)
+            if failed:
+                outcomes = [(batch, self._of_format(batch, error)) for batch, error in outcomes]
+            self.outcomes.settle(outcomes, self._take_hints(request, response) if failed else ())
+        except KafkaException as error:
+            self.outcomes.settle([(batch, error) for batch in request.batches])
+
+    def _of_format(self, batch: MessageBatch, error: KafkaException | None) -> KafkaException | None:
+        """Mark a batch for another form if its topic's message format may be the reason of an error; return the error."""
+        formats, flight = self._core.formats, batch.flight
+        transactional = self._core.transaction is not None
+        if isinstance(error, UnsupportedForMessageFormat):
+            if not formats.lenient or not flight.numbered:
+                return formats.explained(error, transactional)
+            formats.note(batch.topic)
+            with self._lock:
+                flight.reshaped = True
+                self._owner.queue_of(batch).lane.plain = True
+        elif error is not None and formats.may_explain(batch, error, self._core.options.compression, transactional):
+            flight.reshaped = True
+        return error
+
+    def _take_hints(self, request: Request, response: wire.ProduceResponse) -> list[MessageBatch]:
+        """Pass the leaders that a response names to the cluster; return the batches that can go there at once."""
+        cluster, endpoints = (
+            self._core.cluster,
+            {node.node_id: (node.host, node.port) for node in response.node_endpoints},
+        )
+        return [
+            batch
+            for batch, id_, epoch in request.leaders(response)
+            if id_ != self.broker.id
+            and cluster.take_leader_hint(
+                batch.topic, batch.partition_id, id_, epoch, endpoints, request.ids.get(batch.topic)
+            )
+        ]
+
+    def lose(self, queues: Iterable[PartitionQueue], reason: BaseException) -> None:
+        """Settle batches without a response to come, as their sending was interrupted: the broker may have them.
+
+        :param queues: of the producer
+        :param reason: what interrupted it
+        """
+        text = "the sending of the message was interrupted"
+        if isinstance(reason, Exception):  # of this client, or of an overridden method: no fault of the network
+            text = f"the producer's sender ended by {type(reason).__name__}: {reason}; the log has the traceback"
+        error = SocketDisconnectedError(text, broker=self.broker.address)
+        with self._lock:
+            awaited = {id(batch) for request in list(self.awaiting) for batch in request.batches}
+            lost = [
+                flight
+                for queue in queues
+                if queue.sender is self
+                for flight in queue.lane.window
+                if flight.on_wire and id(flight.item) not in awaited
+            ]
+            for flight in lost:
+                flight.item.flight = flight  # that may be what was interrupted
+        self.outcomes.settle([(flight.item, error) for flight in lost])

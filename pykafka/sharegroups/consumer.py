@@ -1,0 +1,521 @@
+"""`ShareConsumer`: a member of a share group (KIP-932), which acknowledges each record by itself."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, Self
+
+from pykafka.common import TopicPartition
+from pykafka.consumer.call_arguments import unpacked, valid_topics
+from pykafka.exceptions import ConsumerStoppedException, KafkaException, ResponseTimeoutError
+from pykafka.handlers.closure import Closure
+from pykafka.handlers.turnstile import Turnstile
+from pykafka.metadata.brokers import countdown
+from pykafka.record import Record
+from pykafka.serialization.reading import RecordReader
+from pykafka.sharegroups.acquired_records import OPEN, Acknowledged, Held, Kind, State
+from pykafka.sharegroups.engine import LOOK_S, ShareEngine
+from pykafka.sharegroups.options import ShareConsumerOptions
+from pykafka.utils.error_handlers import LONGEST_S, valid_int, valid_timeout
+from pykafka.utils.familiar import CONSUMER, unknown_option
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from pykafka.handlers.base import LockType
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.serialization import DeserializerLike
+    from pykafka.serialization.reading import OnBadRecord
+    from pykafka.sharegroups.options import OnAcknowledge
+
+log = logging.getLogger(__name__)
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    K = TypeVar("K", default=bytes)
+    V = TypeVar("V", default=bytes)
+else:
+    from typing import TypeVar
+
+    K, V = TypeVar("K"), TypeVar("V")
+
+#: How many records `poll` returns by default: Kafka's own max.poll.records.
+POLL_RECORDS = 500
+#: What `commit` returns: the error of each partition, None where the broker has taken all.
+Committed = dict[TopicPartition, KafkaException | None]
+OnCommit = Callable[[Committed], object]
+
+
+class ShareConsumer(Generic[K, V]):
+    """A member of a share group: many members take records of the same partitions, and acknowledge each by itself (KIP-932).
+
+    `client.share_consumer(...)` makes one; it needs Kafka 4.2 or later. A record that is taken is locked for its member; it
+    comes again, to any member, when it is released or when its lock times out. Records come at least once, and in no order over
+    members. One worker at a time may read (iteration, `one`, `poll`, `commit`); `accept`, `release`, `reject` and `renew` may
+    come from any worker.
+
+    :param cluster: that has the topics
+    :param topics: names
+    :param group: the share group, whose members take records of the same partitions
+    :param acknowledgement: "implicit" accepts what a call has returned in the next call, and at `commit()` and `close()`;
+        "explicit" leaves each record to `accept()`, `release()` or `reject()`
+    :param on_acknowledge: called with an `Acknowledged(partition, offsets, error)` for each outcome, inside later calls of
+        this consumer
+    :param key_deserializer: makes keys of bytes: a function, or an object as kafka-python or confluent-kafka have them; None
+        leaves bytes
+    :param value_deserializer: makes values of bytes, as `key_deserializer` makes keys
+    :param on_bad_record: what becomes of a record that cannot be deserialized: the call raises it and the record is
+        released, it is rejected with a warning, or it is written to a topic for dead letters and accepted
+    :param consumer_timeout_ms: how long an iteration waits for the next record before it ends (ms); -1 for as long as it
+        takes
+    :param acquire_mode: "batch_optimized" takes whole batches, so more records than `max_records` may come; "record_limit"
+        never takes more (KIP-1206; Kafka 4.2 and later)
+    :param max_records: how many records to acquire from a broker at a time
+    :param fetch_min_bytes: how much data the broker waits for (bytes)
+    :param fetch_max_wait_ms: how long the broker waits for `fetch_min_bytes` (ms); a `commit()` may wait as long behind a
+        fetch
+    :param fetch_max_bytes: how much to fetch from a broker at a time (bytes)
+    :param client_rack: the rack, or zone, of this consumer, as the group's assignor is told; None takes that of the client
+    :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `fetch_max_bytes`, and 256 MiB
+        at least
+    :raises TypeError, ValueError: an option is out of bounds, by name
+    :raises TopicNotFoundError: there is no such topic
+    :raises KafkaException: the brokers cannot be reached
+    """
+
+    def __init__(
+        self,
+        cluster: BaseCluster,
+        topics: Iterable[str] = (),
+        *,
+        group: str,
+        acknowledgement: str = "implicit",
+        on_acknowledge: OnAcknowledge | None = None,
+        key_deserializer: DeserializerLike[K] | None = None,
+        value_deserializer: DeserializerLike[V] | None = None,
+        on_bad_record: OnBadRecord = "raise",
+        consumer_timeout_ms: int = -1,
+        acquire_mode: str = "batch_optimized",
+        max_records: int = 500,
+        fetch_min_bytes: int = 1,
+        fetch_max_wait_ms: int = 500,
+        fetch_max_bytes: int = 50 * 1024 * 1024,
+        client_rack: str | None = None,
+        unpacked_max_bytes: int | None = None,
+    ) -> None:
+        options = ShareConsumerOptions.of(locals())
+        if not options.group:
+            raise ValueError("group must be the name of a share group")
+        self._cluster = cluster
+        self._handler = cluster.handler
+        self._options = options
+        self._reader = _Reader(
+            options.key_deserializer,
+            options.value_deserializer,
+            options.on_bad_record,
+            cluster.limiter,
+            self._handler.offload,
+        )
+        rack = cluster.client_rack if options.client_rack is None else options.client_rack
+        self._engine = ShareEngine(cluster, options, rack)
+        # What the last call has returned, for implicit acknowledgement.
+        self._delivered: list[Held] = []
+        # Callbacks of `commit_async`, with the records they wait for.
+        self._later: list[tuple[list[Held], OnCommit]] = []
+        self._reading = Turnstile(self._handler)
+        self._closing = self._closed = self._is_forked = False
+        self._closure = Closure(self._handler)
+        self._at_close = _AtClose(self)
+        cluster.stop_at_close(self._at_close)
+        self._handler.at_fork(self._after_fork)
+        names = tuple(topics)
+        if names:
+            self.subscribe(*names)
+
+    @classmethod
+    def make(cls, cluster: BaseCluster, topics: Iterable[Any], given: dict[str, Any]) -> Self:
+        """Return a consumer, after a check of the options' names.
+
+        :param given: arguments of the constructor
+        """
+        known = inspect.signature(cls).parameters.keys() - {"cluster", "topics"}
+        if unknown := given.keys() - known:
+            raise unknown_option("share_consumer()", unknown, known, CONSUMER)
+        if "group" not in given:
+            raise TypeError("share_consumer() needs group=: the name of the share group")
+        return cls(cluster, topics, **given)
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} "
+            f"(group={self._options.group!r}, topics={self._engine.topics})>"
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close the consumer; after an error, what the last call returned is released, not accepted."""
+        self._close(midway=exc_type is not None)
+
+    def __del__(self) -> None:
+        engine = getattr(self, "_engine", None)
+        if engine is not None and not self._closure.complete:
+            engine.abandon()
+
+    # -- what is read ----------------------------------------------------------------------------------------------
+
+    def subscribe(self, *topics: str, timeout: float | None = None) -> None:
+        """Read these topics, instead of those before.
+
+        :param topics: names, or a list of them; brokers know no patterns for share groups
+        :param timeout: how long brokers may take to answer (s); None for the socket timeout of each
+        :raises TopicNotFoundError: there is no such topic
+        :raises KafkaException: the brokers refuse, or cannot be reached
+        """
+        self._check_open()
+        names, pattern = valid_topics(unpacked(topics))
+        if pattern is not None:
+            raise ValueError("share groups read topics by name: brokers take no patterns (KIP-932)")
+        found = self._cluster.topics
+        longest_s = LONGEST_S if timeout is None else min(valid_timeout(timeout), LONGEST_S)
+        left_ms = countdown(self._handler.now, round(longest_s * 1000))
+        for name in names:
+            if timeout is None:
+                found[name]
+            else:
+                found.look_up(name, left_ms() or 1)
+        self._engine.topics = list(names)
+        self._engine.member.subscribe(names)
+
+    def subscription(self) -> list[str]:
+        """Return the names of the topics."""
+        return sorted(self._engine.topics)
+
+    def assignment(self) -> list[TopicPartition]:
+        """Return the partitions that this member takes records from at present; others may have them, too."""
+        return self._engine.assignment
+
+    @property
+    def member_id(self) -> str:
+        """The id of this member, for its life."""
+        return self._engine.member_id
+
+    @property
+    def lock_timeout_ms(self) -> int | None:
+        """How long acquired records are locked for this member (ms); None before the first ones."""
+        return self._engine.lock_timeout_ms
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Record[K, V]]:
+        """Yield records until none comes for `consumer_timeout_ms`, or until `close()`.
+
+        :raises ConsumerStoppedException: the consumer was closed before the iteration began
+        """
+        if self._closed:
+            self._check_open()
+        timeout_ms = self._options.consumer_timeout_ms
+        timeout = None if timeout_ms < 0 else timeout_ms / 1000
+        while True:
+            try:
+                record = self.one(timeout)
+            except ConsumerStoppedException:
+                if self._closed:
+                    return
+                raise
+            if record is None:
+                return
+            yield record
+
+    def one(self, timeout: float | None = None) -> Record[K, V] | None:
+        """Return the next record.
+
+        :param timeout: how long to wait for it (s); None for as long as it takes
+        :returns: None where there is none in time
+        :raises ConsumerStoppedException: the consumer is closed
+        :raises KafkaException: the group or a broker refuses this consumer; while brokers, leaders or the coordinator are away,
+            calls wait
+        """
+        found = self._read(1, timeout)
+        return found[0] if found else None
+
+    def poll(self, max_records: int = POLL_RECORDS, timeout: float | None = None) -> list[Record[K, V]]:
+        """Return the next records; wait only for the first.
+
+        :param max_records: the most to return
+        :param timeout: how long to wait for the first (s); None for as long as it takes; 0 does not wait
+        :returns: an empty list where there is none in time
+        :raises KafkaException: as of `one`
+        """
+        return self._read(valid_int(max_records, name="max_records"), timeout)
+
+    def _read(self, limit: int, timeout: float | None) -> list[Record[K, V]]:
+        deadline = None if timeout is None else self._handler.now() + valid_timeout(timeout)
+        with (turn := self._handler.Lock()):
+            self._enter(turn)
+            self._settle()
+            engine = self._engine
+            try:
+                while True:
+                    self._check_open()
+                    self._tell()
+                    engine.look()
+                    engine.direct(deadline)
+                    found = self._take(limit)
+                    left = None if deadline is None else deadline - self._handler.now()
+                    if found or (left is not None and left <= 0):
+                        if not found:
+                            engine.want(True)  # a call that does not wait asks for the next one
+                        return found
+                    engine.want(True)
+                    engine.arrived.wait(LOOK_S if left is None else min(left, LOOK_S))
+                    engine.arrived.clear()
+            finally:
+                if timeout != 0:
+                    engine.want(False)
+
+    def _take(self, limit: int) -> list[Record[K, V]]:
+        """Return buffered records for the application."""
+        records = self._engine.take(limit)
+        if not records:
+            return records
+        try:
+            good = self._deserialized(records) if self._reader.needed else records
+        except BaseException:  # such as a greenlet's timeout
+            self._engine.give_back(records)
+            raise
+        self._delivered = [record._held() for record in good]
+        return good
+
+    def _deserialized(self, records: list[Record[Any, Any]]) -> list[Record[K, V]]:
+        good: list[Record[Any, Any]] = []
+        for index, record in enumerate(records):
+            try:
+                before = self._reader.skipped
+                if self._reader.read_one(record):
+                    good.append(record)
+                else:
+                    skipped = self._reader.skipped > before
+                    self._engine.decide(record._held(), Kind.REJECT if skipped else Kind.ACCEPT)
+            except Exception:
+                if good:
+                    self._engine.give_back(records[index:])  # the next call meets it again
+                    return good
+                self._engine.give_back(records[index + 1 :])
+                self._engine.decide(record._held(), Kind.RELEASE)
+                raise
+        return good
+
+    def _settle(self) -> None:
+        """Accept what the last call has returned, unless something else became of it."""
+        delivered, self._delivered = self._delivered, []
+        if self._options.acknowledgement == "implicit":
+            for held in delivered:
+                if held.state in {State.DELIVERED, State.LOST}:
+                    self._engine.decide(held, Kind.ACCEPT)
+
+    # -- acknowledging ---------------------------------------------------------------------------------------------
+
+    def accept(self, record: Record[Any, Any]) -> bool:
+        """Accept a record: it has been dealt with, and no member gets it again. `record.ack()` does the same.
+
+        The broker hears of it with the next fetch, within a second, or by `commit()`; `on_acknowledge` has the outcome.
+
+        :param record: from this consumer
+        :returns: whether that counts; False where the record is lost already, and comes again
+        :raises ValueError: the record is not from this consumer
+        :raises InvalidRecordState: something else became of it already
+        """
+        return self._engine.decide(self._held(record), Kind.ACCEPT)
+
+    def release(self, record: Record[Any, Any]) -> bool:
+        """Release a record: it comes again, to any member, until its deliveries are used up. `record.nack()` does the same.
+
+        Parameters, result and errors as of `accept`.
+
+        :param record: from this consumer
+        """
+        return self._engine.decide(self._held(record), Kind.RELEASE)
+
+    def reject(self, record: Record[Any, Any]) -> bool:
+        """Reject a record: nobody can deal with it, and no member gets it again.
+
+        Result and errors as of `accept`.
+
+        :param record: from this consumer
+        """
+        return self._engine.decide(self._held(record), Kind.REJECT)
+
+    def renew(self, record: Record[Any, Any]) -> bool:
+        """Begin a record's lock anew, for work that takes longer than `lock_timeout_ms` (KIP-1222; Kafka 4.2 and later).
+
+        Result and errors as of `accept`; the record is still to be accepted, released or rejected.
+
+        :param record: from this consumer
+        :raises UnsupportedVersion: the brokers cannot
+        """
+        return self._engine.renew(self._held(record))
+
+    def commit(self, timeout: float | None = None) -> Committed:
+        """Send all acknowledgements, and wait for their outcome.
+
+        :param timeout: how long to wait (s); None for the socket timeout of the client
+        :returns: for each partition that had some, the first error, or None; InvalidRecordState where a lock had timed out,
+            ResponseTimeoutError where no answer came in time
+        """
+        patience = self._cluster.socket_timeout_ms / 1000 if timeout is None else valid_timeout(timeout)
+        deadline = self._handler.now() + patience
+        with (turn := self._handler.Lock()):
+            self._enter(turn)
+            self._check_open()
+            self._settle()
+            failed = {one.partition: one.error for one in self._tell() if one.error is not None}
+            waiting = self._engine.flush()
+            engine = self._engine
+            while any(held.state in OPEN for held in waiting) and self._handler.now() < deadline:
+                engine.direct(deadline)
+                engine.arrived.wait(min(LOOK_S, max(0.0, deadline - self._handler.now())))
+                engine.arrived.clear()
+            self._tell()
+            return {**failed, **_committed(waiting, failed)}
+
+    def commit_async(self, on_commit: OnCommit | None = None) -> None:
+        """Send all acknowledgements, and return at once.
+
+        :param on_commit: called with what `commit` returns, inside a later call of this consumer
+        """
+        with (turn := self._handler.Lock()):
+            self._enter(turn)
+            self._check_open()
+            self._settle()
+            waiting = self._engine.flush()
+            if on_commit is not None:
+                self._later.append((waiting, on_commit))
+
+    def _tell(self) -> list[Acknowledged]:
+        """Tell the callbacks of outcomes, and return these."""
+        found = self._engine.take_outcomes()
+        call = self._options.on_acknowledge
+        for one in found:
+            if call is not None:
+                call(one)
+            elif one.error is not None:
+                text = "share group %s: acknowledgements of %s failed, so these records may come again: %s"
+                self._cluster.limiter.warn(log, str(one.partition), text, self._options.group, one.partition, one.error)
+        for waiting, on_commit in list(self._later):
+            if not any(held.state in OPEN for held in waiting):
+                self._later.remove((waiting, on_commit))
+                on_commit(_committed(waiting, {}))
+        return found
+
+    def _held(self, record: Record[Any, Any]) -> Held:
+        held = record._held()
+        if not isinstance(held, Held) or held.owner is not self._engine:
+            raise ValueError(f"{record!r} is not from this consumer")
+        return held
+
+    # -- life ------------------------------------------------------------------------------------------------------
+
+    def close(self, timeout: float | None = None) -> None:
+        """Accept what was returned if acknowledgement is implicit, send all acknowledgements, leave the group, and end.
+
+        Records that were neither accepted nor rejected are released. A call that waits in another worker ends. If a timeout or
+        a cancellation ends this call, call it again: it finishes what is left.
+
+        :param timeout: how long this may take (s); None for the socket timeout of the client
+        """
+        self._close(midway=False, timeout=timeout)
+
+    def _close(self, midway: bool, timeout: float | None = None) -> None:
+        patience = self._cluster.socket_timeout_ms / 1000 if timeout is None else valid_timeout(timeout)
+        self._closing = True
+        self._closure.run(partial(self._end, midway, patience))
+
+    def _end(self, midway: bool, patience: float) -> None:
+        self._engine.arrived.set()
+        try:
+            if midway:
+                self._delivered = []
+            self._settle()
+            self._engine.stop(self._handler.now() + patience)
+        finally:
+            self._closed = True
+        self._cluster.leave_to_owner(self._at_close)  # not after an interrupt: the client then finishes this
+        self._tell()
+        for waiting, on_commit in self._later:
+            on_commit(_committed(waiting, {}))
+        self._later = []
+
+    def _enter(self, turn: LockType) -> None:
+        if not self._reading.enter(turn):
+            raise KafkaException(
+                "another worker reads this share consumer: one worker at a time may call one(), poll(), commit() and the "
+                "like; make a consumer for each"
+            )
+
+    def _check_open(self) -> None:
+        if self._is_forked:
+            raise ConsumerStoppedException(
+                "the share consumer was made before this process was forked, and is its parent's; make another here"
+            )
+        if self._closing:
+            raise ConsumerStoppedException("the share consumer is closed; make another")
+
+    def _after_fork(self) -> None:
+        # The membership and its locks are the parent's.
+        self._closing = self._closed = self._is_forked = True
+        self._closure = Closure(self._handler, complete=True)
+
+
+class _Reader(RecordReader):
+    """The deserializers of a share consumer, which releases what it raises."""
+
+    def _advice(self, record: Record[Any, Any]) -> str:
+        return (
+            '; the record was released, and comes again. Give on_bad_record="skip" to reject such, or DeadLetters(...)'
+        )
+
+
+class _AtClose:
+    """How a cluster stops a share consumer when it is closed.
+
+    :param consumer: held weakly
+    """
+
+    def __init__(self, consumer: ShareConsumer[Any, Any]) -> None:
+        self._consumer = weakref.ref(consumer)
+
+    def stop(self) -> None:
+        """Close the consumer."""
+        self._close(midway=False)
+
+    def stop_midway(self) -> None:
+        """Close the consumer, and accept nothing of what the last call returned."""
+        self._close(midway=True)
+
+    def _close(self, midway: bool) -> None:
+        consumer = self._consumer()
+        if consumer is not None:
+            consumer._close(midway)
+
+
+def _committed(waiting: list[Held], failed: Committed | dict[TopicPartition, Any]) -> Committed:
+    found: Committed = {}
+    for held in waiting:
+        error = held.error
+        if held.state in OPEN:
+            error = ResponseTimeoutError(
+                "no answer to an acknowledgement in time: the broker may have taken it or not",
+                topic=held.partition.topic,
+                partition=held.partition.partition,
+            )
+        found[held.partition] = found.get(held.partition) or failed.get(held.partition) or error
+    return found

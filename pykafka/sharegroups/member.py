@@ -1,0 +1,216 @@
+"""`ShareMember`: the worker that keeps a member in its share group, by heartbeats (KIP-932)."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from pykafka.coordinator.link import GroupLink
+from pykafka.exceptions import KafkaException, ResponseTimeoutError, UnsupportedVersion, error_for
+from pykafka.groups.member_epoch import EpochMembership, Event, State, Verdict, verdict
+from pykafka.metadata.internal_topics import SHARES
+from pykafka.protocol import wire
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from pykafka.handlers.base import Worker
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
+
+log = logging.getLogger(__name__)
+
+#: The pause before a heartbeat that failed is sent again (ms); it doubles with each failure.
+RETRY_BACKOFF_MS = 100
+#: The pause before a member without partitions asks again (s); it doubles, up to the coordinator's interval.
+FIRST_S = 0.1
+#: Partitions by the id of their topic.
+Assignment = dict["UUID", list[int]]
+
+
+class ShareMember:
+    """One member of a share group.
+
+    State: `membership` is the worker's. Others read `error` and `member_id`, and set `_topics`.
+
+    :param cluster: that has the group
+    :param group: the group
+    :param rack: of the member; None for none
+    :param assigned: called with each new assignment, by the worker
+    :param wake: called when there is an error to read
+    """
+
+    def __init__(
+        self,
+        cluster: BaseCluster,
+        group: str,
+        rack: str | None,
+        assigned: Callable[[Assignment], object],
+        wake: Callable[[], object],
+    ) -> None:
+        self._cluster = cluster
+        self._handler = cluster.handler
+        self._rack = rack or None
+        self._assigned = assigned
+        self._tell = wake
+        number = self._handler.random.getrandbits(128)
+        self.membership = EpochMembership(str(uuid.UUID(int=number, version=4)))
+        self.link = GroupLink(cluster, group, RETRY_BACKOFF_MS)
+        self._topics: list[str] = []
+        self._told: list[str] | None = None
+        self._interval = 0.0
+        self._failures = 0
+        # How many heartbeats in a row found no partition for this member.
+        self._waits, self._empty = 0, True
+        #: Why the group refuses this member; the next call of the application raises it.
+        self.error: KafkaException | None = None
+        self._wake = self._handler.Event()
+        self._stopping = False
+        # Whether the worker is to wait for no answer: it may never come.
+        self._gives_up = False
+        self._worker: Worker | None = None
+
+    @property
+    def member_id(self) -> str:
+        """The member's id, for its life."""
+        return self.membership.member_id
+
+    def subscribe(self, topics: Iterable[str]) -> None:
+        """Read these topics; the first call joins the group."""
+        self._topics = sorted(set(topics))
+        if self._worker is None:
+            self._worker = self._handler.spawn(self._run, name=f"pykafka.ShareMember.{self.link.group_id}")
+        self._wake.set()
+
+    def take_error(self) -> KafkaException | None:
+        """Return the error that the application was not told of, and have the worker try again."""
+        error, self.error = self.error, None
+        if error is not None:
+            self._wake.set()
+        return error
+
+    # -- the worker ------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._wake.clear()
+            pause = None if self.error is not None else self._beat()
+            if not self._stopping:
+                self._wake.wait(pause)
+
+    def _beat(self) -> float | None:
+        """Send one heartbeat; return when the next one is due (s)."""
+        topics = self._topics
+        fresh = self.membership.state is not State.MEMBER or topics != self._told
+        try:
+            broker = self.link.found()
+            response = self._send(broker, topics if fresh else None)
+            if self._stopping:
+                return None
+            if response.error_code:
+                raise error_for(
+                    response.error_code, response.error_message, broker=broker.address, api="ShareGroupHeartbeat"
+                )
+        except KafkaException as error:
+            return None if self._stopping else self._failed(error)
+        self._failures = 0
+        self._told = topics
+        self.membership.apply(Event.ANSWERED, response.member_epoch)
+        self._interval = response.heartbeat_interval_ms / 1000
+        if response.assignment is not None:
+            found = {one.topic_id: list(one.partitions) for one in response.assignment.topic_partitions}
+            log.info("share group %s: %s has %s", self.link.group_id, self.member_id, found)
+            self._empty = not found
+            self._assigned(found)
+        # The coordinator makes a new group ready in a moment, and tells of it with the next heartbeat only.
+        self._waits = self._waits + 1 if self._empty else 0
+        if self._empty:
+            self._cluster.internal_topics.waits(SHARES, f"share group {self.link.group_id}")
+        return min(self._interval, FIRST_S * 2.0 ** min(self._waits, 10)) if self._empty else self._interval
+
+    def _send(
+        self, broker: Node, topics: list[str] | None, deadline: float | None = None
+    ) -> wire.ShareGroupHeartbeatResponse:
+        if not broker.has(wire.ShareGroupHeartbeatRequest):
+            raise UnsupportedVersion(
+                f"share group {self.link.group_id}: brokers keep share groups from Kafka 4.1 on, by default from 4.2 on "
+                "(feature share.version 1)",
+                broker=broker.address,
+                api="ShareGroupHeartbeat",
+            )
+        request = wire.ShareGroupHeartbeatRequest(
+            group_id=self.link.group_id,
+            member_id=self.member_id,
+            member_epoch=self.membership.epoch,
+            rack_id=self._rack if topics is not None else None,
+            subscribed_topic_names=topics,
+        )
+        is_last = deadline is not None
+        return self.link.call(request, broker, deadline, wanted=lambda: is_last or not self._gives_up)
+
+    def _failed(self, error: KafkaException) -> float | None:
+        """Deal with an error; return when to try again (s)."""
+        code = getattr(error, "ERROR_CODE", 0)
+        is_member = self.membership.state is State.MEMBER
+        found = verdict(code, error.retriable, is_member) if code else Verdict.MOVED
+        if found is Verdict.FENCED:
+            log.warning("share group %s: %s; joining again", self.link.group_id, error)
+            self.membership.apply(Event.FENCED)
+            self._assigned({})
+            return 0.0 if self._count() == 1 else self._pause()
+        if found is Verdict.MOVED:
+            self._count()
+            self._cluster.limiter.warn(
+                log, self.link.group_id, "share group %s: %s; trying again", self.link.group_id, error
+            )
+            self.link.lose(error)
+            return self._pause()
+        self._give_up(error)
+        return None
+
+    def _give_up(self, error: KafkaException) -> None:
+        self.membership.apply(Event.FENCED)
+        self._assigned({})
+        self.error = error.again()
+        self._tell()
+
+    def _count(self) -> int:
+        self._failures += 1
+        return self._failures
+
+    def _pause(self) -> float:
+        return min(1.0, RETRY_BACKOFF_MS / 1000 * 2.0 ** min(self._failures, 10))
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def leave(self, deadline: float) -> None:
+        """End the heartbeats, and leave the group; where that fails, the session times out.
+
+        :param deadline: until when (s)
+        """
+        self._stopping = self.link.closing = True
+        self._wake.set()
+        joined = self.membership.state is State.MEMBER or self._told is not None
+        coordinator = self.link.coordinator
+        worker = self._worker
+        if worker is not None and not worker.join(max(0.0, min(0.5, deadline - self._handler.now()))):
+            self._gives_up = True
+            worker.join(max(0.0, deadline - self._handler.now()))
+        self.membership.apply(Event.LEFT)
+        if joined and coordinator is not None and not self._cluster.closed:
+            try:
+                if self._handler.now() >= deadline:
+                    raise ResponseTimeoutError("there was no time left for it", broker=coordinator.address)
+                response = self._send(coordinator, None, deadline)
+                if response.error_code:
+                    raise error_for(response.error_code, broker=coordinator.address, api="ShareGroupHeartbeat")
+            except KafkaException as error:
+                text = "share group %s: leaving failed, so its session has to time out: %s"
+                log.warning(text, self.link.group_id, error)
+
+    def abandon(self) -> None:
+        """End soon, without waiting."""
+        self._stopping = self.link.closing = True
+        self._wake.set()
