@@ -23,7 +23,7 @@ from pykafka.producer.delivery_callbacks import Callback
 from pykafka.protocol.records import RecordBatchBuilder, scan
 
 if TYPE_CHECKING:
-    from pykafka.partition import TopicView
+    from pykafka.metadata.partition import TopicView
 
 #: Messages of the first time and of the second.
 FEW, MANY = 1500, 4500

@@ -16,8 +16,7 @@ from pykafka.utils import old_names
 
 if TYPE_CHECKING:
     from pykafka.handlers.aio import AsyncioHandler
-    from pykafka.network.futures import ResponseFuture
-    from pykafka.network.pending import Throttle
+    from pykafka.network.in_flight import ResponseFuture, Throttle
     from pykafka.network.requests import RequestHandler
 
 __all__ = [
@@ -36,8 +35,8 @@ __all__ = [
 _HOMES = {
     "AsyncioHandler": "pykafka.handlers.aio",
     "RequestHandler": "pykafka.network.requests",
-    "ResponseFuture": "pykafka.network.futures",
-    "Throttle": "pykafka.network.pending",
+    "ResponseFuture": "pykafka.network.in_flight",
+    "Throttle": "pykafka.network.in_flight",
 }
 _old_name = old_names(__name__)
 

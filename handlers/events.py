@@ -7,7 +7,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from pykafka.handlers.forks import check_process
+from pykafka.handlers.base import check_process
 from pykafka.handlers.patching import original
 
 if TYPE_CHECKING:

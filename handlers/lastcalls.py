@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from pykafka.handlers.forks import abrupt_forker, process_number
+from pykafka.handlers.base import abrupt_forker, process_number
 
 log = logging.getLogger(__name__)
 

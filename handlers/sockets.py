@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
@@ -68,3 +70,56 @@ class SocketHandler(Handler):
     def wrap_tls(self, stream: Stream, context: Any, server_hostname: str | None, timeout: float) -> Stream:
         """Speak TLS over a connected stream. As `Handler.wrap_tls`."""
         return open_tls(self, stream, context, server_hostname, timeout)
+
+
+#: Connections that may wait to be accepted.
+_WAITING = 16
+
+
+def listen(handler: Handler, address: Address) -> Any:
+    """Return a socket of the handler that listens at an address; the caller closes it.
+
+    Connections of a server before, which the system still remembers, do not stand in the way; a server that listens there does.
+
+    :param handler: makes the socket
+    :param address: as `Handler.resolve` returns it
+    :raises OSError: the address is in use, or none of this machine
+    """
+    listener = handler.Socket(address.family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address.sockaddr)
+        listener.listen(_WAITING)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+#: Where Linux lists the descriptors of a process.
+_DESCRIPTORS = "/proc/self/fd"
+
+
+def acknowledge_now() -> None:
+    """Make the system acknowledge received data at once, on every TCP connection of this process; Linux only.
+
+    By default the system delays an acknowledgement by 40 ms, to send it along with an answer. A peer that writes in small
+    pieces, with Nagle's algorithm on, keeps the next piece back until then.
+    """
+    option = getattr(socket, "TCP_QUICKACK", None)
+    # With a default timeout, an object for a descriptor would make that one non-blocking under its owner.
+    if option is None or socket.getdefaulttimeout() is not None or not os.path.isdir(_DESCRIPTORS):
+        return
+    for entry in os.listdir(_DESCRIPTORS):
+        try:
+            if not os.readlink(f"{_DESCRIPTORS}/{entry}").startswith("socket:"):
+                continue
+            connection = socket.socket(fileno=int(entry))
+        except OSError:  # closed meanwhile
+            continue
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, option, 1)
+        except OSError:  # of another kind
+            continue
+        finally:
+            connection.detach()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pykafka.exceptions import KafkaException, ResponseTimeoutError
-from pykafka.handlers.turnstile import Turnstile
+from pykafka.handlers.interrupts import Turnstile
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler

@@ -12,9 +12,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pykafka.handlers.base import Address, Buffer
+from pykafka.handlers.base import Address, Buffer, check_process, process_number
 from pykafka.handlers.deadline import Patience
-from pykafka.handlers.forks import check_process, process_number
 from pykafka.handlers.patching import of_system
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from pykafka.handlers.base import (
     RLockType,
     SemaphoreType,
     Worker,
+    process_number,
 )
 from pykafka.handlers.deadline import Patience
 from pykafka.handlers.events import GateEvent
-from pykafka.handlers.forks import process_number
 from pykafka.handlers.lookups import Lookups
 from pykafka.handlers.patching import is_patched, is_patched_by_eventlet
 from pykafka.handlers.sockets import SocketHandler

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from pykafka.handlers.forks import process_number
+from pykafka.handlers.base import process_number
 
 log = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ if not TYPE_CHECKING:
     __getattr__ = old_names(__name__)
 
 R = TypeVar("R")
-D = TypeVar("D", bound="documented.Response[Any]")
+D = TypeVar("D", bound="messages.Response[Any]")
 
 #: What "return at once" (timeout=0) becomes for topics (ms): KRaft controllers take 0 for a deadline that has passed, and
 #: do nothing.

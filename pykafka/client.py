@@ -21,7 +21,7 @@ from pykafka.security.option_names import security_of
 from pykafka.topic import Topic
 from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.error_handlers import valid_bool
-from pykafka.utils.familiar import PRODUCER, unknown_option
+from pykafka.utils.hints import PRODUCER, unknown_option
 from pykafka.utils.option_table import above_0, optional, up_to
 
 if TYPE_CHECKING:
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from pykafka.admin import Admin
     from pykafka.broker import Broker
     from pykafka.common import SubscriptionPattern
+    from pykafka.compat.options import KafkaConsumerArguments
     from pykafka.config import Configuration
-    from pykafka.consumer.arguments import KafkaConsumerArguments
     from pykafka.kafkaconsumer import KafkaConsumer
     from pykafka.kafkaproducer import KafkaProducer
     from pykafka.network.proxies import Proxy
-    from pykafka.producer.kafkaarguments import KafkaProducerArguments
+    from pykafka.producer.options import KafkaProducerArguments
     from pykafka.security import Mechanism, SslConfigLike
     from pykafka.security.option_names import OtherNames
     from pykafka.serialization import DeserializerLike, SerializerLike
-    from pykafka.sharegroups.arguments import ShareConsumerArguments
     from pykafka.sharegroups.consumer import ShareConsumer
+    from pykafka.sharegroups.options import ShareConsumerArguments
 
 log = logging.getLogger(__name__)
 
@@ -189,7 +189,7 @@ class KafkaClient:
             **{name: value for name, (value, default) in beyond.items() if value != default},
         )
         if memory is not None:
-            from pykafka.producer.memory import Memory
+            from pykafka.producer.buffer_pool import Memory
 
             self.cluster.memory = Memory(self._handler, memory)
         self._admin: Admin | None = None

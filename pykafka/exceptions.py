@@ -88,6 +88,7 @@ from uuid import UUID
 # This module re-exports everything of these, for type checkers too.
 from pykafka.errors.base import *  # noqa: F403
 from pykafka.errors.base import KafkaException
+from pykafka.errors.client import *  # noqa: F403  # noqa: F403  # noqa: F403
 from pykafka.errors.codes import *  # noqa: F403
 from pykafka.errors.codes import (
     GroupCoordinatorNotAvailable,
@@ -95,9 +96,6 @@ from pykafka.errors.codes import (
     InvalidMessageError,
     NotCoordinatorForGroup,
 )
-from pykafka.errors.connections import *  # noqa: F403
-from pykafka.errors.serialization import *  # noqa: F403
-from pykafka.errors.transactions import *  # noqa: F403
 
 
 class ConsumerStoppedException(KafkaException):

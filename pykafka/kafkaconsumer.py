@@ -13,22 +13,21 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Self
 
 from pykafka.common import SubscriptionPattern, TopicPartition
 from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES, ArrowTables
+from pykafka.consumer.assignment import KNOWN_WITHIN_S, ChangingEngine
 from pykafka.consumer.call_arguments import unpacked, valid_topics
-from pykafka.consumer.changing import KNOWN_WITHIN_S, ChangingEngine
 from pykafka.consumer.commit_calls import Committing, LaterCommits
-from pykafka.consumer.kafkaoptions import KafkaConsumerOptions, from_configuration
+from pykafka.consumer.options import KafkaConsumerOptions, from_configuration
 from pykafka.consumer.record_pipeline import Handing
-from pykafka.consumer.seeking import Seeking, valid_keys
+from pykafka.consumer.seek_calls import Seeking, valid_keys
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.groups.assignment_follower import Sharing
 from pykafka.groups.options import SubscriberOptions
-from pykafka.handlers.closure import Closure
-from pykafka.handlers.turnstile import Turnstile
+from pykafka.handlers.interrupts import Closure, Turnstile
 from pykafka.kafkaproducer import KafkaProducer, configured
 from pykafka.parallel.consuming import InParallel
 from pykafka.record import Record
 from pykafka.utils.error_handlers import valid_int, valid_timeout
-from pykafka.utils.familiar import CONSUMER, POLL, Elsewhere, unknown_option
+from pykafka.utils.hints import CONSUMER, POLL, Elsewhere, unknown_option
 
 if TYPE_CHECKING:
     from types import TracebackType

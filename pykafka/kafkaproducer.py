@@ -11,21 +11,20 @@ from typing import TYPE_CHECKING, Any, Generic, Literal
 from pykafka.exceptions import KafkaException, OnDeliveryError
 from pykafka.handlers.lastcalls import note_block
 from pykafka.partitioners import Murmur2Partitioner
-from pykafka.producer.anytopic import AnyTopicEngine, Outgoing, Partitioner
 from pykafka.producer.delivery import Delivery
 from pykafka.producer.delivery_callbacks import Callback
 from pykafka.producer.fastpath import FastPath
 from pykafka.producer.options import KafkaProducerOptions
-from pykafka.producer.outgoing import Interceptors, ProducerRecord
-from pykafka.producer.sealing import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES
-from pykafka.producer.values import as_bytes, header_pairs, timestamp_ms
+from pykafka.producer.produce_request import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES
+from pykafka.producer.producer_record import Interceptors, ProducerRecord, as_bytes, header_pairs, timestamp_ms
+from pykafka.producer.record_placement import AnyTopicEngine, Outgoing, Partitioner
 from pykafka.protocol import wire
 from pykafka.serialization import may_wait, serializer_of
 from pykafka.transactions.calls import Transacting
 from pykafka.transactions.engine import TransactionalEngine
 from pykafka.utils import get_string
 from pykafka.utils.error_handlers import LONGEST_S, valid_callable, valid_int, valid_timeout
-from pykafka.utils.familiar import Elsewhere
+from pykafka.utils.hints import Elsewhere
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from pykafka.compat.balanced_consumer import BalancedConsumer
     from pykafka.compat.group_consumer import GroupConsumer
     from pykafka.compat.managed_balanced_consumer import ManagedBalancedConsumer
-    from pykafka.compat.simple_consumer import SimpleConsumer
-    from pykafka.consumer.arguments import SimpleConsumerArguments
-    from pykafka.groups.arguments import (
+    from pykafka.compat.options import (
         BalancedConsumerArguments,
         GroupConsumerArguments,
         ManagedBalancedConsumerArguments,
+        ProducerArguments,
+        SimpleConsumerArguments,
     )
+    from pykafka.compat.simple_consumer import SimpleConsumer
     from pykafka.producer import Producer
-    from pykafka.producer.arguments import ProducerArguments
 
 log = logging.getLogger(__name__)
 

@@ -17,8 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pykafka.sharegroups.options import ShareConsumerOptions
-
 import pykafka
 from pykafka import (
     BalancedConsumer,
@@ -30,13 +28,13 @@ from pykafka import (
     ShareConsumer,
     SimpleConsumer,
 )
-from pykafka.consumer.kafkaoptions import KafkaConsumerOptions
-from pykafka.consumer.options import ConsumerOptions
+from pykafka.consumer.options import ConsumerOptions, KafkaConsumerOptions
 from pykafka.groups.options import GroupOptions, MemberOptions, SubscriberOptions, ZooKeeperOptions
 from pykafka.metadata.options import MetadataSettings
 from pykafka.network.options import ConnectionSettings
 from pykafka.parallel.options import ParallelOptions
 from pykafka.producer.options import KafkaProducerOptions, ProducerOptions
+from pykafka.sharegroups.options import ShareConsumerOptions
 from pykafka.utils import INT64_MAX
 from pykafka.utils.option_table import Settings, above_0, at_least_0, up_to
 

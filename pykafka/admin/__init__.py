@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pykafka.admin.acltypes import CLUSTER_NAME, AclBinding, AclFilter, PatternType, Permission, ResourceType
+from pykafka.admin.acls import CLUSTER_NAME, AclBinding, AclFilter, PatternType, Permission, ResourceType
 from pykafka.admin.admin import Admin
 from pykafka.admin.cluster_info import BrokerDescription, ClusterDescription, FeatureDescription, Levels, UpgradeType
-from pykafka.admin.configtypes import (
+from pykafka.admin.configs import (
     AlterOperation,
     ConfigChange,
     ConfigEntry,
@@ -14,16 +14,13 @@ from pykafka.admin.configtypes import (
     ConfigSynonym,
     ConfigType,
 )
-from pykafka.admin.groupnames import GroupState, GroupType
-from pykafka.admin.grouptypes import GroupDescription, GroupListing, MemberDescription
+from pykafka.admin.group_types import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription
 from pykafka.admin.log_dirs import LogDir, Replica, ReplicaSize
-from pykafka.admin.migrationtypes import OffsetMove
-from pykafka.admin.offsettypes import ListedOffset, OffsetChange, OffsetSpec, ShareGroupOffset
-from pykafka.admin.operations import AclOperation
+from pykafka.admin.offsets import ListedOffset, OffsetChange, OffsetSpec, ShareGroupOffset
 from pykafka.admin.quorum import Endpoint, QuorumInfo, QuorumReplica
 from pykafka.admin.quotas import QuotaEntity, QuotaName
 from pykafka.admin.reassignments import ElectionType, PartitionReassignment
-from pykafka.admin.results import Listing, Outcome, Results
+from pykafka.admin.results import AclOperation, Listing, Outcome, Results
 from pykafka.admin.scram_users import (
     ScramCredentialInfo,
     ScramMechanism,
@@ -31,7 +28,7 @@ from pykafka.admin.scram_users import (
     UserScramCredentialUpsertion,
 )
 from pykafka.admin.tokens import DelegationToken
-from pykafka.admin.topictypes import (
+from pykafka.admin.topics import (
     CreatedTopic,
     NewPartitions,
     NewTopic,
@@ -39,13 +36,14 @@ from pykafka.admin.topictypes import (
     TopicDescription,
     TopicListing,
 )
-from pykafka.admin.transactiontypes import (
+from pykafka.admin.transactions import (
     HangingTransaction,
     ProducerState,
     TransactionDescription,
     TransactionListing,
     TransactionState,
 )
+from pykafka.admin.zookeeper_migration import OffsetMove
 
 __all__ = [
     "AclBinding",

@@ -6,13 +6,13 @@ from pykafka.admin.acls import AclsAdmin
 from pykafka.admin.cluster_info import ClusterAdmin
 from pykafka.admin.configs import ConfigsAdmin
 from pykafka.admin.log_dirs import LogDirsAdmin
-from pykafka.admin.migration import MigrationAdmin
 from pykafka.admin.quorum import QuorumAdmin
 from pykafka.admin.quotas import QuotasAdmin
 from pykafka.admin.reassignments import MovesAdmin
 from pykafka.admin.scram_users import ScramUsersAdmin
 from pykafka.admin.tokens import TokensAdmin
 from pykafka.admin.transactions import TransactionsAdmin
+from pykafka.admin.zookeeper_migration import MigrationAdmin
 
 
 class Admin(

@@ -6,9 +6,8 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from pykafka.admin.placement import GROUP, Coordinators, Placement
 from pykafka.admin.results import Results
-from pykafka.admin.routing import Question, Router
+from pykafka.admin.routing import GROUP, Coordinators, Placement, Question, Router
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
 from pykafka.utils import get_string

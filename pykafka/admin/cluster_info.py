@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka._version import __version__
 from pykafka.admin.base import TIMEOUT_MS, AdminBase
-from pykafka.admin.faults import outcome
-from pykafka.admin.operations import AclOperation, operations
-from pykafka.admin.placement import AnyBroker, Controller
 from pykafka.admin.releases import need
-from pykafka.admin.results import Results
-from pykafka.admin.routing import Question
+from pykafka.admin.results import AclOperation, Results, operations, outcome
+from pykafka.admin.routing import AnyBroker, Controller, Question
 from pykafka.exceptions import KafkaException, UnsupportedVersion
 from pykafka.protocol import wire
 

@@ -6,15 +6,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, several
-from pykafka.admin.faults import fault, outcome
-from pykafka.admin.groupnames import GroupState, GroupType
-from pykafka.admin.grouptypes import GroupDescription, GroupListing, MemberDescription
-from pykafka.admin.membership import classic_member, consumer_member, share_member, streams_members
-from pykafka.admin.operations import operations
-from pykafka.admin.placement import CertainBrokers, Coordinators
+from pykafka.admin.group_types import (
+    GroupDescription,
+    GroupListing,
+    GroupState,
+    GroupType,
+    MemberDescription,
+    classic_member,
+    consumer_member,
+    share_member,
+    streams_members,
+)
 from pykafka.admin.releases import need, version_of
-from pykafka.admin.results import Listing, Results
-from pykafka.admin.routing import Question
+from pykafka.admin.results import Listing, Results, fault, operations, outcome
+from pykafka.admin.routing import CertainBrokers, Coordinators, Question
 from pykafka.exceptions import GroupIdNotFound, KafkaException, UnsupportedVersion
 from pykafka.protocol import wire
 

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.admin.base import TIMEOUT_MS, several, topic_partition
-from pykafka.admin.faults import outcome
 from pykafka.admin.groups import GroupsAdmin
-from pykafka.admin.placement import CertainBrokers
-from pykafka.admin.results import Results
-from pykafka.admin.routing import Question
+from pykafka.admin.results import Results, outcome
+from pykafka.admin.routing import CertainBrokers, Question
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
 from pykafka.metadata.group_offsets import by_topic

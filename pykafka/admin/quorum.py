@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from pykafka.admin.base import TIMEOUT_MS, AdminBase
-from pykafka.admin.faults import outcome
-from pykafka.admin.placement import AnyBroker
-from pykafka.admin.routing import Question
+from pykafka.admin.results import outcome
+from pykafka.admin.routing import AnyBroker, Question
 from pykafka.exceptions import IncompleteResponseError, KafkaException
 from pykafka.protocol import wire
 

@@ -9,11 +9,9 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from pykafka.admin.base import TIMEOUT_MS, AdminBase
-from pykafka.admin.faults import outcome
-from pykafka.admin.placement import AnyBroker, Controller
 from pykafka.admin.releases import need
-from pykafka.admin.results import Results
-from pykafka.admin.routing import Question
+from pykafka.admin.results import Results, outcome
+from pykafka.admin.routing import AnyBroker, Controller, Question
 from pykafka.exceptions import KafkaException
 from pykafka.protocol import wire
 

@@ -8,11 +8,9 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, topic_partition
-from pykafka.admin.faults import fault, outcome
-from pykafka.admin.placement import Controller
 from pykafka.admin.releases import need
-from pykafka.admin.results import Results
-from pykafka.admin.routing import Question
+from pykafka.admin.results import Results, fault, outcome
+from pykafka.admin.routing import Controller, Question
 from pykafka.common import TopicPartition
 from pykafka.exceptions import ElectionNotNeeded, KafkaException
 from pykafka.metadata.group_offsets import by_topic

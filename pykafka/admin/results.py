@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar, overload
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from pykafka.exceptions import AdminError, KafkaException
+from pykafka.exceptions import AdminError, KafkaException, error_for
+from pykafka.protocol.wire.groups import INT32_MIN
+
+if TYPE_CHECKING:
+    from pykafka.network.node import Node
+    from pykafka.protocol.schema import Request
+
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -112,3 +119,62 @@ class Listing(Sequence[V_co]):
 
     def __repr__(self) -> str:
         return f"Listing({list(self._found)!r}, errors={self.errors!r})"
+
+
+def api_name(request_cls: type[Request[Any]]) -> str:
+    """Return the name of an API as Kafka has it."""
+    return request_cls.__name__.removesuffix("Request")
+
+
+def fault(
+    code: int,
+    message: str | None = None,
+    *,
+    broker: Node,
+    api: str,
+    what: str = "",
+    topic: str | None = None,
+    partition: int | None = None,
+) -> KafkaException:
+    """Return the error for an error code.
+
+    :param message: the broker's own text
+    :param what: what the error is about, if that is neither topic nor partition: "group orders"
+    """
+    context: dict[str, Any] = {"broker": broker.address, "api": api, "topic": topic, "partition": partition}
+    if not what:
+        return error_for(code, message, **context)
+    return error_for(code, f"{what}: {message or error_for(code).description}", **context)
+
+
+def outcome(code: int, message: str | None = None, **context: Any) -> KafkaException | None:
+    """Return the error for an error code, or None for 0; parameters as of `fault`."""
+    return fault(code, message, **context) if code else None
+
+
+class AclOperation(IntEnum):
+    """An operation; the numbers are the protocol's. ANY is for filters alone."""
+
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+def operations(bits: int) -> frozenset[AclOperation] | None:
+    """Return the operations of a bit field in a description (KIP-430); None if the broker did not tell them."""
+    if bits == INT32_MIN:
+        return None
+    return frozenset(one for one in AclOperation if bits >> one & 1)

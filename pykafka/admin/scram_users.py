@@ -10,10 +10,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, several
-from pykafka.admin.faults import fault, outcome
-from pykafka.admin.placement import AnyBroker, Controller
-from pykafka.admin.results import Results
-from pykafka.admin.routing import Question
+from pykafka.admin.results import Results, fault, outcome
+from pykafka.admin.routing import AnyBroker, Controller, Question
 from pykafka.exceptions import KafkaException
 from pykafka.protocol import wire
 

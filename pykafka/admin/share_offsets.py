@@ -6,11 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, several, topic_partition
-from pykafka.admin.faults import fault, outcome
-from pykafka.admin.offsettypes import ShareGroupOffset
-from pykafka.admin.placement import Coordinators
-from pykafka.admin.results import Results
-from pykafka.admin.routing import Question
+from pykafka.admin.offsets import ShareGroupOffset
+from pykafka.admin.results import Results, fault, outcome
+from pykafka.admin.routing import Coordinators, Question
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
 from pykafka.metadata.group_offsets import by_topic

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, several
-from pykafka.admin.faults import outcome
-from pykafka.admin.placement import AnyBroker, Controller
 from pykafka.admin.releases import need
-from pykafka.admin.routing import Question
+from pykafka.admin.results import outcome
+from pykafka.admin.routing import AnyBroker, Controller, Question
 from pykafka.exceptions import KafkaException
 from pykafka.protocol import wire
 from pykafka.security import DelegationToken as TokenLogin

@@ -17,16 +17,13 @@ if TYPE_CHECKING:
     from typing import Any
     from uuid import UUID
 
-    from pykafka.admin.acltypes import AclBinding, AclFilter
+    from pykafka.admin.acls import AclBinding, AclFilter
     from pykafka.admin.cluster_info import ClusterDescription, FeatureDescription
-    from pykafka.admin.configs import Configs
-    from pykafka.admin.configtypes import ConfigChange, ConfigResource, ConfigType
-    from pykafka.admin.groupnames import GroupState, GroupType
-    from pykafka.admin.groupoffsets import Committed
-    from pykafka.admin.grouptypes import GroupDescription, GroupListing
+    from pykafka.admin.configs import ConfigChange, ConfigResource, Configs, ConfigType
+    from pykafka.admin.group_offsets import Committed
+    from pykafka.admin.group_types import GroupDescription, GroupListing, GroupState, GroupType
     from pykafka.admin.log_dirs import LogDir, Replica
-    from pykafka.admin.migrationtypes import OffsetMove, Store
-    from pykafka.admin.offsettypes import ListedOffset, OffsetChange, OffsetSpec
+    from pykafka.admin.offsets import ListedOffset, OffsetChange, OffsetSpec
     from pykafka.admin.quorum import Endpoint, QuorumInfo
     from pykafka.admin.quotas import QuotaEntity, Quotas
     from pykafka.admin.reassignments import PartitionReassignment
@@ -34,15 +31,16 @@ if TYPE_CHECKING:
     from pykafka.admin.scram_users import ScramCredentialInfo, UserScramCredentialDeletion, UserScramCredentialUpsertion
     from pykafka.admin.share_offsets import Offsets
     from pykafka.admin.tokens import DelegationToken
-    from pykafka.admin.topictypes import CreatedTopic, NewPartitions, NewTopic, TopicDescription, TopicListing
-    from pykafka.admin.transactions import Producers
-    from pykafka.admin.transactiontypes import (
+    from pykafka.admin.topics import CreatedTopic, NewPartitions, NewTopic, TopicDescription, TopicListing
+    from pykafka.admin.transactions import (
         HangingTransaction,
+        Producers,
         ProducerState,
         TransactionDescription,
         TransactionListing,
         TransactionState,
     )
+    from pykafka.admin.zookeeper_migration import OffsetMove, Store
     from pykafka.common import OffsetAndMetadata, TopicPartition
 
 

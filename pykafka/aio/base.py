@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pykafka.kafkaconsumer import KafkaConsumer
     from pykafka.kafkaproducer import Delivery, KafkaProducer
     from pykafka.producer.delivery_callbacks import OnDelivery
-    from pykafka.producer.values import Headers
+    from pykafka.producer.producer_record import Headers
     from pykafka.protocol.message import Message
     from pykafka.record import Record
     from pykafka.sharegroups.consumer import ShareConsumer

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.client import K, V
     from pykafka.common import SubscriptionPattern
-    from pykafka.consumer.arguments import KafkaConsumerArguments
+    from pykafka.compat.options import KafkaConsumerArguments
     from pykafka.network.proxies import Proxy
-    from pykafka.producer.kafkaarguments import KafkaProducerArguments
+    from pykafka.producer.options import KafkaProducerArguments
     from pykafka.security import Mechanism, SslConfigLike
     from pykafka.security.option_names import OtherNames
     from pykafka.serialization import DeserializerLike, SerializerLike
-    from pykafka.sharegroups.arguments import ShareConsumerArguments
+    from pykafka.sharegroups.options import ShareConsumerArguments
 
 
 class KafkaClient(Client[_KafkaClient]):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pykafka.compat import messages
-    from pykafka.consumer.positions import Position
+    from pykafka.consumer.startrules import Position
     from pykafka.metadata.partition import Partition
     from pykafka.protocol.message import Message
 

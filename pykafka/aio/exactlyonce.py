@@ -14,7 +14,7 @@ from pykafka.transactions.exactly_once import MAX_RECORDS, Attempts, Function, M
 if TYPE_CHECKING:
     from pykafka.aio.kafkaconsumer import KafkaConsumer
     from pykafka.aio.kafkaproducer import KafkaProducer
-    from pykafka.producer.outgoing import ProducerRecord
+    from pykafka.producer.producer_record import ProducerRecord
     from pykafka.record import Record
 
 

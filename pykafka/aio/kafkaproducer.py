@@ -11,7 +11,7 @@ from pykafka.kafkaproducer import K, V
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pykafka.producer.outgoing import ProducerRecord
+    from pykafka.producer.producer_record import ProducerRecord
 
 
 class KafkaProducer(Sends[K, V]):

@@ -10,7 +10,7 @@ from pykafka.consumer.buffers import Buffers
 from pykafka.exceptions import KafkaException
 from pykafka.handlers.looplocks import Overdue
 from pykafka.producer.delivery import Delivery
-from pykafka.producer.values import Headers
+from pykafka.producer.producer_record import Headers
 from pykafka.record import Record
 
 K = TypeVar("K", default=bytes)

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from typing import Any, Literal, Unpack
 
     from pykafka.compat import messages
-    from pykafka.consumer.arguments import SimpleConsumerArguments
-    from pykafka.groups.arguments import (
+    from pykafka.compat.options import (
         BalancedConsumerArguments,
         GroupConsumerArguments,
         ManagedBalancedConsumerArguments,
+        ProducerArguments,
+        SimpleConsumerArguments,
     )
     from pykafka.metadata.partition import Partition
-    from pykafka.producer.arguments import ProducerArguments
 
 
 class Topic(Face[_Topic]):

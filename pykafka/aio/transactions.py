@@ -9,7 +9,7 @@ from pykafka.handlers.bridge import bridged
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from pykafka.transactions.block import Transaction as _Transaction
+    from pykafka.transactions.calls import Transaction as _Transaction
 
 
 class ConsumerFace(Protocol):

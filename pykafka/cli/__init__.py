@@ -11,7 +11,9 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from pykafka.cli.signals import INTERRUPTED, TERMINATED
+#: Every shell uses these two statuses: 128 plus the signal's number.
+INTERRUPTED = 128 + signal.SIGINT
+TERMINATED = 128 + signal.SIGTERM
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 import pykafka
 from pykafka.cli import (
+    INTERRUPTED,
     cmd_acls,
     cmd_change,
     cmd_cluster,
@@ -19,7 +20,6 @@ from pykafka.cli import (
     cmd_consume,
     cmd_doctor,
     cmd_groups,
-    cmd_lag,
     cmd_migrate,
     cmd_pipeline,
     cmd_produce,
@@ -34,7 +34,6 @@ from pykafka.cli import (
 )
 from pykafka.cli.exit_status import explain, status_of
 from pykafka.cli.options import BEHIND, HIDE, HostsType, ZooKeeperType, session_of
-from pykafka.cli.signals import INTERRUPTED
 from pykafka.exceptions import KafkaException, NoBrokersAvailableError
 
 
@@ -177,7 +176,7 @@ def _with_session(callback: Callable[..., Any] | None) -> Callable[..., Any]:
 
 
 _MODULES = (
-    *(cmd_acls, cmd_change, cmd_cluster, cmd_completion, cmd_configs, cmd_consume, cmd_doctor, cmd_groups, cmd_lag),
+    *(cmd_acls, cmd_change, cmd_cluster, cmd_completion, cmd_configs, cmd_consume, cmd_doctor, cmd_groups, cmd_read),
     *(
         cmd_migrate,
         cmd_pipeline,

@@ -17,8 +17,7 @@ from pykafka.exceptions import (
 )
 
 if TYPE_CHECKING:
-    from pykafka.cli.zookeeper_groups import ZooKeeperGroups
-    from pykafka.cli.zookeeper_topics import ZooKeeperTopics
+    from pykafka.cli.zookeeper import ZooKeeperGroups, ZooKeeperTopics
     from pykafka.client import KafkaClient
 
 #: Pause between checks whether a change has taken effect (s).

@@ -7,11 +7,10 @@ from typing import Any
 import click
 
 from pykafka.admin import AclBinding, AclFilter, AclOperation, PatternType, Permission, ResourceType
-from pykafka.admin.acltypes import CLUSTER_NAME
+from pykafka.admin.acls import CLUSTER_NAME
 from pykafka.cli import show
-from pykafka.cli.nouns import Noun
 from pykafka.cli.options import Session, json_option
-from pykafka.cli.verbs import ask, counted, dry_run_option, fail, print_rows, report, yes_option
+from pykafka.cli.verbs import Noun, ask, counted, dry_run_option, fail, print_rows, report, yes_option
 
 _RESOURCES = {
     one.name.lower().replace("_", "-"): one

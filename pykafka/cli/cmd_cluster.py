@@ -11,9 +11,8 @@ import click
 from pykafka.admin import Endpoint, Levels, Replica, Results, UpgradeType
 from pykafka.cli import show
 from pykafka.cli.listing import time_text
-from pykafka.cli.nouns import Noun
 from pykafka.cli.options import Session, TopicType, json_option
-from pykafka.cli.verbs import ask, data_of, dry_run_option, fail, partitions_of, print_rows, report, yes_option
+from pykafka.cli.verbs import Noun, ask, data_of, dry_run_option, fail, partitions_of, print_rows, report, yes_option
 from pykafka.client import KafkaClient
 from pykafka.exceptions import (
     BrokerIdNotRegistered,

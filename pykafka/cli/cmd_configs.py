@@ -10,10 +10,9 @@ import click
 from pykafka.admin import ConfigChange, ConfigEntry, ConfigResource, ConfigSource, ConfigType
 from pykafka.admin.configs import is_secret
 from pykafka.cli import show
-from pykafka.cli.nouns import Noun
 from pykafka.cli.options import GroupType, Session, TopicType, json_option
 from pykafka.cli.secrets import NOTATION, is_reference, referred
-from pykafka.cli.verbs import ask, data_of, dry_run_option, print_rows, yes_option
+from pykafka.cli.verbs import Noun, ask, data_of, dry_run_option, print_rows, yes_option
 from pykafka.client import KafkaClient
 
 #: The kinds of resources, as users write them.

@@ -14,20 +14,23 @@ from pykafka import admin
 from pykafka.admin import GroupState, OffsetSpec, Results
 from pykafka.cli import show
 from pykafka.cli.exit_status import explain
-from pykafka.cli.groupoffsets import (
+from pykafka.cli.groups import (
+    Changes,
+    GroupDescription,
     GroupOffset,
+    Reset,
+    describe_groups,
     duration,
     group_offsets_of,
+    list_groups,
     parse_offsets,
 )
-from pykafka.cli.groups import GroupDescription, describe_groups, list_groups
 from pykafka.cli.listing import known_topic
-from pykafka.cli.nouns import Noun
 from pykafka.cli.offset_spec import Moment
 from pykafka.cli.options import GroupType, MomentType, Session, TopicType, json_option
-from pykafka.cli.resets import Changes, Reset
 from pykafka.cli.sheet import Sheet
 from pykafka.cli.verbs import (
+    Noun,
     ask,
     check_askable,
     counted,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pykafka.admin import OffsetMove
-from pykafka.admin.migrationtypes import NAMES, Store
+from pykafka.admin.zookeeper_migration import NAMES, Store
 from pykafka.cli import show
 from pykafka.cli.options import GroupType, Session, TopicType, json_option
 from pykafka.cli.verbs import ask, data_of, dry_run_option, fail, yes_option

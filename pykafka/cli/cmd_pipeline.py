@@ -27,8 +27,7 @@ from pykafka.exceptions import KafkaException, RegistryUnavailableError
 if TYPE_CHECKING:
     from pykafka.spark.pipeline import Declaration, StopRequest
     from pykafka.spark.pipeline.checks import Check
-    from pykafka.spark.pipeline.events import Event
-    from pykafka.spark.pipeline.progress import Progress
+    from pykafka.spark.pipeline.events import Event, Progress
 
 #: The line with an error of this package, in a stack of Python, Java and Scala.
 _OWN_ERROR = re.compile(r"pykafka\.[\w.]*?(\w+): (.*)")
@@ -288,16 +287,16 @@ def _compact(declaration: Declaration, master: str) -> int:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from pykafka.spark.pipeline import compaction
+    from pykafka.spark.pipeline import lake_tables
     from pykafka.spark.pipeline.launch import kill, session
 
     for output in declaration.outputs:
-        compaction.check(output)
+        lake_tables.check(output)
     try:
         # A signal ends it at once: the formats make a change whole, or not at all.
         with _Signals(kill), session(declaration, master) as spark:
             for output in declaration.outputs:
-                show.console().print(Text(compaction.compact(spark, output)))
+                show.console().print(Text(lake_tables.compact(spark, output)))
     except (PySparkException, Py4JError) as error:
         status, sentence = reason(error)
         click.echo(f"kafka-tools: {declaration.hide(sentence)}", err=True)
@@ -516,8 +515,8 @@ def reason(error: Exception) -> tuple[int, str]:
         kind: Any = getattr(pykafka.exceptions, name, None)
         known = isinstance(kind, type) and issubclass(kind, KafkaException)
         return status_of(kind.__new__(kind)) if known else Status.FAILED, sentence
-    from pykafka.spark.interpreter import why_not_found
-    from pykafka.spark.pipeline.causes import first_and_last
+    from pykafka.spark.pipeline.errors import first_and_last
+    from pykafka.spark.pythons import why_not_found
 
     if _NO_FORMAT.search(text):
         return Status.FAILED, f"Spark does not find format('pykafka'). {why_not_found()}"

@@ -17,10 +17,9 @@ from rich.text import Text
 
 from pykafka.cli import show
 from pykafka.cli.exit_status import Status
-from pykafka.cli.inputs import lines_parser, parse_json
 from pykafka.cli.listing import known_topic
 from pykafka.cli.options import Session, TopicType
-from pykafka.cli.producing import JSON_GROWTH, Feeding, ProduceOptions, Summary
+from pykafka.cli.producing import JSON_GROWTH, Feeding, ProduceOptions, Summary, lines_parser, parse_json
 from pykafka.common import CompressionType
 from pykafka.exceptions import UnknownTopicOrPartition
 from pykafka.handlers import ThreadingHandler

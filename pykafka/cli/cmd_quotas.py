@@ -9,9 +9,8 @@ import click
 
 from pykafka.admin import QuotaEntity, QuotaName
 from pykafka.cli import show
-from pykafka.cli.nouns import Noun
 from pykafka.cli.options import Session, json_option
-from pykafka.cli.verbs import dry_run_option
+from pykafka.cli.verbs import Noun, dry_run_option
 
 quotas = Noun("quotas", help="Quotas of users, client ids and addresses. Since Kafka 2.6.")
 _PARTS = ("user", "client_id", "ip")

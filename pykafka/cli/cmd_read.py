@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
 import click
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
 
 from pykafka.cli import listing, show
+from pykafka.cli.exit_status import Status, explain
+from pykafka.cli.groups import is_known
+from pykafka.cli.listing import Lag, consumer_lag, time_text
 from pykafka.cli.offset_spec import Moment
-from pykafka.cli.options import MomentType, Session, TopicType, json_option
+from pykafka.cli.options import GroupType, MomentType, Session, TopicType, json_option
+from pykafka.exceptions import GroupIdNotFound, KafkaException, UnknownTopicOrPartition
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from pykafka.client import KafkaClient
+
 
 SUMMARY = ("Topic", "Partitions#", "Replicas#?", "Without leader#", "Under-replicated#")
 
@@ -89,4 +106,141 @@ def print_offsets(session: Session, topic: str, offset: Moment, with_time: bool,
     show.console().print(show.table(columns[:width], [row[:width] for row in rows]))
 
 
-COMMANDS = (print_topics, desc_topic, print_offsets)
+#: The longest pause of --watch (s): a day.
+_WATCH_MAX_S = 86_400
+
+
+class SecondsType(click.FloatRange):
+    """A pause in seconds."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number, unless it is NaN."""
+        seconds = float(super().convert(value, param, ctx))
+        if math.isnan(seconds):  # no range refuses NaN
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
+        return seconds
+
+
+@click.command("print_consumer_lag")
+@click.argument("topic", type=TopicType())
+@click.argument("consumer_group", type=GroupType())
+@click.option(
+    "-w",
+    "--watch",
+    type=SecondsType(min=0, min_open=True, max=_WATCH_MAX_S),
+    is_flag=False,
+    flag_value=2.0,
+    default=None,
+    metavar="[SECONDS]",
+    help="Repeat after so many seconds, until Ctrl-C.  [without a number: 2]",
+)
+@click.option("-n", "--times", type=click.IntRange(min=1), help="With --watch: stop after so many repetitions.")
+@click.option(
+    "--fail-above",
+    type=click.IntRange(min=0),
+    metavar="LAG",
+    help=f"Exit with status {int(Status.LAGGING)} when the total lag (seen last) is above this.",
+)
+@json_option
+@click.pass_context
+def print_consumer_lag(
+    ctx: click.Context,
+    topic: str,
+    consumer_group: str,
+    watch: float | None,
+    times: int | None,
+    fail_above: int | None,
+    as_json: bool,
+) -> None:
+    """Print a consumer group's lag in a topic.
+
+    Uses the committed offsets; it commits, resets and joins nothing. A partition without one counts with all its
+    messages. An unknown group is an error.
+    """
+    session: Session = ctx.obj
+    if times is not None and watch is None:
+        raise click.UsageError("--times needs --watch")
+    with session.client() as client:
+        if watch is None:
+            lag = _lag(session, client, topic, consumer_group)
+            _print(lag, as_json)
+        else:
+            lag = _watch(session, client, topic, consumer_group, watch, times, as_json)
+    if fail_above is not None and lag.total > fail_above:
+        ctx.exit(Status.LAGGING)
+
+
+def _lag(session: Session, client: KafkaClient, topic: str, group: str) -> Lag:
+    """Return the lag of a group.
+
+    :raises GroupIdNotFound: nobody knows of such a group
+    """
+    lag = consumer_lag(client, topic, group)
+    if all(part.committed is None for part in lag.partitions) and not is_known(client, group):
+        members, _ = session.zookeeper_groups().members(client, topic, group)
+        if not members:
+            raise GroupIdNotFound(
+                f"there is no group {group}: it has committed nothing for topic {topic}, and has no members; "
+                "print_managed_consumer_groups lists the existing ones"
+            )
+    return lag
+
+
+def _print(lag: Lag, as_json: bool, one_line: bool = False) -> None:
+    if as_json:
+        show.print_json(lag, one_line)
+    else:
+        show.console().print(_picture(lag), show.total_lag(lag.total), sep="\n")
+
+
+def _picture(lag: Lag) -> RenderableType:
+    columns = ("Partition#", "Earliest#?", "Latest#", "Committed#", "Lag#")
+    rows = [(one.partition, one.earliest, one.latest, one.committed, show.lagging(one.lag)) for one in lag.partitions]
+    return show.table(columns, rows)
+
+
+def _watch(
+    session: Session,
+    client: KafkaClient,
+    topic: str,
+    group: str,
+    every_s: float,
+    times: int | None,
+    as_json: bool,
+) -> Lag:
+    """Show the lag repeatedly, in place on a terminal, and return the last one."""
+    out = show.console()
+    if as_json or not out.is_terminal:
+        for lag in _again_and_again(session, client, topic, group, every_s, times):
+            _print(lag, as_json, one_line=True)
+        return lag
+    with Live(console=out, auto_refresh=False) as live:
+        for lag in _again_and_again(session, client, topic, group, every_s, times):
+            now = client.cluster.handler.time_ms()
+            head = Text(f"{topic}, {group}: {time_text(now)}")
+            # The total comes first: of a table that is higher than the terminal, the rest is cut.
+            live.update(Group(head, show.total_lag(lag.total), _picture(lag)), refresh=True)
+    return lag
+
+
+def _again_and_again(
+    session: Session, client: KafkaClient, topic: str, group: str, every_s: float, times: int | None
+) -> Iterator[Lag]:
+    """Yield the lag at intervals; report errors that may pass, such as a broker's restart, and go on."""
+    cluster = client.cluster
+    count = 0
+    while True:
+        try:
+            cluster.refresh_if_old()
+            yield _lag(session, client, topic, group)
+            count += 1
+        except KafkaException as error:
+            if not count or not error.retriable or isinstance(error, UnknownTopicOrPartition):
+                raise
+            click.echo(f"kafka-tools: {explain(error)}", err=True)
+        if count == times:
+            return
+        cluster.handler.sleep(every_s)
+
+
+COMMANDS = (print_topics, desc_topic, print_offsets, print_consumer_lag)

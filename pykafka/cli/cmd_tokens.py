@@ -12,9 +12,8 @@ import click
 from pykafka.cli import show
 from pykafka.cli.cmd_groups import DurationType
 from pykafka.cli.listing import time_text
-from pykafka.cli.nouns import Noun
 from pykafka.cli.options import Session, json_option
-from pykafka.cli.verbs import ask, dry_run_option, yes_option
+from pykafka.cli.verbs import Noun, ask, dry_run_option, yes_option
 from pykafka.exceptions import DelegationTokenNotFound
 
 if TYPE_CHECKING:

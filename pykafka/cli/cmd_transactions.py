@@ -11,9 +11,8 @@ from pykafka.admin import HangingTransaction, TransactionState
 from pykafka.cli import show
 from pykafka.cli.cmd_groups import DurationType
 from pykafka.cli.listing import time_text
-from pykafka.cli.nouns import Noun
 from pykafka.cli.options import Session, TopicType, json_option
-from pykafka.cli.verbs import ask, data_of, dry_run_option, fail, partitions_of, print_rows, yes_option
+from pykafka.cli.verbs import Noun, ask, data_of, dry_run_option, fail, partitions_of, print_rows, yes_option
 from pykafka.exceptions import InvalidTxnState
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ import click
 
 from pykafka.admin import Results, ScramMechanism, UserScramCredentialDeletion, UserScramCredentialUpsertion
 from pykafka.cli import show
-from pykafka.cli.nouns import Noun
 from pykafka.cli.options import Session, json_option
 from pykafka.cli.secrets import NOTATION, asked_for, referred
-from pykafka.cli.verbs import ask, dry_run_option, fail, report, yes_option
+from pykafka.cli.verbs import Noun, ask, dry_run_option, fail, report, yes_option
 from pykafka.client import KafkaClient
 from pykafka.exceptions import KafkaException, ResourceNotFound
 

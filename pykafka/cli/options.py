@@ -13,8 +13,7 @@ from kazoo.hosts import collect_hosts
 
 from pykafka.cli.diagnosis import address_text
 from pykafka.cli.offset_spec import Moment, parse_moment
-from pykafka.cli.zookeeper_groups import ZooKeeperGroups
-from pykafka.cli.zookeeper_topics import ZooKeeperTopics
+from pykafka.cli.zookeeper import ZooKeeperGroups, ZooKeeperTopics
 from pykafka.client import KafkaClient
 from pykafka.config import Configuration
 from pykafka.exceptions import KafkaException

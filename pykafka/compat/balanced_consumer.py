@@ -13,7 +13,7 @@ from pykafka.common import OffsetType
 from pykafka.compat.group_consumer import GroupConsumer
 from pykafka.exceptions import KafkaException, PartitionOwnedError, ZooKeeperError
 from pykafka.groups.options import RebalanceCallback, ZooKeeperOptions
-from pykafka.handlers.ending import Ending
+from pykafka.handlers.interrupts import Ending
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
 from pykafka.utils import get_string, old_attributes
 from pykafka.utils.name import Name

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.common import TopicPartition
+from pykafka.compat.group_worker import discard
 from pykafka.exceptions import OffsetsNotCommitted
-from pykafka.groups.internal import discard
 from pykafka.utils import get_string
 
 if TYPE_CHECKING:

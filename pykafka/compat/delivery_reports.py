@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
-    from pykafka.producer.bounds import Bounds
+    from pykafka.producer.buffer_pool import Bounds
     from pykafka.protocol.message import Message
 
 log = logging.getLogger(__name__)

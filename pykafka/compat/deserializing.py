@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.consumer.engine import ConsumerEngine
-from pykafka.consumer.positions import key_of
+from pykafka.consumer.startrules import key_of
 from pykafka.exceptions import DeserializationError
 
 if TYPE_CHECKING:

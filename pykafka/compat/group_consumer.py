@@ -18,17 +18,14 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pykafka.common import OffsetType
 from pykafka.compat.carried_positions import CarriedPositions
+from pykafka.compat.group_worker import InternalConsumers, Unraised, discard, look_after, wanted_positions
 from pykafka.compat.simple_consumer import BATCH_MESSAGES, SimpleConsumer
 from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.consumer.committed_offsets import may_commit_later
 from pykafka.consumer.options import ConsumerOptions, valid_pairs
-from pykafka.consumer.positions import Position
+from pykafka.consumer.startrules import Position
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
-from pykafka.groups.callback import wanted_positions
-from pykafka.groups.internal import InternalConsumers, discard
 from pykafka.groups.options import GroupOptions
-from pykafka.groups.unraised import Unraised
-from pykafka.groups.worker import look_after
 from pykafka.handlers.starts import Starts
 from pykafka.metadata.lifecycle import Tether
 from pykafka.utils import get_string, old_attributes

@@ -15,9 +15,9 @@ from pykafka.producer.batch import MessageBatch
 from pykafka.producer.delivery_callbacks import Callback, OnDelivery
 from pykafka.producer.engine import ProducerEngine
 from pykafka.producer.options import ProducerOptions
-from pykafka.producer.sealing import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES
+from pykafka.producer.produce_request import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES
+from pykafka.producer.producer_record import Headers, as_bytes, header_pairs, timestamp_ms
 from pykafka.producer.sender import Sender
-from pykafka.producer.values import Headers, as_bytes, header_pairs, timestamp_ms
 from pykafka.protocol import wire
 from pykafka.protocol.message import Message
 from pykafka.utils import old_attributes

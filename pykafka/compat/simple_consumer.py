@@ -14,7 +14,7 @@ from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES, ArrowBat
 from pykafka.consumer.buffers import OwnedPartition
 from pykafka.consumer.engine import ConsumerEngine
 from pykafka.consumer.options import ConsumerOptions, OffsetReset, valid_pairs, valid_partitions
-from pykafka.consumer.positions import Position
+from pykafka.consumer.startrules import Position
 from pykafka.exceptions import KafkaException
 from pykafka.utils import get_string, old_attributes
 from pykafka.utils.error_handlers import valid_callable, valid_int

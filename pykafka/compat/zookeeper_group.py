@@ -20,8 +20,8 @@ from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from pykafka.exceptions import PartitionOwnedError, ZooKeeperError
 from pykafka.groups.options import DEFAULT_ZOOKEEPER
-from pykafka.groups.zookeepercontact import Contact
-from pykafka.handlers.ending import Ending
+from pykafka.groups.zookeeper.session import Contact
+from pykafka.handlers.interrupts import Ending
 from pykafka.metadata.zookeeper import BROKER_IDS, KAZOO_S, end_session, is_connected, new_client
 from pykafka.network.addresses import parse_address
 

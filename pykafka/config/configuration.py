@@ -31,8 +31,8 @@ from pykafka.config.names import bare, plain
 from pykafka.config.references import resolved
 from pykafka.config.security import SAME, idle, mechanism_of, protocol_of, tls_of
 from pykafka.exceptions import ConfigurationError
+from pykafka.utils.hints import most_similar
 from pykafka.utils.redact import concealing
-from pykafka.utils.similar import most_similar
 
 log = logging.getLogger(__name__)
 

@@ -24,8 +24,8 @@ from pykafka.metadata.options import REBOOTSTRAP, STAY, MetadataSettings
 from pykafka.network.options import ALL_ADDRESSES, CANONICAL, ConnectionSettings
 from pykafka.partitioners import HashingPartitioner, Murmur2Partitioner, RandomPartitioner
 from pykafka.producer.options import ProducerOptions
-from pykafka.security.callbacks import CALLBACKS
-from pykafka.utils.similar import most_similar
+from pykafka.security.java_sasl import CALLBACKS
+from pykafka.utils.hints import most_similar
 
 #: `(value, key) -> the value that the option takes`; raises ConfigurationError, which names the key and never the value.
 Parse = Callable[[Any, str], Any]

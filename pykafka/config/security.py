@@ -18,7 +18,7 @@ from pykafka.security import (
     SslConfigLike,
     mechanism_of_jaas,
 )
-from pykafka.security.callbacks import (
+from pykafka.security.java_sasl import (
     AWS_MSK_IAM,
     CALLBACKS,
     MSK_LINES,

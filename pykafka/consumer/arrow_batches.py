@@ -11,8 +11,8 @@ from pykafka.exceptions import InvalidMessageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pykafka.consumer.buffers import Loan
     from pykafka.consumer.engine import ConsumerEngine
-    from pykafka.consumer.loans import Loan
 
 #: The default size of a batch, as in the Spark source: rows, and bytes of keys, values and headers.
 ARROW_MESSAGES = 65_536

@@ -16,18 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.leader_epochs import NO_EPOCH, Lineage, Start
-from pykafka.consumer.loans import Loan
 from pykafka.exceptions import InvalidMessageError
-from pykafka.utils.compression import MAX_UNPACKED
-
-try:
-    import cython
-except ImportError:
-    from pykafka.compiled import cython
 from pykafka.protocol.records_read import BatchReader
-
-if not cython.compiled:
-    from pykafka.consumer.loans import CURSOR_BYTES, volume
+from pykafka.utils.compression import MAX_UNPACKED
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -35,6 +26,41 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType
     from pykafka.metadata.partition import Partition
+
+try:
+    import cython
+except ImportError:
+    from pykafka.compiled import cython
+
+#: What a batch counts for besides its bytes: its cursor (bytes).
+CURSOR_BYTES = 256
+
+
+def volume(readers: Iterable[BatchReader]) -> tuple[int, int]:
+    # How many messages are left to read, and what the cursors hold (bytes).
+    messages = nbytes = 0
+    for reader in readers:
+        messages += reader.remaining
+        nbytes += CURSOR_BYTES + reader._end
+    return messages, nbytes
+
+
+class Loan:
+    """The cursors of a partition, lent to a reader that bypasses `Buffers.next`.
+
+    :param owned: the partition
+    :param number: tells whether the partition has been moved elsewhere meanwhile
+    :param readers: the cursors, in order
+    """
+
+    __slots__ = ("nbytes", "number", "owned", "readers", "rows")
+
+    def __init__(self, owned: Any, number: int, readers: list[BatchReader]) -> None:
+        self.owned = owned
+        self.number = number
+        self.readers = readers
+        self.rows, self.nbytes = volume(readers)
+
 
 #: Greenlets: after this much `next` and `take` let the hub turn, if it has not for a while. Bytes, of which handing
 #: out a message counts as some, however short it is.

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
-from pykafka.consumer.callqueue import CallQueue
+from pykafka.consumer.commit_order import CallQueue
 from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, RebalanceInProgress
 from pykafka.record import Record
@@ -17,8 +17,8 @@ from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.contexts import in_context
 
 if TYPE_CHECKING:
-    from pykafka.consumer.changing import ChangingEngine
-    from pykafka.consumer.commitorder import CommitOrder
+    from pykafka.consumer.assignment import ChangingEngine
+    from pykafka.consumer.commit_order import CommitOrder
     from pykafka.consumer.commits import Commits
     from pykafka.handlers import Handler
 

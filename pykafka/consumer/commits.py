@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
-from pykafka.consumer.commitorder import CommitOrder
+from pykafka.consumer.commit_order import CommitOrder
 from pykafka.consumer.committed_offsets import GroupOffsets, may_commit_later
 from pykafka.exceptions import (
     KafkaException,

@@ -11,21 +11,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pykafka.common import OffsetType, TopicPartition
-from pykafka.consumer.aborted import isolation_number
-from pykafka.consumer.beginnings import beginnings, committed_apart, committed_together
 from pykafka.consumer.buffers import Buffers, OwnedPartition
 from pykafka.consumer.commits import Commits
 from pykafka.consumer.committed_offsets import GroupOffsets, Membership
-from pykafka.consumer.complaints import concerns
-from pykafka.consumer.growth import Growth
+from pykafka.consumer.failed_partitions import concerns
+from pykafka.consumer.fetch_response import isolation_number
 from pykafka.consumer.leader_epochs import NO_EPOCH
-from pykafka.consumer.positions import Outcome, Position, Searches, find_each_offset, find_offsets, key_of
+from pykafka.consumer.partition_discovery import Growth, Vanished
 from pykafka.consumer.preferred_replica import Sources
 from pykafka.consumer.recovery import Recovery
-from pykafka.consumer.startrules import StartRules
-from pykafka.consumer.vanished import Vanished
+from pykafka.consumer.start_lookup import beginnings, committed_apart, committed_together
+from pykafka.consumer.startrules import Outcome, Position, Searches, StartRules, find_each_offset, find_offsets, key_of
 from pykafka.exceptions import ConsumerStoppedException, InvalidMessageError, KafkaException
-from pykafka.handlers.closure import Closure
+from pykafka.handlers.interrupts import Closure
 from pykafka.handlers.starts import Starts
 from pykafka.utils import get_string
 from pykafka.utils.compression import unpacked_limit

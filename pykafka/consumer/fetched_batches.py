@@ -12,7 +12,7 @@ from pykafka.exceptions import KafkaException
 if TYPE_CHECKING:
     from pykafka.consumer.buffers import Buffers, OwnedPartition
     from pykafka.consumer.fetch_plan import Member
-    from pykafka.consumer.fetchanswers import Fetched
+    from pykafka.consumer.fetch_response import Fetched
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType, LockType
     from pykafka.protocol.records import BatchReader, RawBatch

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
     from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import OwnedPartition
-    from pykafka.consumer.cases import Case, Cases
-    from pykafka.consumer.complaints import Complaints
-    from pykafka.consumer.positions import Position
+    from pykafka.consumer.failed_partitions import Case, Cases, Complaints
+    from pykafka.consumer.startrules import Position
     from pykafka.consumer.weak_subscriber import Reader
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from pykafka.serialization.reading import RecordReader
 from pykafka.utils.error_handlers import refuse_async
 
 if TYPE_CHECKING:
-    from pykafka.consumer.changing import ChangingEngine
+    from pykafka.consumer.assignment import ChangingEngine
     from pykafka.record import Record
     from pykafka.serialization.reading import OnBadRecord
 

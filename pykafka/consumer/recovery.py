@@ -15,8 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pykafka.consumer.background_worker import OnDemand
-from pykafka.consumer.cases import Cases
-from pykafka.consumer.complaints import Complaints
+from pykafka.consumer.failed_partitions import Cases, Complaints
 from pykafka.consumer.fetcher import Fetcher
 from pykafka.consumer.offset_reset import Resets, recreated
 from pykafka.consumer.truncation import fetch_tells, find_truncations
@@ -26,7 +25,7 @@ from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.consumer.buffers import OwnedPartition
-    from pykafka.consumer.cases import Case
+    from pykafka.consumer.failed_partitions import Case
     from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)

@@ -2,13 +2,125 @@
 
 from __future__ import annotations
 
+import datetime
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
-from pykafka.common import OffsetType
-from pykafka.consumer.positions import Position
+from pykafka.common import OffsetType, TopicPartition
+from pykafka.exceptions import KafkaException, OffsetRequestFailedError
+from pykafka.utils import milliseconds
+
+if TYPE_CHECKING:
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.protocol.message import Message
+
+
+#: How long a search beside others may take at first, and at most, when it was cut off before (ms).
+EACH_MS, EACH_MOST_MS = 1000, 8000
+
+#: A position is given as an OffsetType, a datetime, or the offset of the last message consumed.
+Position = int | datetime.datetime
+#: Offsets, and an error for each partition without one.
+Outcome = tuple[dict[TopicPartition, int], dict[TopicPartition, KafkaException]]
+
+
+def key_of(message: Message) -> TopicPartition:
+    """Return the partition that a consumed message is from."""
+    return TopicPartition(message.partition.topic_name, message.partition_id)
+
+
+def find_offsets(
+    cluster: BaseCluster, wanted: Mapping[TopicPartition, Position], isolation_level: int, timeout_ms: int | None = None
+) -> dict[TopicPartition, int]:
+    """Ask the leaders which offset an OffsetType or a time means, for each partition.
+
+    :param cluster: that has the partitions
+    :param wanted: {TopicPartition: an OffsetType, or a time}; if all messages are older than the time, the offset behind the
+        last one is returned
+    :param isolation_level: 1: the end is where the first open transaction begins
+    :param timeout_ms: how long to look for leaders (ms); by default the socket timeout
+    :raises KafkaException: no leader told an offset
+    """
+    if not wanted:
+        return {}
+    found = cluster.list_offsets(
+        {key: milliseconds(position) for key, position in wanted.items()},
+        timeout_ms=timeout_ms,
+        isolation_level=isolation_level,
+    )
+    beyond: dict[tuple[str, int], int] = {
+        key: OffsetType.EARLIEST if found[key].by_segment else OffsetType.LATEST
+        for key in wanted
+        if found[key].offset < 0
+    }
+    ends = cluster.list_offsets(beyond, timeout_ms=timeout_ms, isolation_level=isolation_level) if beyond else {}
+    offsets = {key: (ends if key in beyond else found)[key].offset for key in wanted}
+    for (topic, id_), offset in offsets.items():
+        if offset < 0:
+            raise OffsetRequestFailedError("the broker names no offset", topic=topic, partition=id_)
+    return offsets
+
+
+def find_each_offset(
+    cluster: BaseCluster,
+    wanted: Mapping[TopicPartition, Position],
+    isolation_level: int,
+    timeout_ms: int,
+    once: bool = False,
+) -> Outcome:
+    """Ask the leaders as `find_offsets`; return the offsets, and an error for each partition without one.
+
+    :param timeout_ms: how long all of it may take (ms); partitions without a leader are not waited for
+    :param once: return the errors that may pass instead of asking again
+    """
+    deadline = cluster.handler.now() + timeout_ms / 1000
+    times: dict[tuple[str, int], int] = {key: milliseconds(position) for key, position in wanted.items()}
+    found, errors = cluster.list_each_offset(times, timeout_ms=timeout_ms, isolation_level=isolation_level, once=once)
+    beyond: dict[tuple[str, int], int] = {
+        key: OffsetType.EARLIEST if one.by_segment else OffsetType.LATEST
+        for key, one in found.items()
+        if one.offset < 0
+    }
+    if beyond:
+        left_ms = max(1, round((deadline - cluster.handler.now()) * 1000))
+        ends, more = cluster.list_each_offset(beyond, timeout_ms=left_ms, isolation_level=isolation_level, once=once)
+        found = {key: one for key, one in found.items() if key not in beyond} | ends
+        errors |= more
+    for topic, id_ in [key for key, one in found.items() if one.offset < 0]:
+        errors[topic, id_] = OffsetRequestFailedError("the broker names no offset", topic=topic, partition=id_)
+    offsets = {TopicPartition(*key): one.offset for key, one in found.items() if one.offset >= 0}
+    return offsets, {TopicPartition(*key): error for key, error in errors.items()}
+
+
+class Searches:
+    """The searches of one consumer that its partitions make beside each other, each leader asked once.
+
+    A search has a short time, and a longer one after each that was cut off: a broker may be slow rather than silent.
+
+    State: `_limit_ms` by single stores.
+
+    :param cluster: has the leaders
+    :param isolation_level: as for `find_offsets`
+    """
+
+    def __init__(self, cluster: BaseCluster, isolation_level: int) -> None:
+        self._cluster = cluster
+        self._isolation_level = isolation_level
+        self._limit_ms = EACH_MS
+
+    def find(self, wanted: Mapping[TopicPartition, Position]) -> Outcome:
+        """Return offsets, and an error for each partition without one."""
+        if not wanted:
+            return {}, {}
+        now, limit_ms = self._cluster.handler.now, self._limit_ms
+        began = now()
+        found = find_each_offset(self._cluster, wanted, self._isolation_level, limit_ms, once=True)
+        is_cut_off = bool(found[1]) and now() - began >= limit_ms / 1000
+        self._limit_ms = min(2 * limit_ms, EACH_MOST_MS) if is_cut_off else EACH_MS
+        return found
+
 
 EARLIEST: Literal["earliest"] = "earliest"
 LATEST: Literal["latest"] = "latest"
@@ -16,11 +128,11 @@ RAISE: Literal["raise"] = "raise"
 NEAREST: Literal["nearest"] = "nearest"
 
 #: The first message, the end, an error, or the first message that is not older than a duration.
-Rule = Literal["earliest", "latest", "raise"] | timedelta
+Rule = Literal["earliest", "latest", "raise"] | datetime.timedelta
 #: As `Rule`; and "nearest": the first message if the offset is before it, else the end (KIP-842).
-RangeRule = Literal["earliest", "latest", "raise", "nearest"] | timedelta
+RangeRule = Literal["earliest", "latest", "raise", "nearest"] | datetime.timedelta
 #: What `auto_offset_reset` takes: a rule, an `OffsetType`, or a name of the Java client ("none", "by_duration:PT1H").
-Reset = int | str | timedelta
+Reset = int | str | datetime.timedelta
 
 NAMES = (EARLIEST, LATEST, RAISE)
 #: Other names of rules: those of the Java client, and of old code.
@@ -89,8 +201,8 @@ def valid_rule(param: Any, name: str, names: tuple[str, ...] = NAMES) -> Any:
         found = OTHERS.get(param, param)
     if isinstance(found, str) and found.startswith(BY_DURATION):
         found = _duration(found)
-    if isinstance(found, timedelta):
-        if found < timedelta(0):
+    if isinstance(found, datetime.timedelta):
+        if found < datetime.timedelta(0):
             raise ValueError(f"{name} must not be a negative duration: {param!r}")
         return found
     if isinstance(found, str) and found in names:
@@ -99,25 +211,25 @@ def valid_rule(param: Any, name: str, names: tuple[str, ...] = NAMES) -> Any:
     raise (ValueError if isinstance(param, (str, int)) else TypeError)(allowed)
 
 
-def _duration(text: str) -> timedelta | str:
+def _duration(text: str) -> datetime.timedelta | str:
     """Return the duration that Java's text names; the text itself where it names none."""
     found = _DURATION.fullmatch(text.removeprefix(BY_DURATION))
     if found is None or not any(found.groups()):
         return text
     days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
-    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    return datetime.timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
 
 
 def position_of(rule: Any, now_ms: int) -> Position | None:
     """Return the position that a rule names; None for one that names none by itself."""
-    if isinstance(rule, timedelta):
-        return datetime.fromtimestamp(now_ms / 1000, UTC) - rule
+    if isinstance(rule, datetime.timedelta):
+        return datetime.datetime.fromtimestamp(now_ms / 1000, datetime.UTC) - rule
     return {EARLIEST: OffsetType.EARLIEST, LATEST: OffsetType.LATEST}.get(rule)
 
 
 def told(rule: Any) -> str:
     """Return a rule as a text, for logs and reasons."""
-    return f"by duration, {rule} back" if isinstance(rule, timedelta) else str(rule)
+    return f"by duration, {rule} back" if isinstance(rule, datetime.timedelta) else str(rule)
 
 
 class Start(NamedTuple):

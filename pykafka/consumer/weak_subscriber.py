@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from pykafka.consumer.buffers import Buffers, OwnedPartition
     from pykafka.consumer.fetch_plan import LeaderHint
     from pykafka.consumer.options import ConsumerOptions
-    from pykafka.consumer.positions import Outcome, Position
     from pykafka.consumer.preferred_replica import Sources
-    from pykafka.consumer.startrules import StartRules
+    from pykafka.consumer.startrules import Outcome, Position, StartRules
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
     from pykafka.metadata.cluster import BaseCluster

@@ -8,8 +8,7 @@ programs that bring their own consumer; no consumer of this package uses it.
 from __future__ import annotations
 
 from pykafka.groups.assignors.abstract import AbstractPartitionAssignor
-from pykafka.groups.assignors.range import RangePartitionAssignor
-from pykafka.groups.assignors.roundrobin import RoundRobinPartitionAssignor
+from pykafka.groups.assignors.range_and_roundrobin import RangePartitionAssignor, RoundRobinPartitionAssignor
 from pykafka.groups.assignors.sticky import CooperativeStickyAssignor, StickyPartitionAssignor
 
 __all__ = [

@@ -5,9 +5,8 @@ They are API for programs that bring their own consumer, and live in `pykafka.co
 
 from __future__ import annotations
 
-from pykafka.compat.coordinator.autocommit import AutoCommitTask
+from pykafka.compat.coordinator.autocommit import AutoCommitTask, Subscription
 from pykafka.compat.coordinator.consumer import ConsumerCoordinator
 from pykafka.compat.coordinator.metrics import ConsumerCoordinatorMetrics
-from pykafka.compat.coordinator.subscription import Subscription
 
 __all__ = ["AutoCommitTask", "ConsumerCoordinator", "ConsumerCoordinatorMetrics", "Subscription"]

@@ -14,7 +14,7 @@ from pykafka.groups.membership_factory import make_shares
 
 if TYPE_CHECKING:
     from pykafka.common import SubscriptionPattern, TopicPartition
-    from pykafka.consumer.changing import ChangingEngine
+    from pykafka.consumer.assignment import ChangingEngine
     from pykafka.groups.membership import Shares
     from pykafka.groups.options import SubscriberOptions
     from pykafka.parallel.ports import Hooks
@@ -69,7 +69,7 @@ class Sharing:
     # -- the consumer calls, on the worker of the application ------------------------------------------------------
 
     def subscribe(self, topics: Collection[str | re.Pattern[str] | SubscriptionPattern]) -> None:
-        """Take part in the group, from the next call that reads on; errors as of `pykafka.coordinator.selection.Selection`."""
+        """Take part in the group, from the next call that reads on; errors as of `pykafka.groups.subscription.Selection`."""
         shares = self.shares
         if shares is None:
             engine = self._engine

@@ -77,7 +77,7 @@ B = TypeVar("B", bound=Addressed)
 class BeatWorker(ABC, Generic[B]):
     """All that one member sends to stay one: heartbeats, even while the application blocks its hub, and at last its leave.
 
-    `Pulse`, the native thread of all members at a coordinator, asks it what is due: see `pykafka.groups.heartbeat_thread.Beating`.
+    `Pulse`, the native thread of all members at a coordinator, asks it what is due: see `Beating` there.
 
     State: the application's workers set `_beat`, and the thread reads it; the rest is the thread's. It logs nothing, and takes
     no lock that a hub may hold.

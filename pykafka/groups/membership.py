@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
-    from pykafka.coordinator.selection import Topics
-    from pykafka.coordinator.subscriber import Identity
+    from pykafka.groups.classic.membership import Identity
+    from pykafka.groups.subscription import Topics
 
 
 class Shares(Protocol):

@@ -8,11 +8,9 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.common import SubscriptionPattern
-from pykafka.coordinator.link import GroupLink
-from pykafka.coordinator.outlook import LOOK_S
-from pykafka.coordinator.selection import Selection
-from pykafka.coordinator.subscriber import Subscriber
 from pykafka.exceptions import GroupIdNotFound, KafkaException, UnsupportedVersion
+from pykafka.groups.classic.membership import Subscriber
+from pykafka.groups.coordinator_connection import GroupLink
 from pykafka.groups.kip848.membership import NextGenSubscriber
 from pykafka.groups.protocol_choice import (
     AUTO,
@@ -24,12 +22,13 @@ from pykafka.groups.protocol_choice import (
     assignor_for,
     choose,
 )
+from pykafka.groups.subscription import LOOK_S, Selection
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.coordinator.selection import Topics
     from pykafka.groups.membership import ShareHooks, Shares
     from pykafka.groups.polled_membership import Identity
+    from pykafka.groups.subscription import Topics
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.node import Node
     from pykafka.protocol.schema import Request, Response

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pykafka.consumer.positions import Position
+from pykafka.consumer.startrules import Position
 from pykafka.groups.assignors.known import AssignorLike
 from pykafka.groups.protocol_choice import NO_STATIC_MEMBERS, PROTOCOLS, ZOOKEEPER, assignor_for, valid_group_assignor
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, valid_protocol

@@ -8,8 +8,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Protocol
 
 from pykafka.common import TopicPartition
-from pykafka.coordinator.outlook import LOOK_S, Outlook
-from pykafka.coordinator.selection import Selection, Topics
+from pykafka.groups.subscription import LOOK_S, Outlook, Selection, Topics
 
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException

@@ -18,20 +18,18 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.metadata.asking import call_metadata
-from pykafka.metadata.brokers import Brokers, countdown, first_answer
+from pykafka.metadata.brokers import Brokers, Seeds, countdown, first_answer
+from pykafka.metadata.cache import Knowledge
 from pykafka.metadata.coordinator_lookup import Coordinators
 from pykafka.metadata.elections import NO_BROKERS, metadata_request, wait_for_coordinator, wait_for_topic
-from pykafka.metadata.freshness import Freshness
 from pykafka.metadata.internal_topics import InternalTopics
-from pykafka.metadata.knowledge import Knowledge
 from pykafka.metadata.lifecycle import Closables, close_at_exit
 from pykafka.metadata.list_offsets import Answers, FoundOffset, Question, list_each, list_offsets
 from pykafka.metadata.options import MetadataSettings
-from pykafka.metadata.seeds import Seeds
+from pykafka.metadata.refresh import Freshness, Upkeep
 from pykafka.metadata.topics import MakeTopic, TopicDict
-from pykafka.metadata.upkeep import Upkeep
 from pykafka.network.addresses import parse_source
-from pykafka.network.negotiation import KnownVersions
+from pykafka.network.api_versions import KnownVersions
 from pykafka.network.node import CLIENT_ID, Node
 from pykafka.network.options import ConnectionSettings
 from pykafka.protocol import wire
@@ -96,7 +94,7 @@ class BaseCluster:
         self._settings = settings or ConnectionSettings(ssl_config=ssl_config)
         #: Options of producers and consumers that are not given: {"producer": {name: value}, "consumer": ...}.
         self.defaults: Mapping[str, Mapping[str, Any]] = {}
-        #: The budget in bytes of all producers of this client (`pykafka.producer.memory.Memory`); None for none.
+        #: The budget in bytes of all producers of this client (`pykafka.producer.buffer_pool.Memory`); None for none.
         self.memory: Any = None
         self._broker_version = broker_version
         self._known_versions = KnownVersions(broker_version)

@@ -17,8 +17,8 @@ from pykafka.exceptions import (
 )
 from pykafka.network.authentication import LOGIN_ERRORS
 from pykafka.utils import get_string
+from pykafka.utils.hints import most_similar
 from pykafka.utils.name import Name
-from pykafka.utils.similar import most_similar
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler

@@ -14,12 +14,11 @@ from pykafka.exceptions import (
     SocketDisconnectedError,
     TlsError,
 )
-from pykafka.handlers.guards import guard
-from pykafka.network.dialing import Attempt, Dialer, reason_of
+from pykafka.handlers.interrupts import guard
+from pykafka.network.dialing import Attempt, Dialer, Route, reason_of
 from pykafka.network.frames import FrameReader
-from pykafka.network.futures import fresh
+from pykafka.network.in_flight import fresh
 from pykafka.network.options import ConnectionSettings
-from pykafka.network.route import Route
 from pykafka.security import SslConfigLike, explain_refusal
 from pykafka.utils import get_string, old_attributes
 from pykafka.utils.name import Name

@@ -16,13 +16,11 @@ from pykafka.exceptions import (
 )
 from pykafka.handlers.base import WeakCall
 from pykafka.network import requestlog
-from pykafka.network.channel import LENT, LENT_IDLE_MS, Channel, Outgoing, PendingResponse
-from pykafka.network.channels import Channels
+from pykafka.network.api_versions import Dialect, KnownVersions
+from pykafka.network.channel import LENT, LENT_IDLE_MS, Channel, Channels, Outgoing, PendingResponse
 from pykafka.network.connection import BrokerConnection
-from pykafka.network.dialect import Dialect
-from pykafka.network.negotiation import KnownVersions
+from pykafka.network.dialing import Route
 from pykafka.network.options import ConnectionSettings
-from pykafka.network.route import Route
 from pykafka.protocol import wire
 from pykafka.protocol.versions import RANGES_0_9_0
 from pykafka.utils import get_string

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pykafka.exceptions import KafkaException, SocketDisconnectedError, WorkerNotStartedError
 from pykafka.network.authentication import RENEW_PAUSE_S, Ask, Login, run_step, session_of
-from pykafka.network.futures import ResponseFuture
-from pykafka.network.pending import Pending, PendingRequests, Task
+from pykafka.network.in_flight import Pending, PendingRequests, ResponseFuture, Task
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Buffer, Handler

@@ -14,7 +14,7 @@ from pykafka.exceptions import ERROR_CODES
 from pykafka.network.channel import Outgoing
 
 if TYPE_CHECKING:
-    from pykafka.network.futures import ResponseFuture
+    from pykafka.network.in_flight import ResponseFuture
     from pykafka.protocol.schema import Request, Struct
 
 log = logging.getLogger(__name__)

@@ -17,9 +17,8 @@ from pykafka.exceptions import (
     ThrottledError,
 )
 from pykafka.handlers.base import Buffer, EventType, WeakCall
-from pykafka.handlers.guards import guard
-from pykafka.network.futures import ResponseFuture, fresh
-from pykafka.network.pending import Pending, PendingRequests, Task, Throttle
+from pykafka.handlers.interrupts import guard
+from pykafka.network.in_flight import Pending, PendingRequests, ResponseFuture, Task, Throttle, fresh
 from pykafka.network.reauthentication import Renewal
 from pykafka.network.turns import WritingTurn
 

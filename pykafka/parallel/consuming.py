@@ -12,8 +12,8 @@ from pykafka.parallel.run import ParallelRun
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
-    from pykafka.consumer.changing import ChangingEngine
-    from pykafka.consumer.kafkaoptions import KafkaConsumerOptions
+    from pykafka.consumer.assignment import ChangingEngine
+    from pykafka.consumer.options import KafkaConsumerOptions
     from pykafka.handlers import Handler
     from pykafka.handlers.base import LockType
     from pykafka.parallel.jobs import Order

@@ -15,8 +15,8 @@ from pykafka.utils.loglimit import LogLimiter
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, Worker
     from pykafka.handlers.base import EventType
-    from pykafka.parallel.failures import Failures
     from pykafka.parallel.jobs import Jobs
+    from pykafka.parallel.retry import Failures
 
 log = logging.getLogger(__name__)
 

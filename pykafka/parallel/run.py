@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler
-from pykafka.parallel.failures import Failures
 from pykafka.parallel.intake import Intake
 from pykafka.parallel.jobs import Jobs, Limits
 from pykafka.parallel.pool import Pool
+from pykafka.parallel.retry import Failures
 
 if TYPE_CHECKING:
     from pykafka.handlers import Worker

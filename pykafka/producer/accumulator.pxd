@@ -2,7 +2,7 @@ cimport cython
 
 from pykafka.producer.batch cimport Backlog, MessageBatch
 from pykafka.producer.delivery cimport Delivery
-from pykafka.producer.memory cimport Memory
+from pykafka.producer.buffer_pool cimport Memory
 from pykafka.protocol.message cimport Message
 from pykafka.protocol.records_write cimport RecordBatchBuilder
 from pykafka.utils.murmur2 cimport partition_for

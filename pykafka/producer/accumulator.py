@@ -16,10 +16,10 @@ try:
 except ImportError:
     from pykafka.compiled import cython
 from pykafka.producer.batch import Backlog, MessageBatch
+from pykafka.producer.buffer_pool import Memory
 from pykafka.producer.delivery import Delivery
 from pykafka.producer.delivery_callbacks import Callback
 from pykafka.producer.in_flight_window import Lane
-from pykafka.producer.memory import Memory
 from pykafka.protocol.message import Message
 from pykafka.protocol.records_write import LEAST_BATCH, likely_size
 from pykafka.utils import get_string

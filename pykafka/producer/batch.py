@@ -183,6 +183,6 @@ class MessageBatch:
 
 
 class Waits(Protocol):
-    """The waits for a batch; `pykafka.producer.waiting.Waits` documents them."""
+    """The waits for a batch; `pykafka.producer.record_placement.Waits` documents them."""
 
     def wait(self, batch: MessageBatch, index: int, timeout: float | None) -> None: ...

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.handlers.base import LockType
     from pykafka.producer.accumulator import PartitionQueue
-    from pykafka.producer.attempts import Attempts
     from pykafka.producer.batch import MessageBatch
     from pykafka.producer.in_flight_window import Flight
-    from pykafka.producer.requests import Outcome
+    from pykafka.producer.produce_request import Outcome
+    from pykafka.producer.retry_policy import Attempts
 
 log = logging.getLogger(__name__)
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import ProducerStoppedException
 from pykafka.producer.accumulator import Accumulator, Owner
-from pykafka.producer.attempts import Attempts
 from pykafka.producer.batch import MessageBatch
-from pykafka.producer.memory import Memory
+from pykafka.producer.buffer_pool import Memory
+from pykafka.producer.completion import Settlement
 from pykafka.producer.message_formats import Formats
 from pykafka.producer.producer_id import Identity
-from pykafka.producer.settlement import Settlement
+from pykafka.producer.retry_policy import Attempts
 from pykafka.producer.topic_ids import Targets
 from pykafka.utils import get_string
 

@@ -13,7 +13,7 @@ from pykafka.producer.delivery import Delivery, call_each
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler, Worker
-    from pykafka.producer.bounds import Bounds
+    from pykafka.producer.buffer_pool import Bounds
     from pykafka.protocol.message import Message
 
 log = logging.getLogger(__name__)

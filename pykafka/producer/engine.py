@@ -20,11 +20,11 @@ from pykafka.handlers.lastcalls import warn_of_loss
 from pykafka.handlers.starts import Starts
 from pykafka.producer.accumulator import RECORD_OVERHEAD, Owner, PartitionQueue, headers_size
 from pykafka.producer.batch import MessageBatch, Waits
+from pykafka.producer.completion import outcome_unknown
 from pykafka.producer.core import Hooks, ProducerCore
-from pykafka.producer.lookups import PASSING
 from pykafka.producer.producer_id import Identity
+from pykafka.producer.record_placement import PASSING
 from pykafka.producer.routing import Routing
-from pykafka.producer.settlement import outcome_unknown
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster

@@ -9,7 +9,7 @@ from typing_extensions import TypeVar
 from pykafka.exceptions import KafkaException
 from pykafka.producer.accumulator import Accumulator
 from pykafka.producer.delivery import Delivery
-from pykafka.producer.values import Headers
+from pykafka.producer.producer_record import Headers
 
 K = TypeVar("K", default=bytes)
 V = TypeVar("V", default=bytes)

@@ -41,7 +41,7 @@ from pykafka.exceptions import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from pykafka.producer.retrying import Kind, kind_of
+from pykafka.producer.retry_policy import Kind, kind_of
 
 T = TypeVar("T")
 

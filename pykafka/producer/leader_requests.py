@@ -18,8 +18,7 @@ from pykafka.exceptions import (
 )
 from pykafka.network.authentication import is_answer
 from pykafka.producer.batch_results import BatchOwner, Outcomes
-from pykafka.producer.requests import Request
-from pykafka.producer.sealing import magic_of, seal
+from pykafka.producer.produce_request import Request, magic_of, seal
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -31,13 +30,13 @@ if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.node import Node
     from pykafka.producer.accumulator import PartitionQueue
-    from pykafka.producer.attempts import Attempts
     from pykafka.producer.batch import MessageBatch
     from pykafka.producer.core import Transaction
     from pykafka.producer.in_flight_window import Lane
     from pykafka.producer.message_formats import Formats
     from pykafka.producer.options import ProducerOptions
     from pykafka.producer.producer_id import Identity
+    from pykafka.producer.retry_policy import Attempts
     from pykafka.producer.topic_ids import Targets
 
 log = logging.getLogger(__name__)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict
 
 from pykafka.common import CompressionType
-from pykafka.producer.memory import NO_LIMIT
+from pykafka.producer.buffer_pool import NO_LIMIT
 from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.compression import check_level
 from pykafka.utils.error_handlers import refuse_async, valid_bool, valid_callable
@@ -24,6 +24,10 @@ from pykafka.utils.option_table import (
     setting,
     up_to,
 )
+
+if TYPE_CHECKING:
+    from pykafka.metadata.partition import Partition
+
 
 #: A record batch's own header, with what a request adds around it (bytes).
 BATCH_OVERHEAD = 200
@@ -495,3 +499,31 @@ class KafkaProducerOptions(SendingOptions):
         made._set("memory_limit", self.buffer_memory)
         made._set("full_at", self.batch_size)
         return made
+
+
+class KafkaProducerArguments(TypedDict, total=False):
+    """The keyword arguments of `client.producer()`; `KafkaProducer` says what each means."""
+
+    acks: Literal["all", -1, 0, 1]
+    enable_idempotence: bool | None
+    linger_ms: int
+    batch_size: int | None
+    max_request_size: int
+    compression: Any
+    compression_level: int | None
+    buffer_memory: int
+    on_full: Literal["wait", "raise"]
+    max_block_ms: int
+    delivery_timeout_ms: int
+    ack_timeout_ms: int
+    max_retries: int
+    retry_backoff_ms: int
+    retry_backoff_max_ms: int
+    partitioner: Callable[[Sequence[Partition], Any], Partition] | None
+    on_delivery: Callable[..., object] | None
+    interceptors: Iterable[Any]
+    max_failed_messages: int
+    max_failed_bytes: int
+    on_topic_recreated: Literal["continue", "fail"]
+    transactional_id: str | None
+    transaction_timeout_ms: int

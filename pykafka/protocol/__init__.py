@@ -13,10 +13,10 @@ from pykafka.utils import old_names
 
 if TYPE_CHECKING:
     from pykafka.compat.messages import *  # noqa: F403
-    from pykafka.compat.messages.messageset import MessageSet as MessageSet
+    from pykafka.compat.messages.produce_fetch import MessageSet as MessageSet
     from pykafka.protocol.message import Message as Message
 
-_OWN = {"Message": "pykafka.protocol.message", "MessageSet": "pykafka.compat.messages.messageset"}
+_OWN = {"Message": "pykafka.protocol.message", "MessageSet": "pykafka.compat.messages.produce_fetch"}
 _DOCUMENTED = "pykafka.compat.messages"
 _old_name = old_names(__name__)
 

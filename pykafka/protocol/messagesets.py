@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from pykafka.exceptions import InvalidMessageError, UnpackedTooLargeError, UnsupportedForMessageFormat
-from pykafka.protocol import oldformats
+from pykafka.protocol import message as oldformats
 from pykafka.protocol.message import Message
 from pykafka.protocol.records_read import BatchReader
 from pykafka.utils.compression import MAX_UNPACKED, NAMES, compress, decompress

@@ -8,6 +8,6 @@ from pykafka.utils import old_names
 
 if TYPE_CHECKING:
     from pykafka.compat.messages import *  # noqa: F403
-    from pykafka.compat.messages.messageset import MessageSet  # noqa: F401
+    from pykafka.compat.messages.produce_fetch import MessageSet  # noqa: F401
 else:
     __getattr__ = old_names(__name__)

@@ -22,7 +22,8 @@ from functools import lru_cache
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast, dataclass_transform, get_args, get_origin
 
 from pykafka.exceptions import CorruptResponseError, FieldNotAvailableError, FieldValueError, UnsupportedVersion
-from pykafka.protocol import compiler, straight
+from pykafka.protocol import codegen
+from pykafka.protocol.codegen import GIVES_UP
 from pykafka.protocol.fields import (
     Field,
     array,
@@ -42,7 +43,6 @@ from pykafka.protocol.fields import (
     uuid,
 )
 from pykafka.protocol.primitives import Cursor, Malformed, Unfit
-from pykafka.protocol.straight import GIVES_UP
 
 __all__ = [
     "Field",
@@ -108,8 +108,8 @@ class Struct:  # noqa: PLW1641  (a changeable value must not be a key)
 
     fields: ClassVar[tuple[Field, ...]] = ()
     _names: ClassVar[frozenset[str]] = frozenset()
-    _encoders: ClassVar[dict[tuple[int, bool], compiler.Encoder]]
-    _decoders: ClassVar[dict[tuple[int, bool], compiler.Decoder]]
+    _encoders: ClassVar[dict[tuple[int, bool], codegen.Encoder]]
+    _decoders: ClassVar[dict[tuple[int, bool], codegen.Decoder]]
     #: Tagged fields that were read and are not declared: {tag: bytes}. `encode` writes them again.
     unknown_tags: ClassVar[dict[int, bytes]] = {}
 
@@ -135,21 +135,21 @@ class Struct:  # noqa: PLW1641  (a changeable value must not be a key)
         self.__dict__.update(values)
 
     @classmethod
-    def encoder(cls, version: int, flexible: bool) -> compiler.Encoder:
+    def encoder(cls, version: int, flexible: bool) -> codegen.Encoder:
         """Return the encoder of a version; compile it on first use."""
         key = (version, flexible)
         found = cls._encoders.get(key)
         if found is None:
-            found = cls._encoders[key] = compiler.encoder(cls, version, flexible)
+            found = cls._encoders[key] = codegen.encoder(cls, version, flexible)
         return found
 
     @classmethod
-    def decoder(cls, version: int, flexible: bool) -> compiler.Decoder:
+    def decoder(cls, version: int, flexible: bool) -> codegen.Decoder:
         """Return the decoder of a version; compile it on first use."""
         key = (version, flexible)
         found = cls._decoders.get(key)
         if found is None:
-            found = cls._decoders[key] = compiler.decoder(cls, version, flexible)
+            found = cls._decoders[key] = codegen.decoder(cls, version, flexible)
         return found
 
     def _contents(self) -> Iterable[tuple[str, Any]]:
@@ -213,7 +213,7 @@ class Message(Struct):
         if found < STRAIGHT_FROM or version not in cls.versions:
             cls._straight[key] = found + 1
             return None
-        make: Any = straight.decoder if reading else straight.encoder
+        make: Any = codegen.straight_decoder if reading else codegen.straight_encoder
         cls._straight[key] = made = make(cls, version, cls.is_flexible(version))
         return cast("Callable[..., Any]", made)
 

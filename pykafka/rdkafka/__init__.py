@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pykafka.rdkafka.producer import RdKafkaProducer
-from pykafka.rdkafka.simple_consumer import RdKafkaSimpleConsumer
+from pykafka.compat.rdkafka.classes import RdKafkaProducer, RdKafkaSimpleConsumer
 
 __all__ = ["RdKafkaProducer", "RdKafkaSimpleConsumer"]

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from urllib.request import Request
 
     from pykafka.handlers.base import Handler
+    from pykafka.security.http import Answer
     from pykafka.security.ssl_config import SslConfig
-    from pykafka.security.timed_http import Answer
 
 #: How long an id that is unknown to the registry is taken for unknown (s).
 UNKNOWN_S = 60.0
@@ -263,7 +263,7 @@ class Registry:
         :param seconds: how long it may take (s)
         """
         # Here, since these modules take longer to import than all of a client's.
-        from pykafka.security.timed_http import HandshakeError, NoAnswerError, NotTrustedError, exchange
+        from pykafka.security.http import HandshakeError, NoAnswerError, NotTrustedError, exchange
 
         token = self._token() if callable(self._token) else self._token
         secrets = [text for text in (self._password, self._login, token) if text]

@@ -96,7 +96,7 @@ class OidcClientCredentials:
         from urllib.error import HTTPError, URLError
 
         from pykafka.handlers.threads import ThreadingHandler
-        from pykafka.security.timed_http import opener
+        from pykafka.security.http import opener
 
         now = ThreadingHandler().now
         deadline = now() + self._timeout_s

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypedDict
 
 from pykafka.security.kerberos import Gssapi
-from pykafka.security.mechanism import Mechanism
+from pykafka.security.mechanism import Mechanism, Plain
 from pykafka.security.oauth import OAuthBearer
-from pykafka.security.plain import Plain
 from pykafka.security.scram import ALGORITHMS, Scram
 from pykafka.security.ssl_config import SslConfig, check_agrees
-from pykafka.utils.familiar import CLIENT, unknown_option
+from pykafka.utils.hints import CLIENT, unknown_option
 from pykafka.utils.redact import concealing
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")

@@ -25,8 +25,7 @@ from pykafka.serialization.builtin import (
     UuidDeserializer,
     UuidSerializer,
 )
-from pykafka.serialization.context import SerializationContext
-from pykafka.serialization.interfaces import DeserializerLike, SerializerLike
+from pykafka.serialization.interfaces import DeserializerLike, SerializationContext, SerializerLike
 from pykafka.serialization.offloading import may_wait
 from pykafka.serialization.reading import OnBadRecord, RecordReader
 

@@ -8,8 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from pykafka.exceptions import DeserializationError
 from pykafka.record import Record
-from pykafka.serialization.adapting import deserializer_of
-from pykafka.serialization.forms import name_of
+from pykafka.serialization.adapting import deserializer_of, name_of
 from pykafka.serialization.offloading import Offload, may_wait
 from pykafka.utils.loglimit import LogLimiter
 

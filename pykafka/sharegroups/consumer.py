@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 from pykafka.common import TopicPartition
 from pykafka.consumer.call_arguments import unpacked, valid_topics
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ResponseTimeoutError
-from pykafka.handlers.closure import Closure
-from pykafka.handlers.turnstile import Turnstile
+from pykafka.handlers.interrupts import Closure, Turnstile
 from pykafka.metadata.brokers import countdown
 from pykafka.record import Record
 from pykafka.serialization.reading import RecordReader
@@ -21,7 +20,7 @@ from pykafka.sharegroups.acquired_records import OPEN, Acknowledged, Held, Kind,
 from pykafka.sharegroups.engine import LOOK_S, ShareEngine
 from pykafka.sharegroups.options import ShareConsumerOptions
 from pykafka.utils.error_handlers import LONGEST_S, valid_int, valid_timeout
-from pykafka.utils.familiar import CONSUMER, unknown_option
+from pykafka.utils.hints import CONSUMER, unknown_option
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -13,7 +13,7 @@ from pykafka.metadata.internal_topics import SHARES, is_unavailable
 from pykafka.sharegroups.acquired_records import OPEN, Acknowledged, Held, Kind, State, outcomes
 from pykafka.sharegroups.acquired_records import Event as Change
 from pykafka.sharegroups.member import ShareMember
-from pykafka.sharegroups.worker import ENDING_S, SessionWorker
+from pykafka.sharegroups.session_worker import ENDING_S, SessionWorker
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from pykafka.coordinator.link import GroupLink
 from pykafka.exceptions import KafkaException, ResponseTimeoutError, UnsupportedVersion, error_for
+from pykafka.groups.coordinator_connection import GroupLink
 from pykafka.groups.member_epoch import EpochMembership, Event, State, Verdict, verdict
 from pykafka.metadata.internal_topics import SHARES
 from pykafka.protocol import wire

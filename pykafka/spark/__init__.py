@@ -19,7 +19,7 @@ from pykafka.spark.errors import (
     SinkError,
     UnresolvedReferenceError,
 )
-from pykafka.spark.interpreter import offer_python
+from pykafka.spark.pythons import offer_python
 
 try:
     from pykafka.spark.connect import ship

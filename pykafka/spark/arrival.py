@@ -49,7 +49,7 @@ def prepare(version: str, origin: str) -> None:
                 continue
             sys.path.append(folder)
         try:
-            check = importlib.import_module("pykafka.spark.packages").check
+            check = importlib.import_module("pykafka.spark.pythons").check
             break
         except ModuleNotFoundError as error:
             if error.name is None or error.name.partition(".")[0] != "pykafka":

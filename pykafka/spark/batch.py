@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pykafka.spark.cluster import OffsetReader
-    from pykafka.spark.loss import LossReporter
+    from pykafka.spark.data_loss import LossReporter
 
 # Modules that talk to Kafka are imported on use: Spark imports this module to look a format's name up.
 
@@ -78,7 +78,7 @@ class KafkaBatchReader(Shipped, DataSourceReader):
         :raises NoBrokersAvailableError: no broker answered
         """
         from pykafka.spark.cluster import OffsetReader
-        from pykafka.spark.loss import LossReporter
+        from pykafka.spark.data_loss import LossReporter
 
         options, offsets = self._options, OffsetReader(self._options)
         report = LossReporter(options.fail_on_data_loss)

@@ -17,8 +17,8 @@ from pykafka.exceptions import (
 from pykafka.metadata.cluster import BaseCluster
 from pykafka.metadata.list_offsets import FoundOffset
 from pykafka.spark import session
+from pykafka.spark.data_loss import warn
 from pykafka.spark.errors import OptionError
-from pykafka.spark.loss import warn
 from pykafka.spark.offsets import EARLIEST, LATEST, MAX_OFFSET, Bounds, ByTime, Offsets, Position, check_named
 from pykafka.spark.options import ReadOptions, Subscription
 

@@ -6,8 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pykafka.admin.transactions import TransactionsAdmin
-from pykafka.admin.transactiontypes import TransactionState
+from pykafka.admin.transactions import TransactionsAdmin, TransactionState
 from pykafka.common import OffsetAndMetadata
 from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.exceptions import (
@@ -18,6 +17,7 @@ from pykafka.exceptions import (
     UnsupportedVersion,
 )
 from pykafka.spark import session
+from pykafka.spark.data_loss import log, warn
 from pykafka.spark.epochs import (
     Part,
     Plan,
@@ -29,7 +29,6 @@ from pykafka.spark.epochs import (
     marker_of,
 )
 from pykafka.spark.errors import SinkError, UnknownOutcomeError
-from pykafka.spark.loss import log, warn
 from pykafka.spark.task_transaction import coordinator_of, fenced, naming
 from pykafka.transactions.coordinator import Groups
 

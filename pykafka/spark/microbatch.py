@@ -1,19 +1,17 @@
-# ruff: noqa: N802 - the names of methods and arguments are Spark's
 """The shared base of the readers of streams, for each version of PySpark."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from pykafka.common import TopicPartition
 from pykafka.spark import session
-from pykafka.spark.admission import Admission
 from pykafka.spark.batch import KafkaInputPartition, as_partitions, read_partition
 from pykafka.spark.cluster import ASK_AGAIN_S, SURE_AFTER, OffsetReader
-from pykafka.spark.loss import LossReporter
+from pykafka.spark.data_loss import LossReporter, TopicIds
 from pykafka.spark.offsets import (
     LATEST,
     Bounds,
@@ -25,6 +23,7 @@ from pykafka.spark.offsets import (
     clamp_start,
     from_json,
     is_pinned,
+    limit_rows,
     plan_ranges,
     report_gone,
     resolve,
@@ -34,12 +33,65 @@ from pykafka.spark.options import ReadOptions
 from pykafka.spark.parquetfiles import ParquetFiles
 from pykafka.spark.progress import Progress, ProgressCommitter, read_anchors
 from pykafka.spark.shipping import Shipped
-from pykafka.spark.topicids import TopicIds
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     import pyarrow as pa
+
+
+class Admission:
+    """The limits of a query's micro-batches; used by the driver process of one query alone.
+
+    :param most: the most records of a micro-batch, approximately; None: no limit
+    :param least: the records that a micro-batch waits for; None: it does not wait
+    :param delay_s: the longest wait for them (s)
+    """
+
+    def __init__(self, most: int | None, least: int | None, delay_s: float) -> None:
+        self._most = most
+        self._least = least
+        self._delay_s = delay_s
+        self._admitted_at: float | None = None
+
+    def end(
+        self,
+        start: Mapping[TopicPartition, int],
+        end: Mapping[TopicPartition, int],
+        earliest: Mapping[TopicPartition, int],
+        now: float,
+        may_wait: bool = True,
+    ) -> Offsets:
+        """Return where the next micro-batch ends; `start` means that it waits for more records.
+
+        The first micro-batch of a run never waits, as in Spark's connector.
+
+        :param start: where the micro-batch starts
+        :param end: the ends that it may reach
+        :param earliest: the first offsets of partitions that are not in `start`
+        :param now: the handler's clock (s)
+        :param may_wait: False if no more records will be read
+        """
+        if may_wait and self._waits(start, end, earliest, now):
+            return dict(start)
+        self._admitted_at = now
+        return dict(end) if self._most is None else limit_rows(start, end, earliest, self._most)
+
+    def _waits(
+        self,
+        start: Mapping[TopicPartition, int],
+        end: Mapping[TopicPartition, int],
+        earliest: Mapping[TopicPartition, int],
+        now: float,
+    ) -> bool:
+        if self._least is None or self._admitted_at is None or now - self._admitted_at >= self._delay_s:
+            return False
+        there = sum(max(0, offset - start.get(tp, earliest.get(tp, 0))) for tp, offset in end.items())
+        return there < self._least
+
+
+# ruff: noqa: N802 - the names of methods and arguments are Spark's
+
 
 #: A mark in the end of an empty first micro-batch, in the place of a topic. No topic can have this name, and as it has no
 #: partitions, Spark's own connector reads the offsets as if it were not there.

@@ -14,11 +14,10 @@ from pykafka.network.options import ConnectionSettings
 from pykafka.network.proxies import Proxy
 from pykafka.security import Mechanism
 from pykafka.spark.errors import OptionError
+from pykafka.spark.java_options import TlsOptions, sasl_options, tls_options
 from pykafka.spark.offsets import EARLIEST, LATEST, ByTime, Position, check_order
 from pykafka.spark.optiontable import UNPACKED, Mode, parse
 from pykafka.spark.references import MARK, hiding, is_sealed, looked_up
-from pykafka.spark.sasloptions import sasl_options
-from pykafka.spark.tlsoptions import TlsOptions, tls_options
 from pykafka.spark.values import boolean
 from pykafka.utils.compression import unpacked_limit
 from pykafka.utils.option_table import Settings

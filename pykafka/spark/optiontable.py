@@ -17,10 +17,9 @@ from pykafka.metadata.options import REBOOTSTRAP, STAY
 from pykafka.network.options import ALL_ADDRESSES, CANONICAL
 from pykafka.network.proxies import Proxy, valid_proxy
 from pykafka.spark.errors import OptionError
-from pykafka.spark.javaoptions import why_harmless, why_refused
+from pykafka.spark.java_options import tls_versions, why_harmless, why_refused
 from pykafka.spark.offsets import LATEST, parse_partitions
 from pykafka.spark.references import MARK, RACK, hiding, looked_up
-from pykafka.spark.tlsoptions import tls_versions
 from pykafka.spark.values import (
     boolean,
     compression_level,

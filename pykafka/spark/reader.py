@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from pykafka.consumer.aborted import AbortedTransactions
 from pykafka.consumer.arrow import ArrowDecoder
-from pykafka.consumer.fetchrequests import IDS_CEILING, IDS_FROM, NO_ID
+from pykafka.consumer.fetch_request import IDS_CEILING, IDS_FROM, NO_ID
+from pykafka.consumer.fetch_response import AbortedTransactions
 from pykafka.consumer.leader_epochs import NO_EPOCH
 from pykafka.consumer.truncation import FETCH_TELLS_FROM
 from pykafka.exceptions import (
@@ -30,13 +30,12 @@ from pykafka.protocol.ascending import ascending
 from pykafka.protocol.records import BatchReader, RawBatch, scan
 from pykafka.spark import session
 from pykafka.spark.cluster import SURE_AFTER, UNKNOWN_FOR_S
+from pykafka.spark.data_loss import LossReporter, Recreated, warn
 from pykafka.spark.errors import DataLossError, PollTimeoutError
-from pykafka.spark.loss import LossReporter, warn
 from pykafka.spark.offsets import EARLIEST, LATEST, OffsetRange, gone_between
 from pykafka.spark.options import ReadOptions
 from pykafka.spark.optiontable import UNPACKED
 from pykafka.spark.references import RACK, looked_up
-from pykafka.spark.topicids import Recreated
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:

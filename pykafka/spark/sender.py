@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter, deque
 from typing import TYPE_CHECKING
 
 from pykafka.common import CompressionType, TopicPartition
-from pykafka.exceptions import KafkaException
-from pykafka.producer.attempts import Attempts
+from pykafka.exceptions import KafkaException, error_for
+from pykafka.producer.accumulator import PartitionQueue
 from pykafka.producer.batch import Backlog, MessageBatch
 from pykafka.producer.batch_results import Outcomes
 from pykafka.producer.leader_requests import Dispatch, take_next
+from pykafka.producer.message_formats import Formats
 from pykafka.producer.options import ProducerOptions
-from pykafka.producer.requests import divide
-from pykafka.producer.sealing import compress_ahead
+from pykafka.producer.produce_request import compress_ahead, divide
+from pykafka.producer.producer_id import Identity
+from pykafka.producer.retry_policy import Attempts
 from pykafka.producer.topic_ids import Targets
-from pykafka.spark import batchlimits, sequences
+from pykafka.protocol import wire
+from pykafka.spark.data_loss import log, warn
 from pykafka.spark.errors import SinkError
-from pykafka.spark.loss import log
+from pykafka.spark.options import ClientOptions
 from pykafka.utils.option_table import INT32_MAX
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.network.futures import ResponseFuture
+    from pykafka.network.in_flight import ResponseFuture
     from pykafka.network.node import Node
     from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.core import Transaction
-    from pykafka.producer.requests import Request
+    from pykafka.producer.produce_request import Request
     from pykafka.protocol.records import RecordBatchBuilder
-    from pykafka.spark.options import WriteOptions
+    from pykafka.spark.options import ClientOptions, WriteOptions
+
 
 #: Pause before what failed is tried again (ms); twice as long each time, up to the second one.
 RETRY_BACKOFF_MS = 100
@@ -82,7 +87,7 @@ class BatchSender:
         self._outcomes = Outcomes(self.handler, self.lock, self.attempts, self)
         # The numbers of a transaction are of its epoch: nothing goes on from task to task.
         kept = transaction is None
-        self._sequences = sequences.take(cluster, options.client) if kept else sequences.Sequences(cluster, True)
+        self._sequences = take(cluster, options.client) if kept else Sequences(cluster, True)
         self.identity = self._sequences.identity
         self.formats = self._sequences.formats
         self._backlog = Backlog(self.handler.Event(), sys.maxsize, MAX_QUEUED_BYTES, 0)
@@ -128,7 +133,7 @@ class BatchSender:
             queue.sender = None  # of this task
         self._dispatches.clear()  # which refer to this one: neither would be freed before the next garbage collection
         if self.transaction is None:
-            sequences.keep(self._client, self._sequences)
+            keep(self._client, self._sequences)
 
     def settle(self) -> str:
         """Take the answers that still come within a moment, and say what has become of the rows."""
@@ -319,7 +324,7 @@ class BatchSender:
         limit = None
         if error is not None and not self._ending:
             size = batch.builder.size
-            limit = batchlimits.learn(self.cluster, self._client, batch.topic, size, batch.wire_size)
+            limit = learn(self.cluster, self._client, batch.topic, size, batch.wire_size)
         self._backlog.release(batch.count, batch.queued_bytes)
         parts = batch.split(limit)
         for part in parts:
@@ -330,3 +335,107 @@ class BatchSender:
 def _pending(request: Request) -> ResponseFuture:
     assert request.pending is not None
     return request.pending.future
+
+
+_SETTING = "max.message.bytes"
+_TOPIC_RESOURCE = 2
+#: How long the brokers have to tell a setting (ms): halving does without it.
+_PATIENCE_MS = 5000
+#: The share of the limit that compressed batches are cut to, as no two of them are compressed alike.
+_COMPRESSED_SHARE = 0.9
+
+# Bytes of a batch before compression, by cluster and topic; entries are replaced whole, so they need no lock.
+_learnt: dict[tuple[ClientOptions, str], int] = {}
+
+
+def limit_of(options: ClientOptions, topic: str) -> int | None:
+    """Return what a batch of a topic may take before compression (bytes); None where none was refused."""
+    return _learnt.get((options, topic))
+
+
+def learn(cluster: BaseCluster, options: ClientOptions, topic: str, size: int, sent: int) -> int:
+    """Take note that a batch of several records was refused as too large; return what the topic's may take from now on.
+
+    :param size: of the batch before compression (bytes)
+    :param sent: of the batch as it was sent (bytes)
+    """
+    known = limit_of(options, topic)
+    if known is not None and known < size:
+        return known  # the batch was begun before that was known
+    allowed = _setting(cluster, options, topic)
+    if allowed is None or allowed >= sent:
+        # The brokers do not tell, or measure the batch in another form than the one that it was sent in.
+        limit = size // 2
+    else:
+        limit = allowed if sent == size else int(size * _COMPRESSED_SHARE * allowed / sent)
+    # Whatever the broker tells: the batch as it was is refused.
+    limit = min(limit, size - 1)
+    log.info("batches of %s are cut at %d bytes from now on: one of %d bytes was refused", topic, limit, sent)
+    _learnt[options, topic] = limit
+    return limit
+
+
+def _setting(cluster: BaseCluster, options: ClientOptions, topic: str) -> int | None:
+    resource = wire.DescribeConfigsRequest.Resource(resource_type=_TOPIC_RESOURCE, resource_name=topic)
+    resource.configuration_keys = [_SETTING]
+    request = wire.DescribeConfigsRequest(resources=[resource])
+    try:
+        response = cluster.call(request, timeout_ms=min(_PATIENCE_MS, options.timeout_ms))
+        for result in response.results:
+            if result.error_code:
+                raise error_for(result.error_code, result.error_message, topic=topic, api="DescribeConfigs")
+            for config in result.configs:
+                if config.name == _SETTING and config.value is not None:
+                    return int(config.value)
+    except KafkaException as error:
+        # Brokers before 0.11 do not tell settings, others not everybody.
+        log.info("%s of %s is not told: %s", _SETTING, topic, error)
+    return None
+
+
+class Sequences:
+    """The producer id and the partitions' lanes, which one task leaves to the next; used by one task at a time.
+
+    Brokers keep what they know of each producer id for a day, so that a new one for each task would fill them.
+
+    :param cluster: where the batches go
+    :param demanded: whether batches need their numbers, as in a transaction
+    """
+
+    def __init__(self, cluster: BaseCluster, demanded: bool = False) -> None:
+        self.cluster = cluster
+        self.identity = Identity(cluster, None)
+        self.formats = Formats(cluster, demanded, lambda text, topic: warn(text % topic))
+        self._queues: dict[TopicPartition, PartitionQueue] = {}
+        self._warned = False
+
+    def queue(self, tp: TopicPartition) -> PartitionQueue:
+        """Return the queue of a partition, whose lane has its numbers."""
+        queue = self._queues.get(tp)
+        if queue is None:
+            queue = self._queues[tp] = PartitionQueue(tp.partition)
+        return queue
+
+    def warn_unnumbered(self) -> None:
+        """Warn once that batches go without numbers."""
+        if not self._warned:
+            self._warned = True
+            warn(
+                "the cluster gives no producer id (it is older than Kafka 0.11, or denies it): where the answer to a batch "
+                "of rows is lost, the batch is sent again, and its rows may be stored twice"
+            )
+
+
+# What the last task of this process left behind in good order.
+_kept: dict[tuple[int, ClientOptions], Sequences] = {}
+
+
+def take(cluster: BaseCluster, options: ClientOptions) -> Sequences:
+    """Return what the last task kept, or a new beginning where there was none, or it ended otherwise."""
+    kept = _kept.pop((os.getpid(), options), None)
+    return kept if kept is not None and kept.cluster is cluster else Sequences(cluster)
+
+
+def keep(options: ClientOptions, sequences: Sequences) -> None:
+    """Leave the numbers to the next task; only where all that was sent is acknowledged."""
+    _kept[os.getpid(), options] = sequences

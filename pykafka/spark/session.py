@@ -22,11 +22,11 @@ from pykafka.exceptions import (
 from pykafka.handlers import ThreadingHandler
 from pykafka.metadata.cluster import BaseCluster
 from pykafka.security import SslConfig
+from pykafka.spark.data_loss import warn
 from pykafka.spark.errors import OptionError
-from pykafka.spark.loss import warn
+from pykafka.spark.java_options import TlsOptions
 from pykafka.spark.options import ClientOptions
 from pykafka.spark.references import here
-from pykafka.spark.tlsoptions import TlsOptions
 
 # A worker is forked from a daemon that never connects. If other code forks later, the child must not share connections.
 _clusters: dict[tuple[int, ClientOptions], BaseCluster] = {}

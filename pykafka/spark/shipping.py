@@ -34,7 +34,7 @@ class Shipped:
         return arrival.arrive, (kind.__module__, kind.__qualname__, _version.__version__, origin()), self.__dict__
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        from pykafka.handlers.loopback import acknowledge_now
+        from pykafka.handlers.sockets import acknowledge_now
 
         self.__dict__.update(state)
         acknowledge_now()

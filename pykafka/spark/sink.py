@@ -12,9 +12,9 @@ from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from pykafka.spark.columns import HEADERS_TYPE
+from pykafka.spark.data_loss import log, warn
 from pykafka.spark.epochs import BATCH, Part, Plan, Task, following
 from pykafka.spark.errors import SinkError
-from pykafka.spark.loss import log, warn
 from pykafka.spark.options import WriteOptions
 from pykafka.spark.shipping import Shipped
 

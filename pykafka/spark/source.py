@@ -43,7 +43,7 @@ class KafkaDataSource(Shipped, DataSource):
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        from pykafka.spark.packages import need_all
+        from pykafka.spark.pythons import need_all
 
         need_all()
         super().__init__(dict(options))
@@ -69,7 +69,7 @@ class KafkaDataSource(Shipped, DataSource):
         :raises OptionError: names the wrong option or column
         """
         from pykafka.spark.batch import KafkaBatchReader
-        from pykafka.spark.loss import warn
+        from pykafka.spark.data_loss import warn
         from pykafka.spark.options import read_options
         from pykafka.spark.optiontable import INSPECTION, Mode
 
@@ -91,11 +91,11 @@ class KafkaDataSource(Shipped, DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a stream; errors as in `reader`."""
-        from pykafka.spark.loss import warn
+        from pykafka.spark.data_loss import warn
         from pykafka.spark.options import read_options
         from pykafka.spark.optiontable import Mode
         from pykafka.spark.parquetfiles import INTO, ParquetFiles
-        from pykafka.spark.releases import limits_micro_batches
+        from pykafka.spark.pythons import limits_micro_batches
 
         given = dict(self.options)
         files = None if (text := given.pop(INTO, None)) is None else ParquetFiles.from_option(text)
@@ -117,7 +117,7 @@ class KafkaDataSource(Shipped, DataSource):
         :raises OptionError: names the wrong option
         :raises SinkError: names the wrong column, or the save mode
         """
-        from pykafka.spark.loss import warn
+        from pykafka.spark.data_loss import warn
         from pykafka.spark.options import write_options
         from pykafka.spark.optiontable import Mode
         from pykafka.spark.sink import KafkaBatchWriter, check_mode, check_schema

@@ -17,13 +17,11 @@ from pykafka.exceptions import (
     TransactionFatalError,
     UnsupportedVersion,
 )
+from pykafka.spark.data_loss import log
 from pykafka.spark.epochs import Plan, ProducerEpoch
 from pykafka.spark.errors import FencedWriteError, SinkError
-from pykafka.spark.loss import log
-from pykafka.transactions.coordinator import Coordinator
-from pykafka.transactions.faults import Fault, fault_of
-from pykafka.transactions.lanes import TransactionalLane, number_in_transaction
-from pykafka.transactions.states import Ledger
+from pykafka.transactions.coordinator import Coordinator, Fault, fault_of
+from pykafka.transactions.states import Ledger, TransactionalLane, number_in_transaction
 from pykafka.transactions.transactions import ADD_S, PRODUCE_EXPLICIT, PRODUCE_IMPLICIT
 
 if TYPE_CHECKING:

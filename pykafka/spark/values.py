@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from pykafka.spark import javaregex
 from pykafka.spark.epochs import check_prefix
 from pykafka.spark.errors import OptionError
 from pykafka.spark.offsets import EARLIEST, LATEST, ByTime, Position, parse_offsets, parse_timestamps
@@ -100,7 +99,7 @@ def topics(text: str, name: str) -> tuple[str, ...]:
 def pattern(text: str, name: str) -> re.Pattern[str]:
     """Return a regular expression with Java's meaning."""
     try:
-        return javaregex.compiled(text_of(text, name))
+        return compiled(text_of(text, name))
     except (re.error, OverflowError, RecursionError) as error:  # counts or nesting beyond Python's limits
         raise OptionError(
             f"option {name!r} is {text!r}, which is not a regular expression that can be used here: {error}"
@@ -146,3 +145,53 @@ def one_of(*values: str, unnamed: tuple[str, ...] = ()) -> Callable[[str, str], 
         return value
 
     return parse
+
+
+def compiled(text: str) -> re.Pattern[str]:
+    """Return a Java pattern compiled by Python.
+
+    :param text: as `java.util.regex.Pattern` takes it
+    :raises re.error: it is malformed, or Python has no equivalent
+    """
+    return re.compile(translated(text), re.ASCII)
+
+
+def translated(text: str) -> str:
+    """Return the pattern in Python's syntax; errors as in `compiled`."""
+    found: list[str] = []
+    at = 0
+    in_class = False
+    while at < len(text):
+        if text.startswith("\\Q", at):
+            end = text.find("\\E", at + 2)
+            found.append(re.escape(text[at + 2 : end if end >= 0 else len(text)]))
+            at = end + 2 if end >= 0 else len(text)
+            continue
+        piece = _piece(text, at, in_class)
+        if len(piece) == 1 and piece in "[]":
+            # A "]" in the first place of a class is one of its characters.
+            in_class = piece == "["
+        found.append(_REPLACED.get(piece, piece) if not in_class else piece)
+        at += len(piece)
+        if piece == "[":
+            first = re.match(r"\^?\]?", text[at:])
+            assert first is not None
+            found.append(first[0])
+            at += len(first[0])
+    return "".join(found)
+
+
+_REPLACED = {"(?<": "(?P<", "\\z": "\\Z"}
+
+
+def _piece(text: str, at: int, in_class: bool) -> str:
+    # One step: an escape, the beginning of a named group, or one character.
+    if text[at] == "\\":
+        if text.startswith("\\k<", at):
+            raise re.error("references to groups by name are not supported; write \\1", text, at)
+        return text[at : at + 2]
+    if in_class and (text[at] == "[" or text.startswith("&&", at)):
+        raise re.error("classes within classes and their intersections (&&) are Java's alone", text, at)
+    if not in_class and text.startswith("(?<", at) and text[at + 3 : at + 4] not in ("=", "!"):
+        return "(?<"
+    return text[at]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
-from pykafka.spark import batchlimits, session
+from pykafka.spark import sender, session
 from pykafka.spark.epochs import Digest, Duty, Part, Plan, Prepared, Task, check_repeated, task_id
 from pykafka.spark.errors import SinkError
 from pykafka.spark.options import WriteOptions
@@ -187,7 +187,7 @@ class RowWriter:
             if count > batches.partitions:
                 batches.flush()
                 batches = self._opened(topic, count)
-        limit = batchlimits.limit_of(self._options.client, topic)
+        limit = sender.limit_of(self._options.client, topic)
         if limit is not None:
             batches.cut_bytes = min(limit, self._options.max_request_bytes)
         return batches

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import ProducerPurgedError
-from pykafka.producer.anytopic import AnyTopicEngine, Partitioner
 from pykafka.producer.engine import ProducerEngine
+from pykafka.producer.record_placement import AnyTopicEngine, Partitioner
 from pykafka.transactions.states import State
 from pykafka.transactions.transactions import Transactions
 

@@ -21,9 +21,8 @@ from pykafka.exceptions import (
     UnknownMemberId,
     UnknownProducerId,
 )
-from pykafka.producer.outgoing import ProducerRecord
-from pykafka.transactions.ports import check_consumer
-from pykafka.transactions.states import State
+from pykafka.producer.producer_record import ProducerRecord
+from pykafka.transactions.states import State, check_consumer
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import (
+    InvalidProducerEpoch,
+    InvalidProducerIdMapping,
     KafkaException,
+    ProducerFenced,
     ProducerFencedError,
     TransactionAbortableError,
     TransactionFatalError,
     TransactionOutcomeUnknownError,
     TransactionStateError,
 )
+from pykafka.producer.in_flight_window import Flight, Lane, Verdict
+
+if TYPE_CHECKING:
+    from pykafka.common import OffsetAndMetadata, TopicPartition
+    from pykafka.exceptions import KafkaException
+    from pykafka.handlers import Handler
+    from pykafka.handlers.base import EventType, LockType
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.producer.accumulator import Accumulator, PartitionQueue
+    from pykafka.producer.batch import MessageBatch
+    from pykafka.producer.completion import Settlement
 
 
 class State(Enum):
@@ -203,3 +219,142 @@ class Ledger:
     def takes(self) -> bool:
         """Whether messages may be written now."""
         return self.state is State.IN_TRANSACTION
+
+
+T = TypeVar("T")
+
+
+class TransactionalLane(Lane[T]):
+    """A lane whose epoch is the coordinator's: it never raises it, and numbers nothing anew.
+
+    A gap in the numbers that only another epoch would mend (`stuck`) is for the transaction's abort to mend.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: Whether a gap keeps all later batches of this epoch from being stored.
+        self.stuck = False
+
+    @property
+    def wants_id(self) -> bool:
+        """Never: `follow` brings it."""
+        return False
+
+    def follow(self, producer_id: int, epoch: int) -> None:
+        """Number from 0 on where producer id or epoch are others than before."""
+        if (producer_id, epoch) != (self.producer_id, self.epoch):
+            self.adopt(producer_id, epoch)
+            self.stuck = self._hole = False
+
+    def _renumber(self) -> None:
+        self._hole = False
+        self.stuck = True
+        for flight in self.window:
+            flight.passed = flight.broken = False
+
+    def _judge(self, flight: Flight[T], error: KafkaException) -> Verdict:
+        if isinstance(error, (InvalidProducerEpoch, ProducerFenced, InvalidProducerIdMapping)):
+            return Verdict.FAILED
+        return super()._judge(flight, error)
+
+
+def number_in_transaction(
+    ledger: Ledger, batches: Iterable[MessageBatch], queue_of: Callable[[MessageBatch], PartitionQueue]
+) -> None:
+    """Give batches their numbers in the present epoch, under the producer's lock where several workers send.
+
+    :param ledger: that has producer id and epoch
+    :param queue_of: returns the queue of the partition of each
+    :raises TransactionAbortableError: the numbers of a partition have a gap
+    """
+    for batch in batches:
+        lane: Any = queue_of(batch).lane
+        lane.follow(ledger.producer_id, ledger.epoch)
+        if lane.stuck:
+            raise TransactionAbortableError(
+                "a batch of this partition was lost, and the numbers of what follows have a gap; abort the transaction",
+                topic=batch.topic,
+                partition=batch.partition_id,
+            )
+        lane.number(batch.flight)
+
+
+class Engine(Protocol):
+    """The engine of a transactional producer; `pykafka.transactions.engine.TransactionalEngine` documents each member."""
+
+    cluster: BaseCluster
+    handler: Handler
+    lock: LockType
+    progress: EventType
+    accumulator: Accumulator
+    settlement: Settlement
+
+    def open(self) -> None: ...
+    def check_open(self) -> None: ...
+    def queued(self) -> list[MessageBatch]: ...
+    def wait_all(self, timeout_ms: int | None = None, total: bool = False) -> int: ...
+    def raise_worker_exception(self) -> None: ...
+    def drop_queued(self, error: KafkaException) -> int: ...
+    def waiting_partitions(self) -> set[TopicPartition]: ...
+
+
+class Taken(Protocol):
+    """The offsets of a consumer for a transaction; `pykafka.consumer.commit_calls.InTransaction` documents each member."""
+
+    @property
+    def group(self) -> Any: ...
+    @property
+    def identity(self) -> tuple[int, str, str | None]: ...
+    @property
+    def offsets(self) -> dict[TopicPartition, OffsetAndMetadata]: ...
+    @property
+    def epochs(self) -> dict[TopicPartition, int]: ...
+
+
+class Consumer(Protocol):
+    """A `KafkaConsumer` of a group, whose offsets are committed in a transaction."""
+
+    def _check_transactional(self, what: str) -> None:
+        """Check that transactions can commit its offsets.
+
+        :param what: the call that needs it
+        :raises ValueError: they cannot
+        """
+        ...
+
+    def _in_transaction(self, what: Mapping[TopicPartition, Any] | None, deadline: float = ...) -> Taken:
+        """Return what a transaction is to commit of it.
+
+        :param what: offsets; None for behind all that it has returned
+        :param deadline: of the wait for commits of the consumer that were asked for before, of the handler's clock (s)
+        :raises OffsetsNotCommitted: that took longer
+        :raises RebalanceInProgress: others may read some of it
+        """
+        ...
+
+    def _check_held(self) -> None:
+        """Check that it reads all partitions still of which it has returned records that are not committed.
+
+        :raises RebalanceInProgress: it does not
+        """
+        ...
+
+    def _settle(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Note that a transaction has taken offsets."""
+        ...
+
+    def _put_back(self) -> None:
+        """Go back to the committed offset of each partition that is read now; return at once."""
+        ...
+
+
+def check_consumer(param: Any, what: str) -> None:
+    """Check that transactions can commit the offsets of a consumer, and put it back.
+
+    :param what: the call that needs it
+    :raises TypeError: it is no `KafkaConsumer`
+    :raises ValueError: it commits by itself, has no group, or one that ZooKeeper keeps
+    """
+    if not hasattr(param, "_in_transaction"):
+        raise TypeError(f"{what}: transactions need a consumer of client.consumer(...), not {type(param).__name__}")
+    param._check_transactional(what)

@@ -21,19 +21,26 @@ from pykafka.exceptions import (
     TransactionFatalError,
     TransactionUnfinishedError,
 )
-from pykafka.handlers.turnstile import Turnstile
-from pykafka.transactions.coordinator import END_TXN, Coordinator, Groups
-from pykafka.transactions.faults import FATAL_FOR_BATCHES, Fault, fault_of, fault_of_end, is_fence, is_out
-from pykafka.transactions.lanes import TransactionalLane, number_in_transaction
-from pykafka.transactions.ports import check_consumer
-from pykafka.transactions.states import Event, Ledger, State
+from pykafka.handlers.interrupts import Turnstile
+from pykafka.transactions.coordinator import (
+    END_TXN,
+    FATAL_FOR_BATCHES,
+    Coordinator,
+    Fault,
+    Groups,
+    fault_of,
+    fault_of_end,
+    is_fence,
+    is_out,
+)
+from pykafka.transactions.states import Event, Ledger, State, TransactionalLane, check_consumer, number_in_transaction
 from pykafka.utils.error_handlers import valid_timeout
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import LockType
     from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.batch import MessageBatch
-    from pykafka.transactions.ports import Consumer, Engine, Taken
+    from pykafka.transactions.states import Consumer, Engine, Taken
 
 log = logging.getLogger(__name__)
 

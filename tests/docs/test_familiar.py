@@ -12,7 +12,7 @@ from pykafka import Delivery, KafkaClient, KafkaConsumer, KafkaProducer, Record
 from pykafka.admin import Admin
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ProducerStoppedException
-from pykafka.utils.familiar import CLIENT, CONSUMER, PRODUCER
+from pykafka.utils.hints import CLIENT, CONSUMER, PRODUCER
 from tests.docs.pages import ROOT
 
 PAGE = (ROOT / "docs" / "any-topic.md").read_text()

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.compat import group_worker
 from pykafka.consumer import commits, recovery
 from pykafka.embedded import EmbeddedCluster
-from pykafka.groups import worker
 from pykafka.handlers import Handler
 from pykafka.producer import delivery_callbacks, sender
 from tests.support.leftovers import Belongings, left_since
@@ -27,7 +27,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in (
         (sender, "LOOK_UP_S"),
         (delivery_callbacks, "IDLE_S"),
-        (worker, "GONE_S"),
+        (group_worker, "GONE_S"),
         (commits, "GONE_S"),
         (recovery, "LOOK_S"),
     ):

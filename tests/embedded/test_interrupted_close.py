@@ -15,13 +15,13 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.broker import Broker
+from pykafka.compat import group_worker
 from pykafka.consumer import commits, recovery
-from pykafka.coordinator.link import GroupLink
 from pykafka.embedded import EmbeddedCluster
-from pykafka.groups import worker
+from pykafka.groups.coordinator_connection import GroupLink
 from pykafka.handlers import Handler
 from pykafka.handlers.bridge import await_in_bridge, bridged
-from pykafka.handlers.ending import Ending
+from pykafka.handlers.interrupts import Ending
 from pykafka.metadata import lifecycle
 from pykafka.network import turns
 from pykafka.producer import delivery_callbacks, sender
@@ -45,7 +45,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in (
         (sender, "LOOK_UP_S"),
         (delivery_callbacks, "IDLE_S"),
-        (worker, "GONE_S"),
+        (group_worker, "GONE_S"),
         (commits, "GONE_S"),
         (recovery, "LOOK_S"),
         (turns, "LASTING_GRACE_S"),
@@ -151,7 +151,7 @@ def test_an_interrupt_at_each_step_leaves_nothing_for_good(
     cluster: EmbeddedCluster, way: Callable[[list[Any]], None]
 ) -> None:
     before = Belongings()
-    for call in interrupting("metadata/cluster.py", "metadata/brokers.py", "network/channels.py", "network/channel.py"):
+    for call in interrupting("metadata/cluster.py", "metadata/brokers.py", "network/channel.py", "network/channel.py"):
         holder: list[Any] = [KafkaClient(cluster.hosts)]
         holder.append(_little_work(holder[0]))
         with suppress(Interrupted):

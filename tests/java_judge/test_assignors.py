@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from pykafka.groups.assignors.abstract import by_topic
 
 from pykafka.common import TopicPartition
 from pykafka.coordinator import (
@@ -15,6 +14,7 @@ from pykafka.coordinator import (
     RoundRobinPartitionAssignor,
     StickyPartitionAssignor,
 )
+from pykafka.groups.assignors.abstract import by_topic
 from pykafka.protocol import ConsumerGroupProtocolMetadata
 from tests.java_judge.kafka_java import run_source
 from tests.java_judge.schemas import RELEASES

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pykafka.compat.messages.messageset import numbered
 
+from pykafka.compat.messages.produce_fetch import numbered
 from pykafka.protocol.message import Message
 from pykafka.protocol.messagesets import encode_message_set
 from pykafka.protocol.records import RawBatch, RecordBatchBuilder, scan

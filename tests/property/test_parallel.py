@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka.common import TopicPartition
-from pykafka.parallel.job import Job
+from pykafka.parallel.job import Job, Ledger
 from pykafka.parallel.jobs import Jobs, Limits, Order
-from pykafka.parallel.ledger import Ledger
 from tests.support.fakeconsumer import FakeRecord
 
 PARTITIONS = [TopicPartition("orders", 0), TopicPartition("orders", 1)]

@@ -14,7 +14,8 @@ from pykafka.exceptions import KafkaException, TopicAuthorizationFailed, error_f
 from pykafka.producer.batch import MessageBatch
 from pykafka.protocol import wire
 from pykafka.protocol.schema import Request
-from pykafka.spark import batchlimits, session
+from pykafka.spark import sender as batchlimits
+from pykafka.spark import session
 from pykafka.spark.errors import SinkError
 from pykafka.spark.options import write_options
 from pykafka.spark.optiontable import Mode

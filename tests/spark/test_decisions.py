@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.admin.transactions import TransactionsAdmin
-from pykafka.admin.transactiontypes import TransactionState
+from pykafka.admin.transactions import TransactionsAdmin, TransactionState
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException, ResponseTimeoutError
 from pykafka.network.node import Node

@@ -24,8 +24,7 @@ from pykafka.exceptions import RegistryError
 from pykafka.handlers import ThreadingHandler
 from pykafka.registry import protobuf
 from pykafka.registry.client import Registry
-from pykafka.registry.framing import with_id
-from pykafka.registry.schemas import Schema
+from pykafka.registry.schemas import Schema, with_id
 from pykafka.spark.formats import make_decoder, make_encoder
 from pykafka.spark.formats.columns import decoded, encoded
 from pykafka.spark.pipeline import Declaration, DeclarationError, Pipeline, StopRequest

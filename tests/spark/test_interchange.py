@@ -17,7 +17,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from pykafka.spark.releases import limits_micro_batches
+from pykafka.spark.pythons import limits_micro_batches
 from tests.support.spark.connector import connector_jars
 from tests.support.spark.topics import Record, Topics
 

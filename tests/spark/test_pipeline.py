@@ -20,8 +20,8 @@ from pykafka.cli.exit_status import Status
 from pykafka.spark.inspection import this_python
 from pykafka.spark.pipeline import Declaration, DeclarationError, Pipeline, StopRequest, landing, running
 from pykafka.spark.pipeline.deadletters import is_supported
-from pykafka.spark.pipeline.progress import Progress
-from pykafka.spark.releases import limits_micro_batches
+from pykafka.spark.pipeline.events import Progress
+from pykafka.spark.pythons import limits_micro_batches
 from tests.support.spark.topics import Record, Topics
 
 PARSE = '[parse]\nformat = "json"\nschema = "user STRING, at TIMESTAMP, ms INT"\n'

@@ -20,13 +20,12 @@ from pyspark.sql import SparkSession
 
 from pykafka.cli.exit_status import Status
 from pykafka.spark.pipeline import Declaration
-from pykafka.spark.pipeline.compaction import compact
 from pykafka.spark.pipeline.errors import TableMismatchError
+from pykafka.spark.pipeline.lake_tables import TableWriter, compact
 from pykafka.spark.pipeline.landing import fitting, start
 from pykafka.spark.pipeline.launch import session
 from pykafka.spark.pipeline.model import TableSink
 from pykafka.spark.pipeline.running import AVAILABLE_NOW
-from pykafka.spark.pipeline.tablewriter import TableWriter
 from tests.spark.test_pipeline import Directory
 from tests.spark.test_pipeline_sinks import forget_the_last_commit
 from tests.support.spark.killing_merges import KEYS, kill_and_go_on

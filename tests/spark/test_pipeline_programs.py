@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from examples.flights import data
 from pykafka.spark import __main__ as spark_program
 from pykafka.spark.pipeline import Declaration, Pipeline, StopRequest
-from pykafka.spark.pipeline.progress import Progress
+from pykafka.spark.pipeline.events import Progress
 from tests.support.programs import Program, program
 from tests.support.spark.standalone import JVM_OPTIONS, SPARK_HOME, StandaloneCluster, spark_environment
 from tests.support.spark.topics import Record, Topics

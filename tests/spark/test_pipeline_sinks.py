@@ -17,7 +17,7 @@ from pykafka.spark.pipeline.databases import DatabaseWriter
 from pykafka.spark.pipeline.deadletters import is_supported, taps_in
 from pykafka.spark.pipeline.errors import TableMismatchError
 from pykafka.spark.pipeline.frames import build, read_nothing
-from pykafka.spark.pipeline.merging import latest
+from pykafka.spark.pipeline.lake_tables import latest
 from pykafka.spark.pipeline.model import JdbcSink, Merge
 from tests.spark.test_pipeline import Directory
 from tests.support.spark.killing_merges import KEYS, kill_and_go_on

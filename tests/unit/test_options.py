@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pykafka.sharegroups.options import ShareConsumerOptions
 
 from pykafka import KafkaClient
 from pykafka.config import Configuration
-from pykafka.consumer.kafkaoptions import KafkaConsumerOptions, from_configuration
-from pykafka.consumer.options import ConsumerOptions
+from pykafka.consumer.options import ConsumerOptions, KafkaConsumerOptions, from_configuration
 from pykafka.groups.options import MemberOptions, SubscriberOptions
 from pykafka.kafkaproducer import configured
 from pykafka.parallel.options import ParallelOptions
 from pykafka.producer.options import KafkaProducerOptions, ProducerOptions
+from pykafka.sharegroups.options import ShareConsumerOptions
 from pykafka.utils import INT64_MAX
 from pykafka.utils.option_table import INT32_MAX, Settings
 

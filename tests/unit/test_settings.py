@@ -8,24 +8,25 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
-from pykafka.sharegroups.arguments import ShareConsumerArguments
-from pykafka.sharegroups.options import ShareConsumerOptions
 
 from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer, Producer, SimpleConsumer
-from pykafka.consumer.arguments import KafkaConsumerArguments, SimpleConsumerArguments
-from pykafka.consumer.kafkaoptions import KafkaConsumerOptions
-from pykafka.consumer.options import ConsumerOptions
-from pykafka.groups.arguments import BalancedConsumerArguments, ManagedBalancedConsumerArguments
+from pykafka.compat.options import (
+    BalancedConsumerArguments,
+    KafkaConsumerArguments,
+    ManagedBalancedConsumerArguments,
+    ProducerArguments,
+    SimpleConsumerArguments,
+)
+from pykafka.consumer.options import ConsumerOptions, KafkaConsumerOptions
 from pykafka.groups.options import GroupOptions, MemberOptions, SubscriberOptions, ZooKeeperOptions
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.kafkaproducer import KafkaProducer
 from pykafka.metadata.options import MetadataSettings
 from pykafka.network.options import ConnectionSettings
-from pykafka.producer.arguments import ProducerArguments
-from pykafka.producer.kafkaarguments import KafkaProducerArguments
-from pykafka.producer.options import KafkaProducerOptions, ProducerOptions
+from pykafka.producer.options import KafkaProducerArguments, KafkaProducerOptions, ProducerOptions
 from pykafka.rdkafka import RdKafkaProducer, RdKafkaSimpleConsumer
 from pykafka.sharegroups.consumer import ShareConsumer
+from pykafka.sharegroups.options import ShareConsumerArguments, ShareConsumerOptions
 from pykafka.utils.option_table import Settings
 
 #: What a class has of other settings, and the settings that mean something else there or have another default.

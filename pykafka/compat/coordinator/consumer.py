@@ -7,16 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
-from pykafka.compat.coordinator.autocommit import AutoCommitTask
+from pykafka.compat.coordinator.autocommit import AutoCommitTask, Subscription
 from pykafka.compat.coordinator.metrics import ConsumerCoordinatorMetrics, Metrics
 from pykafka.compat.coordinator.offsets import MemberOffsets, Offsets
-from pykafka.compat.coordinator.subscription import Subscription
 from pykafka.exceptions import KafkaException
-from pykafka.groups.assignors.range import RangePartitionAssignor
-from pykafka.groups.assignors.roundrobin import RoundRobinPartitionAssignor
+from pykafka.groups.assignors.range_and_roundrobin import RangePartitionAssignor, RoundRobinPartitionAssignor
 from pykafka.groups.classic.assignment import Assigning
 from pykafka.groups.classic.coordinator import BaseCoordinator
-from pykafka.network.futures import ResponseFuture
+from pykafka.network.in_flight import ResponseFuture
 from pykafka.utils.contexts import in_context
 
 log = logging.getLogger(__name__)

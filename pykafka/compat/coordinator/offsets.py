@@ -21,7 +21,7 @@ from pykafka.metadata.group_offsets import (
     fetch_request,
 )
 from pykafka.network.authentication import is_answer
-from pykafka.network.futures import ResponseFuture
+from pykafka.network.in_flight import ResponseFuture
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:

@@ -23,15 +23,22 @@ from pykafka.compat.messages.admin import (
     ListGroupsResponse,
 )
 from pykafka.compat.messages.base import (
+    BrokerMetadata,
+    BrokerMetadataV1,
+    OffsetCommitPartitionResponse,
+    OffsetFetchPartitionResponse,
+    OffsetPartitionResponse,
+    OffsetPartitionResponseV1,
+    PartitionFetchRequest,
+    PartitionMetadata,
+    PartitionMetadataV5,
+    PartitionOffsetCommitRequest,
+    PartitionOffsetFetchRequest,
+    PartitionOffsetRequest,
     Request,
     Response,
-)
-from pykafka.compat.messages.fetch import (
-    FetchPartitionResponse,
-    FetchRequest,
-    FetchResponse,
-    FetchResponseV1,
-    FetchResponseV2,
+    TopicMetadata,
+    TopicMetadataV1,
 )
 from pykafka.compat.messages.groups import (
     ConsumerGroupProtocolMetadata,
@@ -46,6 +53,10 @@ from pykafka.compat.messages.groups import (
     SyncGroupResponse,
 )
 from pykafka.compat.messages.metadata import (
+    ListOffsetRequest,
+    ListOffsetRequestV1,
+    ListOffsetResponse,
+    ListOffsetResponseV1,
     MetadataRequest,
     MetadataRequestV1,
     MetadataRequestV2,
@@ -58,12 +69,6 @@ from pykafka.compat.messages.metadata import (
     MetadataResponseV3,
     MetadataResponseV4,
     MetadataResponseV5,
-)
-from pykafka.compat.messages.offset import (
-    ListOffsetRequest,
-    ListOffsetRequestV1,
-    ListOffsetResponse,
-    ListOffsetResponseV1,
     OffsetRequest,
     OffsetResponse,
 )
@@ -81,26 +86,15 @@ from pykafka.compat.messages.offset_commit import (
     OffsetFetchResponseV1,
     OffsetFetchResponseV2,
 )
-from pykafka.compat.messages.produce import (
+from pykafka.compat.messages.produce_fetch import (
+    FetchPartitionResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchResponseV1,
+    FetchResponseV2,
     ProducePartitionResponse,
     ProduceRequest,
     ProduceResponse,
-)
-from pykafka.compat.messages.shapes import (
-    BrokerMetadata,
-    BrokerMetadataV1,
-    OffsetCommitPartitionResponse,
-    OffsetFetchPartitionResponse,
-    OffsetPartitionResponse,
-    OffsetPartitionResponseV1,
-    PartitionFetchRequest,
-    PartitionMetadata,
-    PartitionMetadataV5,
-    PartitionOffsetCommitRequest,
-    PartitionOffsetFetchRequest,
-    PartitionOffsetRequest,
-    TopicMetadata,
-    TopicMetadataV1,
 )
 
 __all__ = [

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from pykafka.compat.messages.base import Request, Response
-from pykafka.compat.messages.shapes import (
+from pykafka.compat.messages.base import (
     OffsetCommitPartitionResponse,
     OffsetFetchPartitionResponse,
     PartitionOffsetCommitRequest,
     PartitionOffsetFetchRequest,
+    Request,
+    Response,
 )
 from pykafka.protocol import wire
 from pykafka.utils import get_string

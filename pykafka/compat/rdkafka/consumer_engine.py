@@ -12,7 +12,7 @@ from pykafka.compat.rdkafka.settings import common_settings, confluent_kafka, en
 from pykafka.consumer.engine import ConsumerEngine
 from pykafka.consumer.offset_reset import reset_needed
 from pykafka.consumer.options import NO_RESET
-from pykafka.consumer.positions import key_of
+from pykafka.consumer.startrules import key_of
 from pykafka.exceptions import RdKafkaException
 from pykafka.protocol.message import Message
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pykafka.groups.assignors.abstract import AbstractPartitionAssignor
-from pykafka.groups.assignors.range import RangePartitionAssignor
-from pykafka.groups.assignors.roundrobin import RoundRobinPartitionAssignor
+from pykafka.groups.assignors.range_and_roundrobin import RangePartitionAssignor, RoundRobinPartitionAssignor
 from pykafka.groups.assignors.sticky import CooperativeStickyAssignor, StickyPartitionAssignor
 
 Assignor = AbstractPartitionAssignor | type[AbstractPartitionAssignor]

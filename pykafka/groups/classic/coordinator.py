@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pykafka.compat.coordinator.metrics import GroupCoordinatorMetrics, Metrics
-from pykafka.coordinator.link import LEAVE_TIMEOUT_MS, GroupLink
 from pykafka.exceptions import (
     ConsumerStoppedException,
     FencedInstanceId,
@@ -26,9 +25,10 @@ from pykafka.groups.classic.heartbeat import Activity, Beat, Heartbeat, Heartbea
 from pykafka.groups.classic.pending_join import OpenRequest, TimeIsUp
 from pykafka.groups.classic.state import EVENT_OF_ERROR, MOVED, Event, Membership, State
 from pykafka.groups.classic.static_member import Comeback
+from pykafka.groups.coordinator_connection import LEAVE_TIMEOUT_MS, GroupLink
 from pykafka.groups.group_requests import STATIC_SINCE, check_instance_id, encoded, join_request, sync_request
 from pykafka.groups.heartbeat_sender import OVERDUE
-from pykafka.handlers.ending import Ending
+from pykafka.handlers.interrupts import Ending
 from pykafka.network.authentication import is_answer
 from pykafka.protocol import wire
 

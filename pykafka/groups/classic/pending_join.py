@@ -10,7 +10,7 @@ from pykafka.exceptions import ConsumerStoppedException, KafkaException, Respons
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.coordinator.link import GroupLink
+    from pykafka.groups.coordinator_connection import GroupLink
     from pykafka.network.channel import PendingResponse
     from pykafka.network.node import Node
 

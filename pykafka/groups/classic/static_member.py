@@ -14,10 +14,10 @@ from pykafka.protocol import wire
 from pykafka.utils import get_string
 
 if TYPE_CHECKING:
-    from pykafka.coordinator.link import GroupLink
     from pykafka.groups.classic.heartbeat import HeartbeatSender
     from pykafka.groups.classic.pending_join import OpenRequest
     from pykafka.groups.classic.state import Membership
+    from pykafka.groups.coordinator_connection import GroupLink
     from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)

@@ -11,8 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pykafka.common import TopicPartition
-from pykafka.coordinator.link import LEAVE_TIMEOUT_MS, GroupLink
-from pykafka.coordinator.outlook import Outlook
 from pykafka.exceptions import (
     FencedInstanceId,
     KafkaException,
@@ -22,14 +20,16 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.groups.assignment_change import CooperativeHandover
+from pykafka.groups.coordinator_connection import LEAVE_TIMEOUT_MS, GroupLink
 from pykafka.groups.group_requests import check_instance_id
 from pykafka.groups.group_topics import SharedTopics
 from pykafka.groups.heartbeat_sender import OVERDUE, Activity
 from pykafka.groups.kip848.heartbeats import API, SESSION_MS, Answer, EpochBeats, News, Place, Wanted
 from pykafka.groups.member_epoch import Verdict
 from pykafka.groups.polled_membership import TURN_S, Identity, Renewed, ServedShares
+from pykafka.groups.subscription import Outlook
 from pykafka.groups.topic_ids import TopicIds
-from pykafka.handlers.ending import Ending
+from pykafka.handlers.interrupts import Ending
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 from kazoo.exceptions import AuthFailedError, InvalidACLError, NoAuthError, NodeExistsError, NoNodeError
 
 from pykafka.common import TopicPartition
-from pykafka.coordinator.outlook import Outlook
 from pykafka.exceptions import KafkaException, PartitionOwnedError, ZooKeeperError
 from pykafka.groups.assignment_change import CooperativeHandover
 from pykafka.groups.group_topics import SharedTopics
 from pykafka.groups.heartbeat_sender import Activity
 from pykafka.groups.polled_membership import Identity, ServedShares
+from pykafka.groups.subscription import Outlook
 from pykafka.groups.zookeeper.nodes import ANSWER_S, DIVISIONS, MemberNodes, parts
-from pykafka.groups.zookeepersession import ZooKeeperSession
-from pykafka.handlers.ending import Ending
+from pykafka.groups.zookeeper.session import ZooKeeperSession
+from pykafka.handlers.interrupts import Ending
 
 if TYPE_CHECKING:
-    from pykafka.coordinator.selection import Selection, Topics
     from pykafka.groups.assignment_change import ShareHooks
+    from pykafka.groups.subscription import Selection, Topics
     from pykafka.metadata.cluster import BaseCluster
 
 log = logging.getLogger(__name__)

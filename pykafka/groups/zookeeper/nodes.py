@@ -12,7 +12,7 @@ from pykafka.exceptions import PartitionOwnedError
 from pykafka.membershipprotocol import decide_partitions_range, decide_partitions_roundrobin
 
 if TYPE_CHECKING:
-    from pykafka.groups.zookeepercontact import Contact
+    from pykafka.groups.zookeeper.session import Contact
     from pykafka.handlers import Handler
 
 log = logging.getLogger(__name__)

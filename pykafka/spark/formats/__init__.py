@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pykafka.spark.errors import OptionError
-from pykafka.spark.packages import formats_needed
+from pykafka.spark.pythons import formats_needed
 
 if TYPE_CHECKING:
     from pykafka.spark.formats.decoder import Decoder

@@ -10,12 +10,10 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pykafka.exceptions import SchemaError, SchemaNotFoundError
-from pykafka.registry.framing import HEADERS, FramingError, read_header, read_id
-from pykafka.registry.schemas import Schema
+from pykafka.registry.schemas import HEADERS, FramingError, Schema, read_header, read_id
 from pykafka.spark.formats.arrowtypes import ListRows, ddl_of_fields, reason, settled
-from pykafka.spark.formats.options import CONFLUENT, HEADER, Side
-from pykafka.spark.formats.registries import registry_for, resolve, warn_of
-from pykafka.spark.packages import formats_needed
+from pykafka.spark.formats.options import CONFLUENT, HEADER, Side, registry_for, resolve, warn_of
+from pykafka.spark.pythons import formats_needed
 
 #: Parses a record's bytes from a position on; raises whatever is wrong with them.
 Read = Callable[[bytes, int], Any]

@@ -9,13 +9,11 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pykafka.exceptions import RegistryError
-from pykafka.registry.framing import HEADERS, with_guid, with_id
-from pykafka.registry.schemas import Registered
+from pykafka.registry.schemas import HEADERS, Registered, with_guid, with_id
 from pykafka.spark.errors import SinkError
 from pykafka.spark.formats.arrowtypes import check_zones, python_rows, reason
-from pykafka.spark.formats.options import CONFLUENT, HEADER, NONE, Side
-from pykafka.spark.formats.registries import resolve, warn_of
-from pykafka.spark.packages import formats_needed
+from pykafka.spark.formats.options import CONFLUENT, HEADER, NONE, Side, resolve, warn_of
+from pykafka.spark.pythons import formats_needed
 
 #: Returns the bytes of a row, without those that say the schema; raises whatever is wrong with the row.
 Write = Callable[[Any], bytes]

@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from pykafka.exceptions import SchemaError
 from pykafka.registry import protobuf
-from pykafka.registry.framing import FramingError, read_indexes, with_indexes
-from pykafka.registry.schemas import Schema
+from pykafka.registry.schemas import FramingError, Schema, read_indexes, with_indexes
+from pykafka.spark.data_loss import warn
 from pykafka.spark.errors import OptionError
 from pykafka.spark.formats.arrowtypes import TIMESTAMP, VALUES_MAX, Bounds
 from pykafka.spark.formats.decoder import Read, SchemaDecoder
 from pykafka.spark.formats.encoder import SchemaEncoder, Write
 from pykafka.spark.formats.options import NONE, Side
-from pykafka.spark.formats.protobuffields import (
+from pykafka.spark.formats.protobuf_messages import (
     ENUM,
     GROUP,
     MESSAGE,
@@ -28,9 +28,8 @@ from pykafka.spark.formats.protobuffields import (
     message_of,
     method,
     without_values,
+    writer,
 )
-from pykafka.spark.formats.protobufmessages import writer
-from pykafka.spark.loss import warn
 
 _MICROS, _NANOS, _NANOS_MAX = 1_000_000, 1_000, 1_000_000_000
 #: The first second of the year 1, and the last one of 9999, since 1970.

@@ -12,7 +12,7 @@ from pykafka.exceptions import UnknownTopicOrPartition
 from pykafka.handlers import ThreadingHandler
 from pykafka.spark import inspection
 from pykafka.spark.cluster import OffsetReader
-from pykafka.spark.loss import LossReporter
+from pykafka.spark.data_loss import LossReporter
 from pykafka.spark.offsets import Bounds, clamp_start, resolve
 from pykafka.spark.options import ReadOptions, read_options
 from pykafka.spark.optiontable import Mode

@@ -18,8 +18,8 @@ from pykafka.config.names import plain
 from pykafka.config.references import in_quotes, literal, resolved
 from pykafka.config.security import SYSTEM
 from pykafka.exceptions import ConfigurationError
-from pykafka.security.callbacks import CALLBACKS, is_known
-from pykafka.spark.javaoptions import why_refused
+from pykafka.security.java_sasl import CALLBACKS, is_known
+from pykafka.spark.java_options import why_refused
 from pykafka.spark.optiontable import OPTIONS
 from pykafka.spark.pipeline.tables import Table
 from pykafka.spark.references import RACK, is_sealed

@@ -20,10 +20,9 @@ from pykafka.spark.options import write_options
 from pykafka.spark.optiontable import Mode
 from pykafka.spark.parquetfiles import DDL as FILE_DDL
 from pykafka.spark.parquetfiles import INTO, ParquetFiles
-from pykafka.spark.pipeline.causes import first_and_last
 from pykafka.spark.pipeline.deadletters import Taps, is_supported, taps_in
 from pykafka.spark.pipeline.declaration import Declaration
-from pykafka.spark.pipeline.errors import DeclarationError
+from pykafka.spark.pipeline.errors import DeclarationError, first_and_last
 from pykafka.spark.pipeline.model import (
     ERROR,
     KAFKA,

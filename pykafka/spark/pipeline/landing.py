@@ -11,9 +11,9 @@ from pykafka.spark.parquetfiles import FILE
 from pykafka.spark.pipeline import history
 from pykafka.spark.pipeline.databases import DatabaseWriter
 from pykafka.spark.pipeline.errors import PipelineError
-from pykafka.spark.pipeline.filelog import FileLog
 from pykafka.spark.pipeline.fitting import Fit
-from pykafka.spark.pipeline.merging import gone, latest, quoted
+from pykafka.spark.pipeline.history import FileLog
+from pykafka.spark.pipeline.lake_tables import TableWriter, gone, latest, quoted
 from pykafka.spark.pipeline.model import (
     FileSink,
     FormatSink,
@@ -24,7 +24,6 @@ from pykafka.spark.pipeline.model import (
     is_written_by_tasks,
 )
 from pykafka.spark.pipeline.storage import Storage
-from pykafka.spark.pipeline.tablewriter import TableWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

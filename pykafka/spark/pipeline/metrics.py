@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from pykafka.handlers.sockets import listen
+from pykafka.spark.pipeline.errors import PipelineError
 from pykafka.spark.pipeline.events import BATCH, ENDED, FAILED, LAG, RECOVERED, RESTARTING, STARTED, Event
+from pykafka.spark.pipeline.operation import Address
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
+
 
 #: The Content-Type of the text.
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -110,3 +116,137 @@ class Metrics:
 
 def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+log = logging.getLogger("pykafka.spark.pipeline")
+
+#: How long a request and its answer may take together (s), and how often the server looks whether it is to end (s).
+REQUEST_S, _LOOK_S = 5.0, 0.5
+#: The longest head of a request that is read (bytes).
+_MOST_HEAD = 8192
+_PATHS = (b"/metrics", b"/")
+_RESOLVE_S = 10.0
+
+
+class TextServer:
+    """A server of `GET /metrics` for the length of a `with` block, with one worker of its own that answers one by one.
+
+    Each connection has a deadline as a whole, so a client that hangs delays others by seconds and no end at all. An error of
+    `render` answers one request with status 500; a log line tells of it once, until the next request is answered.
+
+    :param handler: makes the socket and the worker
+    :param address: where it listens
+    :param kind: Content-Type of the text
+    :param render: returns the text, in the server's worker
+    :raises PipelineError: it cannot listen there
+    """
+
+    def __init__(self, handler: Handler, address: Address, kind: str, render: Callable[[], str]) -> None:
+        self._handler = handler
+        self._kind = kind
+        self._render = render
+        self._ending = handler.Event()
+        self._failed = False
+        self._listener = self._listen(address)
+        host, port = self._listener.getsockname()[:2]
+        #: Where it listens in fact.
+        self.address = Address(host, port)
+        self._worker = handler.spawn(self._serve, name="pykafka-metrics")
+
+    def __enter__(self) -> TextServer:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ending.set()
+        self._worker.join(REQUEST_S + 2 * _LOOK_S)
+        self._listener.close()
+
+    def _listen(self, address: Address) -> Any:
+        try:
+            found = self._handler.resolve(address.host, address.port, timeout=_RESOLVE_S)[0]
+            return listen(self._handler, found)
+        except OSError as error:
+            why = error.strerror or error
+            raise PipelineError(
+                f"metrics cannot be served at {address}: {why}; choose another address, or end what has this one"
+            ) from error
+
+    def _serve(self) -> None:
+        try:
+            self._listener.settimeout(_LOOK_S)
+            while not self._ending.is_set():
+                self._serve_one()
+        except BaseException as error:
+            log.error("metrics are no longer served at %s: %s: %s", self.address, type(error).__name__, error)
+            raise
+
+    def _serve_one(self) -> None:
+        """Answer the next connection, if one comes."""
+        try:
+            connection, _ = self._listener.accept()
+        except TimeoutError:
+            return
+        except OSError:  # as where this process has no descriptor left
+            self._ending.wait(_LOOK_S)
+            return
+        try:
+            self._answer(connection)
+        except OSError:  # the client's trouble
+            return
+        finally:
+            connection.close()
+
+    def _answer(self, connection: Any) -> None:
+        deadline = self._handler.now() + REQUEST_S
+
+        def bound() -> None:
+            left = deadline - self._handler.now()
+            if left <= 0 or self._ending.is_set():
+                raise TimeoutError("the request took too long")
+            connection.settimeout(min(left, _LOOK_S))
+
+        head = b""
+        while b"\r\n\r\n" not in head and len(head) < _MOST_HEAD:
+            bound()
+            try:
+                part = connection.recv(_MOST_HEAD)
+            except TimeoutError:
+                continue
+            if not part:
+                return
+            head += part
+        status, text = self._response(head)
+        lines = [
+            f"HTTP/1.1 {status}",
+            f"Content-Type: {self._kind}",
+            f"Content-Length: {len(text)}",
+            "Connection: close",
+        ]
+        answer = memoryview("\r\n".join([*lines, "", ""]).encode() + (b"" if head.startswith(b"HEAD ") else text))
+        while answer:
+            bound()
+            try:
+                answer = answer[connection.send(answer) :]
+            except TimeoutError:
+                continue
+
+    def _response(self, head: bytes) -> tuple[str, bytes]:
+        """Return status and body."""
+        words = head.partition(b"\r\n")[0].split(b" ")
+        if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
+            return "400 Bad Request", b"not HTTP/1.1\n"
+        if words[0] not in (b"GET", b"HEAD"):
+            return "405 Method Not Allowed", b"only GET\n"
+        if words[1].partition(b"?")[0] not in _PATHS:
+            return "404 Not Found", b"the metrics are at /metrics\n"
+        try:
+            text = self._render().encode()
+        except Exception as error:  # noqa: BLE001 - of whatever it renders: the next request may find it well
+            if not self._failed:
+                log.error("metrics cannot be rendered for %s: %s: %s", self.address, type(error).__name__, error)
+            self._failed = True
+            return "500 Internal Server Error", b"the metrics cannot be rendered; the pipeline's log has the error\n"
+        self._failed = False
+        return "200 OK", text

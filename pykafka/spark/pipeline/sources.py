@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pykafka.exceptions import ConfigurationError
 from pykafka.spark.columns import COLUMNS, HEADERS
+from pykafka.spark.data_loss import warn
 from pykafka.spark.errors import OptionError
 from pykafka.spark.formats import FORMATS
 from pykafka.spark.formats.options import HEADER, Side, known
-from pykafka.spark.loss import warn
 from pykafka.spark.options import read_options, write_options
 from pykafka.spark.optiontable import OPTIONS, Mode, parse
 from pykafka.spark.pipeline.configured import configured, with_secrets
-from pykafka.spark.pipeline.model import Parsing, Source, Watermark
+from pykafka.spark.pipeline.model import Parsing, Source, Step, Watermark
 from pykafka.spark.pipeline.tables import Table, as_text
 
 #: Options that have a key of their own in the declaration; elsewhere they would be given twice.
@@ -193,3 +193,25 @@ def read_view(table: Table, key: str, default: str, taken: list[str]) -> str:
     if view and view.lower() in taken:
         table.problem(key, f"{view!r} exists already; give this one another name")
     return view
+
+
+#: Spark would run any other statement at once, even for a check.
+_QUERY = re.compile(r"(\s|--[^\n]*(\n|$)|/\*.*?\*/)*(\(|(select|with|from|values|table)\b)", re.IGNORECASE | re.DOTALL)
+
+
+def read_steps(tables: Sequence[Table], views: Sequence[str]) -> tuple[Step, ...]:
+    """Return the transforms that tables declare, in order.
+
+    :param views: the views of the sources
+    """
+    steps: list[Step] = []
+    for number, table in enumerate(tables, 1):
+        taken = [view.lower() for view in (*views, *(step.view for step in steps)) if view]
+        sql, view = table.text("sql", required=True), read_view(table, "view", "", taken)
+        steps.append(Step(sql, view, read_watermark(table.table("watermark"))))
+        table.finish()
+        if sql and not _QUERY.match(sql):
+            table.problem("sql", "must be a query, which begins with SELECT, WITH, FROM, VALUES or TABLE")
+        if not view and number < len(tables):
+            table.problem("view", "missing: only the last step needs none, as its rows go to the sink")
+    return tuple(steps)

@@ -12,7 +12,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import OffsetType, TopicPartition
-from pykafka.consumer import committed_offsets
+from pykafka.consumer import committed_offsets as committed
 from pykafka.coordinator.consumer import ConsumerCoordinator
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import (
@@ -365,7 +365,7 @@ def test_offsets_that_a_transaction_is_about_to_commit_are_waited_for(
     greenlets: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """require_stable was never asked (KIP-447): a consumer began at what a transaction was about to replace."""
-    monkeypatch.setattr(committed_offsets, "UNSTABLE_MOST_MS", 100)
+    monkeypatch.setattr(committed, "UNSTABLE_MOST_MS", 100)
     with (
         Forgetful(unstable=9) as broker,
         KafkaClient(broker.hosts, use_greenlets=greenlets, socket_timeout_ms=15_000) as client,

@@ -294,7 +294,7 @@ def test_many_topics_share_senders_and_requests(
 
 
 def test_idle_topics_are_left_and_taken_in_again(client: KafkaClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pykafka.producer.anytopic.IDLE_S", 0.05)
+    monkeypatch.setattr("pykafka.producer.record_placement.IDLE_S", 0.05)
     with client.producer() as producer:
         producer.produce("a", b"1", partition=0).get(10)
         client.cluster.handler.sleep(0.1)

@@ -9,7 +9,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.embedded import EmbeddedCluster
-from pykafka.producer.requests import Request
+from pykafka.producer.produce_request import Request
 
 
 @pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])

@@ -22,7 +22,7 @@ from pykafka.exceptions import (
 )
 from pykafka.producer.in_flight_window import Lane
 from pykafka.producer.leader_requests import Dispatch
-from pykafka.producer.requests import Request
+from pykafka.producer.produce_request import Request
 from pykafka.producer.sender import Sender
 from pykafka.topic import Topic
 from tests.support.waiting import until

@@ -131,7 +131,7 @@ def told_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Make brokers tell by Fetch, and by OffsetForLeaderEpoch as those before 2.7 do."""
     if request.param == "asked":
         monkeypatch.setattr(versions, "CEILINGS", {**versions.CEILINGS, wire.FetchRequest.api_key: 11})
-        monkeypatch.setattr("pykafka.consumer.fetchrequests.IDS_CEILING", 11)
+        monkeypatch.setattr("pykafka.consumer.fetch_request.IDS_CEILING", 11)
     return str(request.param)
 
 

@@ -9,8 +9,8 @@ import pytest
 from kazoo.client import KazooClient
 
 from pykafka import KafkaClient, ManagedBalancedConsumer
+from pykafka.compat import group_worker
 from pykafka.consumer import commits
-from pykafka.groups import worker
 from tests.brokers import KafkaCluster
 from tests.support.groups import Group, Place
 from tests.support.zookeeper import ZooKeeper
@@ -19,7 +19,7 @@ from tests.support.zookeeper import ZooKeeper
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make workers check every half second, and not every five, whether somebody still holds what they work for."""
-    for module in (worker, commits):
+    for module in (group_worker, commits):
         monkeypatch.setattr(module, "GONE_S", 0.5)
 
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from pykafka.groups.assignors.roundrobin import RoundRobinPartitionAssignor
 
 from pykafka import KafkaClient
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.coordinator.consumer import ConsumerCoordinator
 from pykafka.exceptions import OffsetsNotCommitted, ResponseTimeoutError
+from pykafka.groups.assignors.range_and_roundrobin import RoundRobinPartitionAssignor
 from pykafka.topic import Topic
 from tests.support.groups import Reader
 from tests.support.topics import create_topic

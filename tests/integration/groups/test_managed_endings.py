@@ -12,8 +12,8 @@ import gevent
 import pytest
 
 from pykafka import Broker, ManagedBalancedConsumer
-from pykafka.coordinator.link import GroupLink
 from pykafka.exceptions import ConsumerStoppedException, RebalanceInProgress
+from pykafka.groups.coordinator_connection import GroupLink
 from pykafka.membershipprotocol import RangeProtocol
 from pykafka.protocol import MemberAssignment, wire
 from tests.support.groups import Group

@@ -24,7 +24,7 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
     ZooKeeperError,
 )
-from pykafka.metadata.groupnodes import GroupNodes
+from pykafka.metadata.zookeeper import GroupNodes
 from pykafka.protocol import wire
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster

@@ -11,8 +11,8 @@ from confluent_kafka import Consumer
 
 from pykafka import KafkaClient, SubscriptionPattern
 from pykafka.common import TopicPartition
-from pykafka.coordinator.subscriber import Subscriber
 from pykafka.exceptions import GroupIdNotFound, UnsupportedVersion
+from pykafka.groups.classic.membership import Subscriber
 from pykafka.groups.kip848.membership import NextGenSubscriber
 from tests.brokers import KafkaCluster
 from tests.integration.groups.test_subscriber_mixed import JavaMember

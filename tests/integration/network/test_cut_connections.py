@@ -14,7 +14,7 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler
-from pykafka.network.negotiation import ASK_AGAIN_S
+from pykafka.network.api_versions import ASK_AGAIN_S
 from pykafka.protocol.versions import RANGES_0_8_2
 from tests.brokers import KafkaCluster
 from tests.support.proxies import CuttingProxy, detour

@@ -10,9 +10,9 @@ import pytest
 
 from pykafka.admin import Admin, GroupListing, GroupState, GroupType, TransactionState
 from pykafka.admin.base import AdminBase
-from pykafka.admin.placement import Coordinators
 from pykafka.admin.results import Results
-from pykafka.admin.transactiontypes import TransactionListing
+from pykafka.admin.routing import Coordinators
+from pykafka.admin.transactions import TransactionListing
 from pykafka.exceptions import KafkaException, NotCoordinatorForGroup
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka.admin.membership import classic_member, consumer_member, share_member, streams_members
+from pykafka.admin.group_types import classic_member, consumer_member, share_member, streams_members
 from pykafka.common import TopicPartition
 from pykafka.compat.messages.groups import ConsumerGroupProtocolMetadata, MemberAssignment
 from pykafka.protocol import wire

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka.admin.migrationtypes import OffsetMove, planned
+from pykafka.admin.zookeeper_migration import OffsetMove, planned
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from pykafka.admin.placement import AnyBroker, CertainBrokers, Controller
-from pykafka.admin.routing import Question, Router
+from pykafka.admin.routing import AnyBroker, CertainBrokers, Controller, Question, Router
 from pykafka.exceptions import (
     BrokerNotAvailable,
     ClientClosedError,

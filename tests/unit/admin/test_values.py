@@ -36,11 +36,11 @@ from pykafka.admin import (
     TransactionState,
     UserScramCredentialUpsertion,
 )
-from pykafka.admin.configtypes import as_changes
-from pykafka.admin.operations import operations
-from pykafka.admin.resets import bounds_wanted, target
+from pykafka.admin.configs import as_changes
+from pykafka.admin.group_offsets import bounds_wanted, target
+from pykafka.admin.results import operations
 from pykafka.admin.scram_users import described
-from pykafka.admin.transactiontypes import is_hanging
+from pykafka.admin.transactions import is_hanging
 from pykafka.common import TopicPartition
 from pykafka.exceptions import AdminError, InvalidConfig, KafkaException, OffsetOutOfRangeError, TopicAlreadyExists
 from pykafka.protocol import wire

@@ -17,13 +17,13 @@ from click.testing import CliRunner
 
 import pykafka
 from pykafka.admin import MemberDescription
-from pykafka.admin.membership import classic_member
+from pykafka.admin.group_types import classic_member
 from pykafka.admin.releases import lacking
 from pykafka.cli.app import tools
+from pykafka.cli.diagnosis import speaks_as
 from pykafka.cli.exit_status import Status, explain, status_of
 from pykafka.cli.listing import time_text
 from pykafka.cli.offset_spec import Moment, parse_moment
-from pykafka.cli.releases import speaks_as
 from pykafka.exceptions import (
     KafkaException,
     NoBrokersAvailableError,

@@ -11,8 +11,7 @@ from click.testing import CliRunner
 from pykafka.cli.app import tools
 from pykafka.cli.cmd_consume import _json_renderer
 from pykafka.cli.exit_status import Status
-from pykafka.cli.inputs import InputError, InputLine, lines_parser, parse_json, read_lines
-from pykafka.cli.producing import Failure, _joined
+from pykafka.cli.producing import Failure, InputError, InputLine, _joined, lines_parser, parse_json, read_lines
 from pykafka.exceptions import MessageSizeTooLarge, NotLeaderForPartition
 from pykafka.protocol.message import Message
 

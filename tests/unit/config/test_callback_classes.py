@@ -18,7 +18,7 @@ from pykafka.config import Configuration
 from pykafka.exceptions import ConfigurationError
 from pykafka.handlers import Handler
 from pykafka.security import OAuthBearer, Plain
-from pykafka.security.callbacks import EntraId
+from pykafka.security.java_sasl import EntraId
 from pykafka.spark.pipeline import Declaration, DeclarationError
 from tests.support.sasl import SaslBroker
 

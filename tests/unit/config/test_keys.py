@@ -22,7 +22,7 @@ from pykafka.network.options import CANONICAL, ConnectionSettings
 from pykafka.partitioners import Murmur2Partitioner
 from pykafka.producer.options import ProducerOptions
 from pykafka.security import OAuthBearer, SslConfig
-from pykafka.security.callbacks import CALLBACKS
+from pykafka.security.java_sasl import CALLBACKS
 
 SECRET = "hunter2-do-not-show"
 PEM = "-----BEGIN CERTIFICATE-----\nQQ==\n-----END CERTIFICATE-----\n"

@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from pykafka.consumer.cases import JOIN, TOGETHER, Case, Cases
+from pykafka.consumer.failed_partitions import JOIN, TOGETHER, Case, Cases
 from pykafka.exceptions import (
     FencedLeaderEpoch,
     KafkaException,

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from pykafka.consumer.commitorder import CommitOrder
+from pykafka.consumer.commit_order import CommitOrder
 from pykafka.handlers import Handler
 from tests.support.interrupts import Interrupted, interrupting
 from tests.support.waiting import until

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pykafka.common import TopicPartition
-from pykafka.consumer.complaints import Complaints
+from pykafka.consumer.failed_partitions import Complaints
 from pykafka.exceptions import (
     InvalidMessageError,
     KafkaException,

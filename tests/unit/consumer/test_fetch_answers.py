@@ -9,8 +9,8 @@ import pytest
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.fetch_plan import Asked, LeaderHint
-from pykafka.consumer.fetchanswers import Answer, AnswerReader
-from pykafka.consumer.fetchrequests import FetchSettings
+from pykafka.consumer.fetch_request import FetchSettings
+from pykafka.consumer.fetch_response import Answer, AnswerReader
 from pykafka.consumer.leader_epochs import Lineage, Start
 from pykafka.exceptions import (
     FencedLeaderEpoch,

@@ -11,9 +11,8 @@ import pytest
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.fetch_plan import Asked, Plan
+from pykafka.consumer.fetch_request import IDS_CEILING, REFUSED_AT_MOST, FetchRequests, FetchSettings
 from pykafka.consumer.fetcher import Fetcher
-from pykafka.consumer.fetchrequests import IDS_CEILING, FetchRequests, FetchSettings
-from pykafka.consumer.fetchsession import REFUSED_AT_MOST
 from pykafka.exceptions import FetchSessionIdNotFound
 from pykafka.handlers import ThreadingHandler
 from pykafka.protocol import wire

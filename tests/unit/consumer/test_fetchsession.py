@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka.consumer.fetchsession import LAST_EPOCH, REFUSED_AT_MOST, FetchSession, Request, Step
+from pykafka.consumer.fetch_request import LAST_EPOCH, REFUSED_AT_MOST, FetchSession, Request, Step
 
 Session = FetchSession[str, int]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pykafka.common import TopicPartition
-from pykafka.consumer.inhand import InHand
+from pykafka.consumer.assignment import InHand
 
 KEY = TopicPartition("t", 0)
 

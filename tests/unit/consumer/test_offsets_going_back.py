@@ -11,7 +11,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
-from pykafka.consumer import fetchanswers
+from pykafka.consumer import fetch_response
 from pykafka.consumer.arrow import ArrowDecoder
 from pykafka.protocol import wire
 from pykafka.protocol.ascending import ascending
@@ -144,7 +144,7 @@ def test_nothing_is_handed_out_twice(
     for batches, wanted in CASES[:2]:
         data = b"".join(FORMATS[form](offsets) for offsets in batches)
         with Repeating(data, wanted[-1] + 1) as broker, KafkaClient(hosts=broker.hosts, **concurrency()) as client:
-            with caplog.at_level(logging.WARNING, logger=fetchanswers.__name__):
+            with caplog.at_level(logging.WARNING, logger=fetch_response.__name__):
                 found = read(client, len(wanted))
             assert found == dict.fromkeys(found, wanted), (form, batches)
             assert not set(broker.asked) - {0, wanted[-1] + 1}, "the next fetch goes on behind the highest offset"

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.fetch_plan import Asked, Member, Plan
-from pykafka.consumer.roster import RESPONSE_MAX_BYTES, Roster
+from pykafka.consumer.fetcher import RESPONSE_MAX_BYTES, Roster
 
 QUARTER = 1000
 

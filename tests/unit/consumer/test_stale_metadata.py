@@ -10,7 +10,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import OffsetType, TopicPartition
-from pykafka.consumer import changing, vanished
+from pykafka.consumer import assignment, partition_discovery
 from pykafka.exceptions import UnknownTopicOrPartition
 from tests.support.scripted import TOPIC, ManyPartitions, batch
 from tests.support.waiting import until
@@ -48,7 +48,7 @@ def test_a_partition_that_is_never_there(
     broker: ManyPartitions, concurrency: Callable[[], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pykafka.kafkaconsumer.KNOWN_WITHIN_S", 0.5)
-    assert changing.KNOWN_WITHIN_S == vanished.GONE_S
+    assert assignment.KNOWN_WITHIN_S == partition_discovery.GONE_S
     with KafkaClient(hosts=broker.hosts, **concurrency()) as client, client.consumer() as consumer:
         began = time.monotonic()
         with pytest.raises(UnknownTopicOrPartition, match="3 partitions") as caught:

@@ -11,7 +11,7 @@ import pytest
 from pykafka.common import TopicPartition
 from pykafka.consumer.buffers import Buffers, OwnedPartition
 from pykafka.consumer.leader_epochs import Lineage
-from pykafka.consumer.starting import Return, Starting, Wanted
+from pykafka.consumer.start_lookup import Return, Starting, Wanted
 from pykafka.handlers import Handler
 from tests.support.waiting import until
 

@@ -10,8 +10,6 @@ from typing import Any, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pykafka.groups.assignors.abstract import by_topic
-from pykafka.groups.assignors.balancing import Claim, balanced, owners_of
 
 from pykafka.common import TopicPartition
 from pykafka.coordinator import (
@@ -22,6 +20,8 @@ from pykafka.coordinator import (
     StickyPartitionAssignor,
 )
 from pykafka.exceptions import CorruptResponseError, NoBrokersAvailableError
+from pykafka.groups.assignors.abstract import by_topic
+from pykafka.groups.assignors.sticky import Claim, balanced, owners_of
 from pykafka.groups.classic.assignment import Assigning
 from pykafka.protocol import ConsumerGroupProtocolMetadata, MemberAssignment, wire
 from pykafka.utils.loglimit import LogLimiter

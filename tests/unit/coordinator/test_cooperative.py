@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from pykafka.groups.assignors.range import RangePartitionAssignor
-from pykafka.groups.assignors.roundrobin import RoundRobinPartitionAssignor
 
 from pykafka.compat import messages
+from pykafka.groups.assignors.range_and_roundrobin import RangePartitionAssignor, RoundRobinPartitionAssignor
 from pykafka.groups.classic.state import Event, Membership
 
 

@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pykafka.groups.assignors.abstract import AbstractPartitionAssignor
-from pykafka.groups.assignors.range import RangePartitionAssignor
-from pykafka.groups.assignors.roundrobin import RoundRobinPartitionAssignor
 
 from pykafka.compat.coordinator.metrics import ConsumerCoordinatorMetrics, GroupCoordinatorMetrics
 from pykafka.compat.messages.groups import assignment_bytes
 from pykafka.compat.topic_member import TopicMember
-from pykafka.coordinator.subscriber import Subscriber
 from pykafka.exceptions import CorruptResponseError
+from pykafka.groups.assignors.abstract import AbstractPartitionAssignor
+from pykafka.groups.assignors.range_and_roundrobin import RangePartitionAssignor, RoundRobinPartitionAssignor
 from pykafka.groups.classic.heartbeat import Heartbeat, News
+from pykafka.groups.classic.membership import Subscriber
 from pykafka.groups.classic.state import EVENT_OF_ERROR, TABLE, Event, ImpossibleEvent, Membership, State
 from pykafka.membershipprotocol import (
     DecidePartitions,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pykafka.coordinator import AbstractPartitionAssignor, RangePartitionAssignor
-from pykafka.coordinator.selection import Selection
 from pykafka.groups.assignors.known import assignors_of, valid_assignor
+from pykafka.groups.subscription import Selection
 
 
 def test_names_and_patterns() -> None:

@@ -13,7 +13,7 @@ from kazoo.exceptions import ConnectionLoss, NoNodeError
 from kazoo.protocol.states import KazooState
 
 from pykafka.exceptions import ZooKeeperError
-from pykafka.groups.zookeepercontact import Contact
+from pykafka.groups.zookeeper.session import Contact
 
 TIMEOUT_S = 6.0
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pykafka.groups.zookeepersession import _watch
+from pykafka.groups.zookeeper.session import _watch
 
 TIMEOUT_S = 6.0
 

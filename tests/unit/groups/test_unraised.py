@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
+from pykafka.compat.group_worker import Unraised
 from pykafka.compat.simple_consumer import SimpleConsumer
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted
-from pykafka.groups.unraised import Unraised
 
 
 class Engine:

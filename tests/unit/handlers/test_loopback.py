@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pykafka.handlers.loopback import acknowledge_now
+from pykafka.handlers.sockets import acknowledge_now
 from pykafka.spark.shipping import Shipped
 
 QUICK = (socket.IPPROTO_TCP, socket.TCP_QUICKACK)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from pykafka.handlers import Handler, ThreadingHandler
-from pykafka.handlers.turnstile import Turnstile
+from pykafka.handlers.interrupts import Turnstile
 from tests.support.interrupts import Interrupted, interrupting
 
 

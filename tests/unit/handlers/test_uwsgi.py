@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pykafka.handlers import forks, uwsgi
+from pykafka.handlers import base, uwsgi
 
 
 def _module(monkeypatch: pytest.MonkeyPatch, worker: int, *options: str, **members: Any) -> ModuleType:
@@ -72,6 +72,6 @@ def test_the_fork_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uwsgi, "ctypes", SimpleNamespace(pythonapi=hooks))
     uwsgi.report_fork()
     assert calls == []
-    monkeypatch.setattr(forks, "_number", -1)
+    monkeypatch.setattr(base, "_number", -1)
     uwsgi.report_fork()
     assert calls == [1]

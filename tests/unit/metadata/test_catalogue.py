@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from pykafka.metadata.catalogue import NO_EPOCH, Catalogue
+from pykafka.metadata.cache import NO_EPOCH, Catalogue
 from pykafka.protocol import wire
 
 NAME = "t"

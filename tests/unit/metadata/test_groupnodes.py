@@ -8,7 +8,7 @@ import pytest
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import OffsetRequestFailedError
-from pykafka.metadata.groupnodes import NodeOffset, _offset, topics_read
+from pykafka.metadata.zookeeper import NodeOffset, _offset, topics_read
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pykafka import KafkaClient, TopicNotFoundError
 from pykafka.exceptions import FieldValueError
 from pykafka.handlers import Handler
 from pykafka.protocol import wire
-from pykafka.utils.similar import most_similar
+from pykafka.utils.hints import most_similar
 from tests.support import scripted
 from tests.unit.metadata.test_cluster import Asked
 

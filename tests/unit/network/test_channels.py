@@ -8,8 +8,7 @@ import pytest
 
 from pykafka.exceptions import ClientClosedError, KafkaException
 from pykafka.handlers import Handler
-from pykafka.network.channel import Channel
-from pykafka.network.channels import Channels
+from pykafka.network.channel import Channel, Channels
 
 
 class Recorder:

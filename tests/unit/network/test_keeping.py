@@ -15,12 +15,11 @@ from pykafka import KafkaClient
 from pykafka.broker import Broker
 from pykafka.exceptions import KafkaException, SocketDisconnectedError
 from pykafka.handlers import Address, Handler
-from pykafka.network.channel import Channel
-from pykafka.network.channels import Channels
+from pykafka.network.channel import Channel, Channels
 from pykafka.network.connection import BrokerConnection
+from pykafka.network.dialing import Route
 from pykafka.network.options import ConnectionSettings
 from pykafka.network.requests import RequestHandler
-from pykafka.network.route import Route
 from pykafka.protocol import wire
 from tests.support.loops import Concurrency
 from tests.support.peers import Ask

@@ -11,8 +11,8 @@ import pytest
 from pykafka import KafkaClient, broker
 from pykafka.exceptions import IdempotenceLostError, MessagesNotDelivered, SocketDisconnectedError, UnsupportedVersion
 from pykafka.handlers import Handler
-from pykafka.network import dialect, negotiation
-from pykafka.network.negotiation import HANG_UPS_BESIDE_NEWER, KnownVersions
+from pykafka.network import api_versions
+from pykafka.network.api_versions import HANG_UPS_BESIDE_NEWER, KnownVersions
 from pykafka.protocol import wire
 from pykafka.protocol.records import scan
 from pykafka.protocol.versions import HANG_UPS, RANGES_0_8_2
@@ -94,8 +94,8 @@ class Changeling(ScriptedBroker):
 def versions(monkeypatch: pytest.MonkeyPatch) -> dict[Any, int]:
     """Return what scripted brokers speak; producer ids, too."""
     monkeypatch.setitem(scripted.VERSIONS, wire.InitProducerIdRequest, 0)
-    monkeypatch.setattr(negotiation, "EVIDENCE_PAUSE_S", 0.05)
-    monkeypatch.setattr(negotiation, "_hints", set())
+    monkeypatch.setattr(api_versions, "EVIDENCE_PAUSE_S", 0.05)
+    monkeypatch.setattr(api_versions, "_hints", set())
     return scripted.VERSIONS
 
 
@@ -188,7 +188,7 @@ def test_a_version_chosen_before_the_broker_was_replaced_is_not_sent(
 def test_0_8_is_told_once_and_asked_again(
     old: Changeling, handler: Handler, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dialect, "ASK_AGAIN_S", 0.2)
+    monkeypatch.setattr(api_versions, "ASK_AGAIN_S", 0.2)
     with client_of(old, handler) as client:
         node = client.brokers[1]
         assert node.api_ranges() is RANGES_0_8_2
@@ -233,7 +233,7 @@ def test_newer_brokers_are_known_by_number_and_by_address() -> None:
 def test_a_producer_numbers_once_its_broker_turns_out_to_be_newer(
     old: Changeling, handler: Handler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dialect, "ASK_AGAIN_S", 0.2)
+    monkeypatch.setattr(api_versions, "ASK_AGAIN_S", 0.2)
     with (
         client_of(old, handler) as client,
         client.topics[TOPIC].get_producer(linger_ms=0, required_acks=-1) as producer,

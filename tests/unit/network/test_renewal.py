@@ -17,7 +17,7 @@ from pykafka.network import reauthentication
 from pykafka.network.authentication import run_step
 from pykafka.network.channel import Outgoing, PendingResponse
 from pykafka.network.connection import BrokerConnection
-from pykafka.network.futures import ResponseFuture
+from pykafka.network.in_flight import ResponseFuture
 from pykafka.network.options import ConnectionSettings
 from pykafka.network.requests import RequestHandler
 from pykafka.protocol import wire

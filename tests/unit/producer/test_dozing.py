@@ -5,7 +5,7 @@ from __future__ import annotations
 from pykafka.handlers.events import GateEvent
 from pykafka.producer.accumulator import PartitionQueue
 from pykafka.producer.batch import Backlog, MessageBatch
-from pykafka.producer.dozing import OFTEN, Doze
+from pykafka.producer.sender import OFTEN, Doze
 
 LINGER_S = 0.25
 

@@ -12,7 +12,7 @@ import pytest
 from pykafka.compat.delivery_reports import Reports
 from pykafka.handlers import ThreadingHandler
 from pykafka.producer.accumulator import PartitionQueue
-from pykafka.producer.bounds import Bounds
+from pykafka.producer.buffer_pool import Bounds
 from pykafka.producer.in_flight_window import Lane
 from pykafka.producer.leader_requests import take_next
 from pykafka.protocol.message import Message

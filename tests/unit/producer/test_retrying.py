@@ -17,7 +17,7 @@ from pykafka.exceptions import (
     SocketDisconnectedError,
     error_for,
 )
-from pykafka.producer.retrying import Kind, counts, kind_of
+from pykafka.producer.retry_policy import Kind, counts, kind_of
 from pykafka.utils.backoff import Backoff
 
 

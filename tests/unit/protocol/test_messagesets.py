@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from zlib import crc32
 
 import pytest
-from pykafka.compat.messages.messageset import numbered, unpacked
 
+from pykafka.compat.messages.produce_fetch import numbered, unpacked
 from pykafka.exceptions import InvalidMessageError, UnpackedTooLargeError, UnsupportedForMessageFormat
 from pykafka.protocol import MessageSet
 from pykafka.protocol.message import Message
@@ -255,7 +255,7 @@ def test_documented_sets_within_sets() -> None:
 
 @pytest.mark.parametrize("size", [30, 3000])
 def test_documented_sets_unpack_to_a_limit(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr("pykafka.compat.messages.messageset.MAX_UNPACKED", 2000)
+    monkeypatch.setattr("pykafka.compat.messages.produce_fetch.MAX_UNPACKED", 2000)
     inner = entry(8, bytes(compress(1, entry(8, bytes(size)))), 0, 1)
     content = entry(8, bytes(compress(1, inner)), 0, 1)
     if size == 30:

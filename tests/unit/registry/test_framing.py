@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka.registry.framing import (
+from pykafka.registry.schemas import (
     FramingError,
     read_header,
     read_id,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka import DelegationToken, OAuthBearer, OidcClientCredentials, Plain, Scram
-from pykafka.security.jaas import LoginModule, mechanism_of_jaas, parse_jaas
+from pykafka.security.java_sasl import LoginModule, mechanism_of_jaas, parse_jaas
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka.sharegroups.session import LAST_EPOCH, ShareSession
+from pykafka.sharegroups.session_worker import LAST_EPOCH, ShareSession
 
 
 def test_the_first_fetch_opens_it_and_later_ones_name_what_has_changed() -> None:

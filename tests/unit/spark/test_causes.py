@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykafka.cli.exit_status import in_options
-from pykafka.spark.pipeline.causes import first_and_last
+from pykafka.spark.pipeline.errors import first_and_last
 
 CALLING = "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext."
 STACK = "\tat org.apache.spark.SparkContext.<init>(SparkContext.scala:1)"

@@ -8,8 +8,8 @@ import pytest
 
 from pykafka.common import TopicPartition
 from pykafka.network.proxies import Proxy
+from pykafka.spark.data_loss import warn
 from pykafka.spark.errors import OptionError
-from pykafka.spark.loss import warn
 from pykafka.spark.offsets import EARLIEST, LATEST, ByTime
 from pykafka.spark.options import check_read, includes_headers, read_options, write_options
 from pykafka.spark.optiontable import OPTIONS, Mode, parse

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from pykafka.handlers import ThreadingHandler
-from pykafka.security import posting
-from pykafka.spark.pipeline.alerts import Alerts
+from pykafka.security import http
 from pykafka.spark.pipeline.events import BATCH, FAILED, RECOVERED, STARTED, Event
 from pykafka.spark.pipeline.operation import Alert
+from pykafka.spark.pipeline.watching import Alerts
 from tests.support.spark.watchers import Endpoint, facts
 
 
 def test_alerts(endpoint: Endpoint, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """One for a failure, one for the recovery, tried again where the endpoint fails; no text has the URL."""
-    monkeypatch.setattr("pykafka.spark.pipeline.alerts._FIRST_MS", 1)
+    monkeypatch.setattr("pykafka.spark.pipeline.watching._FIRST_MS", 1)
     endpoint.statuses = [503, 204, 429, 204, 403]
     handler = ThreadingHandler()
     alerts = Alerts(handler, Alert(endpoint.url))
@@ -45,7 +45,7 @@ def test_alerts(endpoint: Endpoint, caplog: pytest.LogCaptureFixture, monkeypatc
 def test_an_endpoint_that_is_down_holds_nothing_up(
     endpoint: Endpoint, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pykafka.spark.pipeline.alerts._FIRST_MS", 1)
+    monkeypatch.setattr("pykafka.spark.pipeline.watching._FIRST_MS", 1)
     endpoint.server.server_close()
     alerts = Alerts(ThreadingHandler(), Alert(endpoint.url, timeout_s=5.0, attempts=2))
     for _ in range(40):
@@ -94,9 +94,9 @@ def test_an_error_that_nobody_expects_ends_no_alerts(
     def post(*arguments: Any) -> None:
         if errors:
             raise errors.pop()
-        posting.post(*arguments)
+        http.post(*arguments)
 
-    monkeypatch.setattr("pykafka.spark.pipeline.alerts.post", post)
+    monkeypatch.setattr("pykafka.spark.pipeline.watching.post", post)
     alerts = Alerts(ThreadingHandler(), Alert(endpoint.url))
     for number in range(2):
         alerts.watch(Event(FAILED, "clicks", 1000, {"n": number}))

@@ -15,11 +15,10 @@ from pyspark.sql.types import StructType
 
 from pykafka.handlers import Handler
 from pykafka.spark.pipeline import history
-from pykafka.spark.pipeline.conflicts import is_conflict, tried_again
 from pykafka.spark.pipeline.databases import BATCHES, DatabaseWriter
 from pykafka.spark.pipeline.errors import PipelineError, TableMismatchError
 from pykafka.spark.pipeline.fitting import Fit, compare, is_on, names_only, refuse_gone, refuse_reserved, refuse_unknown
-from pykafka.spark.pipeline.merging import merge_statement
+from pykafka.spark.pipeline.lake_tables import is_conflict, merge_statement, tried_again
 from pykafka.spark.pipeline.model import FileSink, JdbcSink, Merge, Sink, TableSink, TopicSink
 from pykafka.spark.pipeline.restarts import is_lasting
 from pykafka.spark.pipeline.storage import Storage

@@ -7,9 +7,8 @@ import pytest
 from pykafka.handlers import Handler, ThreadingHandler
 from pykafka.spark.pipeline import PipelineError
 from pykafka.spark.pipeline.events import BATCH, ENDED, FAILED, RESTARTING, STARTED, Event
-from pykafka.spark.pipeline.metrics import Metrics
+from pykafka.spark.pipeline.metrics import Metrics, TextServer
 from pykafka.spark.pipeline.operation import Address
-from pykafka.spark.pipeline.serving import TextServer
 from tests.support.spark.watchers import ask, facts
 
 

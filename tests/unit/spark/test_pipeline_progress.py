@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pykafka.spark.pipeline.progress import Progress
+from pykafka.spark.pipeline.events import Progress
 
 
 def report(**changes: Any) -> dict[str, Any]:

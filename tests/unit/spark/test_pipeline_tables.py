@@ -12,11 +12,11 @@ from pyspark.sql.types import ArrayType, DecimalType, MapType, StringType, Struc
 
 from pykafka.cli.app import tools
 from pykafka.cli.exit_status import Status
-from pykafka.spark.pipeline import DeclarationError, compaction, frames, lakes
+from pykafka.spark.pipeline import DeclarationError, frames, lake_tables, launch
 from pykafka.spark.pipeline.databases import table_beside, without_secrets
 from pykafka.spark.pipeline.errors import PipelineError
+from pykafka.spark.pipeline.lake_tables import type_in_sql
 from pykafka.spark.pipeline.model import FileSink, FormatSink, JdbcSink, Merge, TableSink
-from pykafka.spark.pipeline.tablewriter import type_in_sql
 from tests.support.spark.declarations import MINIMAL, PARSE, SINK, SOURCE, TOP, load, only_output, problems, sink_of
 
 
@@ -129,7 +129,7 @@ def test_settings_of_tables(file: Path) -> None:
     """Jars by coordinates for the release of Spark, and none where the user brings some."""
     text = TOP + SOURCE + '[sink]\nformat = "{}"\ntable = "lake.web.t"\n'
     iceberg = load(file, text.format("iceberg") + 'warehouse = "/lake"\n')
-    assert lakes.settings(iceberg, "4.1.1") == {
+    assert launch.table_settings(iceberg, "4.1.1") == {
         "spark.jars.packages": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0",
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
         "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
@@ -139,16 +139,16 @@ def test_settings_of_tables(file: Path) -> None:
     with pytest.raises(
         DeclarationError, match=r"\[sink\] format: 'iceberg' needs jars .* for 4.0, 4.1, and this is PySpark 4.3.0"
     ):
-        lakes.settings(iceberg, "4.3.0")
+        launch.table_settings(iceberg, "4.3.0")
     delta = load(file, text.format("delta"))
-    assert lakes.settings(delta, "4.2.0")["spark.jars.packages"] == "io.delta:delta-spark_4.2_2.13:4.4.0"
+    assert launch.table_settings(delta, "4.2.0")["spark.jars.packages"] == "io.delta:delta-spark_4.2_2.13:4.4.0"
     with pytest.raises(DeclarationError, match=r"for 4.0, 4.1, 4.2.0, and this is PySpark 4.2.1"):
-        lakes.settings(delta, "4.2.1")
+        launch.table_settings(delta, "4.2.1")
     own = '[spark.config]\n"spark.jars" = "/jars/delta-spark_4.3.jar"\n"spark.sql.extensions" = "org.example.Mine"\n'
-    found = lakes.settings(load(file, text.format("delta") + own), "4.3.0")
+    found = launch.table_settings(load(file, text.format("delta") + own), "4.3.0")
     assert "spark.jars.packages" not in found
     assert found["spark.sql.extensions"] == "org.example.Mine,io.delta.sql.DeltaSparkSessionExtension"
-    assert lakes.settings(load(file, MINIMAL), "4.3.0") == {}
+    assert launch.table_settings(load(file, MINIMAL), "4.3.0") == {}
 
 
 KEPT = '[malformed]\nformat = "topic"\ntopic = "bad"\n'
@@ -192,13 +192,13 @@ def test_what_can_be_compacted(file: Path) -> None:
     with pytest.raises(
         PipelineError, match=r"\[sink\]: Parquet in /data/clicks cannot be compacted: .* files_per_batch"
     ):
-        compaction.check(only_output(load(file, MINIMAL)))
+        lake_tables.check(only_output(load(file, MINIMAL)))
     result = CliRunner().invoke(tools, ["pipeline", str(file), "--compact"])
     assert result.exit_code == Status.FAILED
     assert "cannot be compacted" in result.output
     delta = sink_of(file, 'format = "delta"\npath = "/d`x"\n').sink
     assert isinstance(delta, TableSink)
-    assert compaction.statement(delta) == "OPTIMIZE delta.`/d``x`"
+    assert lake_tables.statement(delta) == "OPTIMIZE delta.`/d``x`"
     iceberg = sink_of(file, 'format = "iceberg"\ntable = "lake.web.t"\n').sink
     assert isinstance(iceberg, TableSink)
-    assert compaction.statement(iceberg) == "CALL `lake`.system.rewrite_data_files(table => 'web.t')"
+    assert lake_tables.statement(iceberg) == "CALL `lake`.system.rewrite_data_files(table => 'web.t')"

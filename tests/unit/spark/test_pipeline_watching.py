@@ -15,9 +15,8 @@ from pyspark.sql import SparkSession
 from pykafka.exceptions import SocketDisconnectedError
 from pykafka.handlers import ThreadingHandler
 from pykafka.spark.pipeline import Declaration, Pipeline, PipelineError, StopRequest, launch, running
-from pykafka.spark.pipeline.events import ENDED, FAILED, QUERY_FAILED, STARTED, Event, Journal
+from pykafka.spark.pipeline.events import ENDED, FAILED, QUERY_FAILED, STARTED, Event, Journal, Progress
 from pykafka.spark.pipeline.operation import Address, Alert, Operation, Restart
-from pykafka.spark.pipeline.progress import Progress
 from pykafka.spark.pipeline.running import stopped_at_the_end
 from pykafka.spark.pipeline.watching import watched
 from tests.support.spark.watchers import Endpoint, ask, broken

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 from pykafka.common import TopicPartition
+from pykafka.spark.pipeline.events import Progress
 from pykafka.spark.pipeline.model import Source
-from pykafka.spark.pipeline.progress import Progress
-from pykafka.spark.pipeline.repeating import Goal, without_limits
+from pykafka.spark.pipeline.running import Goal, without_limits
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 

@@ -15,13 +15,13 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 from pykafka import _version
 from pykafka.cli import packing
 from pykafka.cli.packing import _spark_archives
-from pykafka.spark import KafkaDataSource, packages, ship
+from pykafka.spark import KafkaDataSource, pythons, ship
 from pykafka.spark.arrival import FOLDER
 from pykafka.spark.connect import ArrivingSource
 from pykafka.spark.errors import PackageMissingError, ShippedVersionError
 
 ROOT = Path(__file__).resolve().parents[3]
-#: What a worker does with a task, in a Python without packages.
+#: What a worker does with a task, in a Python without pythons.
 WORKER = """
 import pickle, sys
 sys.path[:0] = sys.argv[1:]
@@ -40,7 +40,7 @@ def dumps(what: object) -> bytes:
 
 
 def in_bare_python(shipped: bytes, *path: str) -> str:
-    """Return what unpickling raises in this Python without its packages."""
+    """Return what unpickling raises in this Python without its pythons."""
     command = [sys.executable, "-I", "-S", "-c", WORKER, *path, *_spark_archives()]
     return subprocess.run(command, input=shipped, capture_output=True, timeout=60, check=True).stdout.decode()
 
@@ -110,10 +110,10 @@ def test_the_source_of_an_archive() -> None:
 
 def test_planner_without_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark's planner would end without a word: it imports pyarrow before it can report anything."""
-    monkeypatch.setitem(packages.NEEDED, "no_such_module", "no-such-package")
-    packages.need_all.cache_clear()
+    monkeypatch.setitem(pythons.NEEDED, "no_such_module", "no-such-package")
+    pythons.need_all.cache_clear()
     try:
         with pytest.raises(PackageMissingError, match=rf"{sys.executable}, lacks no-such-package, which pykafka"):
             KafkaDataSource({})
     finally:
-        packages.need_all.cache_clear()
+        pythons.need_all.cache_clear()

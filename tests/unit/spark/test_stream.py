@@ -11,13 +11,12 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, Rea
 
 from pykafka.common import TopicPartition
 from pykafka.spark import session
-from pykafka.spark.anchors import Kept
 from pykafka.spark.errors import DataLossError, OptionError, RecreatedTopicError
 from pykafka.spark.microbatch import NOTHING_READ
 from pykafka.spark.offsets import LATEST, Bounds, ByTime, JsonOffsets, Offsets, Position
 from pykafka.spark.options import read_options
 from pykafka.spark.optiontable import Mode
-from pykafka.spark.progress import Progress
+from pykafka.spark.progress import Kept, Progress
 from pykafka.spark.stream import KafkaStreamReader
 from pykafka.spark.stream41 import SelfLimitingStreamReader
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from pykafka.spark.errors import OptionError
+from pykafka.spark.java_options import TlsOptions
 from pykafka.spark.options import read_options, write_options
 from pykafka.spark.optiontable import Mode
-from pykafka.spark.tlsoptions import TlsOptions
 
 READ = {"kafka.bootstrap.servers": "localhost:9093", "subscribe": "a", "kafka.security.protocol": "SSL"}
 BODY = "QUJD" * 30

@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 
 from pykafka.common import TopicPartition
-from pykafka.spark.anchors import MARK, MAX_LENGTH, kept, texts
-from pykafka.spark.topicids import Recreated, TopicIds
+from pykafka.spark.data_loss import Recreated, TopicIds
+from pykafka.spark.progress import MARK, MAX_LENGTH, kept, texts
 
 ONE, TWO, THREE = (UUID(int=n) for n in (1, 2, 3))
 A0, A1, B0, C0 = (TopicPartition(*at) for at in (("a", 0), ("a", 1), ("b", 0), ("c", 0)))

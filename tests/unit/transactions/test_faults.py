@@ -28,8 +28,8 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
 )
 from pykafka.producer.in_flight_window import Verdict
-from pykafka.transactions.faults import Fault, fault_of, fault_of_end, is_fence, is_settled
-from pykafka.transactions.lanes import TransactionalLane
+from pykafka.transactions.coordinator import Fault, fault_of, fault_of_end, is_fence, is_settled
+from pykafka.transactions.states import TransactionalLane
 
 
 @pytest.mark.parametrize(

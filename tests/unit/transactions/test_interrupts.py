@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from pykafka.handlers import ThreadingHandler
-from pykafka.transactions.block import Transaction
+from pykafka.transactions.calls import Transaction
 from pykafka.transactions.states import Event, Ledger, State
 from pykafka.transactions.transactions import Transactions
 from tests.support.interrupts import Interrupted, interrupting

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pykafka.registry.framing import with_id
+from pykafka.registry.schemas import with_id
 from pykafka.spark.formats import make_decoder, make_encoder
 from tests.support.formats import CLICK, NEWER, avro_bytes, field, file, values
 from tests.support.registrystub import RegistryStub

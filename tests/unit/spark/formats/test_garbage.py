@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from pykafka.exceptions import SchemaError
-from pykafka.registry.framing import with_id
+from pykafka.registry.schemas import with_id
 from pykafka.spark.formats import avroplan, make_decoder, make_encoder, protobuf
 from pykafka.spark.formats import decoder as decoders
 from tests.support.formats import (

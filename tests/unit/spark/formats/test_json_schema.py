@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from pykafka.exceptions import SchemaError
-from pykafka.registry.framing import with_id
+from pykafka.registry.schemas import with_id
 from pykafka.spark.errors import SinkError
 from pykafka.spark.formats import make_decoder, make_encoder
 from tests.support.formats import JSON_SCHEMA, file, values

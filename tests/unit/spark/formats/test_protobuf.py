@@ -12,8 +12,7 @@ from google.protobuf import text_format
 
 from pykafka.exceptions import SchemaError
 from pykafka.registry import protobuf
-from pykafka.registry.framing import with_id
-from pykafka.registry.schemas import PROTOBUF, Schema
+from pykafka.registry.schemas import PROTOBUF, Schema, with_id
 from pykafka.spark.errors import SinkError
 from pykafka.spark.formats import make_decoder, make_encoder
 from tests.support.formats import PROTO, arrow_of, file, order, proto_class, values

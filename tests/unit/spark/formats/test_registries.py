@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 from pykafka.exceptions import RegistryError, RegistryUnavailableError, SchemaError, SchemaNotFoundError
-from pykafka.registry.framing import with_guid, with_id
+from pykafka.registry.schemas import with_guid, with_id
 from pykafka.spark.errors import SinkError
-from pykafka.spark.formats import make_decoder, make_encoder, registries
+from pykafka.spark.formats import make_decoder, make_encoder
+from pykafka.spark.formats import options as registries
 from pykafka.spark.formats.decoder import SchemaDecoder
 from tests.support.formats import CLICK, HEADERS, NEWER, avro_bytes, file, values
 from tests.support.registrystub import RegistryStub

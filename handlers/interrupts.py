@@ -1,0 +1,167 @@
+"""`Ending`: final steps that run to their end once they have begun, whatever interrupts the worker that waits for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING
+
+from pykafka.exceptions import KafkaException
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafka.handlers.base import Handler, LockType, Worker
+
+
+class Ending:
+    """The final steps of something, such as signing off at a server.
+
+    A greenlet's timeout or Ctrl-C may come at any wait, and half of these steps would be worse than none: the server would
+    keep a client that is gone, or a connection would stay open for ever. So a worker of its own takes the steps, and the caller
+    waits for that worker.
+
+    :param handler: starts the worker
+    :param name: the worker's name
+    """
+
+    def __init__(self, handler: Handler, name: str) -> None:
+        self._handler = handler
+        self._name = name
+        self._worker: Worker | None = None
+
+    def take(self, steps: Callable[[], object], timeout: float | None = None) -> None:
+        """Take steps, after those that are under way, and wait for their end; raise the exception that they raise.
+
+        :param steps: takes them
+        :param timeout: how long to wait (s); None for as long as they take
+        """
+        try:
+            worker = self._worker = self._handler.spawn(_take, self._worker, steps, name=self._name)
+        except RuntimeError:  # the system starts no thread, as at the end of the interpreter
+            _take(self._worker, steps)
+            return
+        if self.wait(timeout) and worker.error is not None:
+            raise worker.error
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the steps that are under way; return whether they have ended.
+
+        :param timeout: how long (s); None for as long as they take
+        """
+        worker = self._worker
+        return worker is None or worker.join(timeout)
+
+
+def _take(former: Worker | None, steps: Callable[[], object]) -> None:
+    if former is not None:
+        former.join()
+    steps()
+
+
+#: How often a call that waits for its turn looks (s).
+TURN_S = 0.002
+
+
+class Turnstile:
+    """Lets one call in at a time; a second one is refused, or waits.
+
+    Each call brings a lock of its own, its pass, and holds it as long as it is inside:
+
+        with (turn := handler.Lock()):
+            if not turnstile.enter(turn):
+                raise ...
+
+    `lock.acquire(timeout=...)` before a `try` would be open to Ctrl-C between the two, and nobody would release the lock. A
+    `with` block takes and releases a pass in C, however it ends, and so the call whose pass is free is not inside any more.
+
+    State: `_inside` is the pass of the call that came in last. `_lock` is held for a few steps, in which nothing waits.
+
+    :param handler: makes the passes
+    """
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._lock = handler.Lock()
+        self._inside = handler.Lock()
+
+    def locked(self) -> bool:
+        """Return whether a call is inside."""
+        return self._inside.locked()
+
+    def enter(self, turn: LockType) -> bool:
+        """Return whether a call may go in, which it then does: no other is inside.
+
+        :param turn: its pass, which it holds
+        """
+        with self._lock:
+            if self._inside.locked():
+                return False
+            self._inside = turn
+            return True
+
+    def await_entry(self, turn: LockType, seconds: float) -> bool:
+        """Wait until a call may go in, which it then does; return whether that was in time.
+
+        :param turn: as of `enter`
+        :param seconds: how long to wait
+        """
+        deadline = self._handler.now() + seconds
+        while not self.enter(turn):
+            left = deadline - self._handler.now()
+            if left <= 0:
+                return False
+            self._handler.sleep(min(left, TURN_S))
+        return True
+
+
+def guard(release: Callable[[], object]) -> Generator[None]:
+    """Return a generator that calls `release()` once: when somebody closes it, or when it is freed unclosed.
+
+    Python would call a `__del__` whenever an object is freed, and discards every exception raised there. That includes the
+    KeyboardInterrupt of a Ctrl-C: a signal that comes during a garbage collection is handled by the next Python code that
+    runs, which would be the `__del__`. Freeing a generator that has ended executes no Python code.
+
+    :param release: may run at any place, so it must take no lock and wait for nothing
+    """
+    waiting = _wait(release)
+    next(waiting)
+    return waiting
+
+
+def _wait(release: Callable[[], object]) -> Generator[None]:
+    try:
+        yield
+    finally:
+        release()
+
+
+class Closure:
+    """The steps that end an object: one call at a time takes them, until a call has taken all of them.
+
+    A greenlet's timeout, a cancellation or Ctrl-C may come at any wait. If the first call set a flag that all later calls heed,
+    an interrupt would leave the rest undone for good.
+
+    :param handler: makes the locks
+    :param complete: whether there is nothing to end yet
+    """
+
+    def __init__(self, handler: Handler, complete: bool = False) -> None:
+        self._handler = handler
+        self._turnstile = Turnstile(handler)
+        #: Whether the steps were taken to their end.
+        self.complete = complete
+
+    def run(self, steps: Callable[[], object]) -> None:
+        """Take the steps, unless that was done or another call does it now; they begin again after an interrupt.
+
+        :param steps: may run again after any of their waits; a KafkaException that they raise counts as their end
+        """
+        with (turn := self._handler.Lock()):
+            if self.complete or not self._turnstile.enter(turn):
+                return
+            try:
+                steps()
+            except KafkaException:
+                self.complete = True
+                raise
+            self.complete = True

@@ -1,0 +1,143 @@
+"""The keyword arguments of the consumers that share a topic, for checkers and editors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from pykafka.compat.deserializing import Deserializer
+    from pykafka.consumer.options import OffsetReset
+    from pykafka.consumer.record_pipeline import ConsumerInterceptor
+    from pykafka.consumer.startrules import Reset, StartRules
+    from pykafka.groups.options import RebalanceCallback
+    from pykafka.membershipprotocol import GroupMembershipProtocol
+    from pykafka.metadata.partition import Partition
+    from pykafka.producer.delivery_callbacks import OnDelivery
+    from pykafka.serialization.reading import OnBadRecord
+
+
+class ProducerArguments(TypedDict, total=False):
+    """The keyword arguments of `Producer`, which says what each means."""
+
+    partitioner: Callable[[Sequence[Partition], Any], Partition] | None
+    compression: int
+    max_retries: int
+    retry_backoff_ms: int
+    required_acks: int
+    ack_timeout_ms: int
+    max_queued_messages: int
+    min_queued_messages: int
+    linger_ms: int
+    queue_empty_timeout_ms: int
+    block_on_queue_full: bool
+    max_request_size: int
+    sync: bool
+    delivery_reports: bool
+    pending_timeout_ms: int
+    auto_start: bool
+    serializer: Callable[[Any, Any], tuple[Any, Any]] | None
+    retry_backoff_max_ms: int
+    delivery_timeout_ms: int
+    max_queued_bytes: int
+    enable_idempotence: bool | None
+    on_delivery: OnDelivery | None
+    max_failed_messages: int
+    max_failed_bytes: int
+    on_topic_recreated: Literal["continue", "fail"]
+    compression_level: int | None
+
+
+class ConsumerArguments(TypedDict, total=False):
+    """The keyword arguments that all consumers of a topic have; see `SimpleConsumer`."""
+
+    fetch_message_max_bytes: int
+    num_consumer_fetchers: int
+    auto_commit_enable: bool
+    auto_commit_interval_ms: int
+    queued_max_messages: int
+    fetch_min_bytes: int
+    fetch_error_backoff_ms: int
+    fetch_wait_max_ms: int
+    offsets_channel_backoff_ms: int
+    offsets_commit_max_retries: int
+    auto_offset_reset: OffsetReset
+    consumer_timeout_ms: int
+    auto_start: bool
+    reset_offset_on_start: bool
+    compacted_topic: bool
+    deserializer: Deserializer | None
+    reset_offset_on_fetch: bool
+    isolation_level: str
+    queued_max_bytes: int
+    auto_commit_timeout_ms: int
+    metadata_max_age_ms: int
+    client_rack: str | None
+    unpacked_max_bytes: int | None
+
+
+class SimpleConsumerArguments(ConsumerArguments, total=False):
+    """The keyword arguments of `SimpleConsumer`; see there."""
+
+    partitions: Iterable[Partition] | None
+    generation_id: int
+    consumer_id: str | bytes
+
+
+class KafkaConsumerArguments(TypedDict, total=False):
+    """The keyword arguments of `client.consumer()`, but for deserializers; see `KafkaConsumer`."""
+
+    group: str | None
+    auto_offset_reset: Reset
+    start: StartRules | None
+    auto_commit: bool
+    auto_commit_interval_ms: int
+    auto_commit_timeout_ms: int
+    listener: Any
+    on_bad_record: OnBadRecord
+    interceptors: Sequence[ConsumerInterceptor]
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    max_poll_interval_ms: int
+    protocol: str
+    assignor: str | type[Any] | Sequence[str | type[Any]] | None
+    group_instance_id: str | None
+    zookeeper_hosts: str | None
+    consumer_timeout_ms: int
+    isolation_level: str
+    fetch_min_bytes: int
+    fetch_max_wait_ms: int
+    max_partition_fetch_bytes: int
+    queued_max_messages: int
+    queued_max_bytes: int
+    metadata_max_age_ms: int
+    client_rack: str | None
+    unpacked_max_bytes: int | None
+
+
+class GroupConsumerArguments(ConsumerArguments, total=False):
+    """The keyword arguments that both kinds of balanced consumers have; see `BalancedConsumer`."""
+
+    rebalance_max_retries: int
+    rebalance_backoff_ms: int
+    post_rebalance_callback: RebalanceCallback | None
+    use_rdkafka: bool
+    membership_protocol: GroupMembershipProtocol
+
+
+class BalancedConsumerArguments(GroupConsumerArguments, total=False):
+    """The keyword arguments of `BalancedConsumer`; see there."""
+
+    zookeeper_connection_timeout_ms: int
+    zookeeper_connect: str | None
+    zookeeper_hosts: str
+    zookeeper: Any
+
+
+class ManagedBalancedConsumerArguments(GroupConsumerArguments, total=False):
+    """The keyword arguments of `ManagedBalancedConsumer`; see there."""
+
+    heartbeat_interval_ms: int
+    session_timeout_ms: int
+    max_poll_interval_ms: int
+    group_instance_id: str | bytes | None

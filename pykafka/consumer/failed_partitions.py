@@ -1,0 +1,272 @@
+"""`Cases`: the partitions of a consumer that cannot be fetched, each with its error and the next attempt's time. No I/O."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pykafka.exceptions import (
+    FencedLeaderEpoch,
+    InvalidMessageError,
+    KafkaException,
+    LogTruncationError,
+    OffsetOutOfRangeError,
+    OffsetResetNeededError,
+    OffsetsNotCommitted,
+    TopicRecreatedError,
+    UnknownError,
+    UnknownLeaderEpoch,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from pykafka.network.authentication import is_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from pykafka.common import TopicPartition
+    from pykafka.consumer.buffers import OwnedPartition
+    from pykafka.consumer.weak_subscriber import Reader
+    from pykafka.utils.backoff import Backoff
+
+
+#: Errors that mean that the position is not in the log: it has to be moved.
+LOST = (OffsetOutOfRangeError, LogTruncationError, TopicRecreatedError)
+#: What is due within this part of the first pause is served now: partitions that failed one after another share a request for
+#: metadata.
+TOGETHER = 0.2
+#: A partition that fails joins others that are due after this part of its pause at the least: partitions that one answer
+#: names fail one after another, and would each have a pause of another length.
+JOIN = 0.6
+
+
+@dataclass(eq=False)
+class Case:
+    """A partition that is not fetched.
+
+    :param owned: the partition
+    :param moves: how often it had been moved when it failed: if the application has moved it since, that stands
+    :param error: the reason
+    :param due: the time of the next attempt, of the handler's clock (s)
+    :param waited: whether buffered messages had to be read first; then the same offset is tried once more
+    :param astray: whether the broker that was asked for another position may not lead the partition any more
+    """
+
+    owned: OwnedPartition
+    moves: int
+    error: KafkaException
+    due: float
+    waited: bool = False
+    astray: bool = False
+
+    @property
+    def moved(self) -> bool:
+        """Whether the application has moved it since, for example by `seek()`."""
+        return self.owned.moves != self.moves
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its position is not in the log."""
+        return isinstance(self.error, LOST)
+
+    @property
+    def is_nowhere(self) -> bool:
+        """Whether only the application can name its next position."""
+        return isinstance(self.error, OffsetResetNeededError) and not self.is_lost
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether messages of it are still to be read."""
+        return self.owned.messages > 0 or self.owned.loan > 0
+
+    @property
+    def wants_metadata(self) -> bool:
+        """Whether metadata is to be asked for before it is served."""
+        error = self.error
+        if self.astray:
+            return True
+        if isinstance(error, (OffsetOutOfRangeError, LogTruncationError)):
+            # The log may be that of a topic that was made anew; ids tell.
+            return self.owned.topic_id is not None and not self.moved and not self.has_unread
+        if isinstance(error, (OffsetResetNeededError, TopicRecreatedError)):
+            return False
+        return may_lead_no_more(error)
+
+
+def may_lead_no_more(error: KafkaException) -> bool:
+    """Return whether an error of a leader is a reason to ask for metadata."""
+    # A broker that refuses the login has not said that it leads; nor does it say who does, if another leads by now.
+    return not is_answer(error) or error.invalid_metadata or isinstance(error, UnknownLeaderEpoch)
+
+
+class Cases:
+    """The partitions that are looked after, and when each is due. The recovery worker owns them.
+
+    :param now: the handler's clock (s)
+    :param pauses: before attempts, by the number of failures
+    """
+
+    def __init__(self, now: Callable[[], float], pauses: Backoff) -> None:
+        self._now = now
+        self._pauses = pauses
+        self._open: dict[OwnedPartition, Case] = {}
+        # {average length of a pause (s): the latest time at which partitions with such a pause are due}.
+        self._due: dict[float, float] = {}
+        # How often in a row each partition has failed.
+        self._failures: dict[OwnedPartition, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __contains__(self, owned: OwnedPartition) -> bool:
+        return owned in self._open
+
+    def __iter__(self) -> Iterator[Case]:
+        return iter(self._open.values())
+
+    def add(self, owned: OwnedPartition, moves: int, error: KafkaException) -> Case:
+        """Look after a partition that has failed; parameters as of `Case`."""
+        lasts = owned.trouble_since is not None
+        failures = self._failures[owned] = self._failures.get(owned, 0) + 1 if lasts else 1
+        # An offset is corrected at once, and so is a leader epoch; if it is wrong again before anything was fetched, the
+        # broker contradicts itself, and there is no need to hurry.
+        at_once = isinstance(error, (*LOST, FencedLeaderEpoch)) and not lasts
+        due = self._now() if at_once else self._due_after(failures)
+        case = self._open[owned] = Case(owned, moves, error, due)
+        return case
+
+    def close(self, case: Case) -> None:
+        """Look no more after a partition."""
+        self._open.pop(case.owned, None)
+
+    def clear(self) -> None:
+        """Look after nothing."""
+        self._open = {}
+
+    def drop_given_up(self) -> None:
+        """Look no more after partitions that the consumer reads no more."""
+        for owned in [owned for owned in self._open if owned.given_up]:
+            del self._open[owned]
+            self._failures.pop(owned, None)
+
+    def due(self) -> list[Case]:
+        """Return what is to be served now."""
+        soon = self._now() + TOGETHER * self._pauses.first_ms / 1000
+        return [case for case in self if case.due <= soon or case.moved]
+
+    def next_wait(self) -> float:
+        """Return how long nothing is due (s)."""
+        return max(min(case.due for case in self) - self._now(), 0.0)
+
+    def wait_first(self, case: Case) -> None:
+        """Put a partition off until its buffered messages have been read."""
+        case.waited = True
+        case.due = self._now() + self._pauses.first_ms / 1000
+
+    def again(self, case: Case, error: KafkaException | None = None) -> None:
+        """Try a partition again after another pause.
+
+        :param error: of a question for another position
+        """
+        case.astray = error is not None and may_lead_no_more(error)
+        failures = self._failures[case.owned] = self._failures.get(case.owned, 0) + 1
+        case.due = self._due_after(failures)
+
+    def _due_after(self, failures: int) -> float:
+        """Return when to try a partition that has failed so often in a row; together with others, if possible."""
+        now, pause = self._now(), self._pauses.plain_seconds(failures)
+        if self._due.get(pause, 0.0) < now + JOIN * pause:
+            self._due[pause] = now + self._pauses.seconds(failures)
+        return self._due[pause]
+
+
+log = logging.getLogger(__name__)
+
+#: Errors that Kafka does not call retriable; recovery retries them all the same before `consume()` raises them.
+PASSING = (UnknownError, OffsetOutOfRangeError)
+#: Errors that Kafka calls retriable, but that do not pass by themselves once they have lasted: the topic was deleted.
+STAYING = (UnknownTopicOrPartition, UnknownTopicId)
+
+
+_About = tuple[type[KafkaException], str | None, int | None]
+
+
+def _about(error: KafkaException) -> _About:
+    return type(error), error.topic, error.partition
+
+
+class Complaints:
+    """The reports to one consumer of its partitions' errors; the recovery worker owns it.
+
+    :param now: the handler's clock (s)
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        # The error reported last: a broker's error comes once for each of its partitions, and consume() raises it once.
+        self._told: weakref.ref[KafkaException] | None = None
+        # What the errors that `consume()` has still to raise are about, and the first of them and their number by then.
+        self._about: set[_About] = set()
+        self._first: BaseException | None = None
+        self._count = 0
+
+    def note_trouble(self, owned: OwnedPartition) -> None:
+        """Note since when a partition cannot be fetched."""
+        if owned.trouble_since is None:
+            owned.trouble_since = self._now()
+
+    def judge(self, reader: Reader, owned: OwnedPartition, error: KafkaException) -> None:
+        """Decide whether `consume()` raises an error: it does not pass by itself, or has lasted.
+
+        For a patient reader an outage may last for as long as it takes: calls go on waiting, and a warning is logged.
+        """
+        now = self._now()
+        if owned.trouble_since is None:
+            owned.trouble_since = now
+        lasting = now - owned.trouble_since > reader.cluster.socket_timeout_ms / 1000
+        # Kafka calls a wrong checksum retriable, but the application wants to know of it. A new leader of 0.9 answers
+        # UNKNOWN_SERVER_ERROR until it knows that the records were committed. A broker that has left the cluster, or moved, is
+        # closed; that is not worth an error.
+        may_pass = reader.cluster.may_pass(error) and not isinstance(error, InvalidMessageError)
+        is_outage = reader.is_patient and may_pass and not isinstance(error, STAYING)
+        if is_outage or (not lasting and (may_pass or type(error) in PASSING)):
+            # One line for all partitions of a topic that an error concerns: there may be thousands, each tried once a second.
+            about = f"{reader.name} {owned.key.topic} {type(error).__name__}"
+            text = "partition %s: %s; trying again"
+            level = logging.WARNING if lasting else logging.INFO
+            reader.cluster.limiter.warn(log, about, text, owned.key, error, level=level)
+            return
+        owned.trouble_since = now
+        told = self._told is not None and self._told() is error
+        # An application that does not consume meanwhile gets one error, not one for each attempt.
+        if not told and not self._is_pending(reader, error):
+            self._told = weakref.ref(error)
+            shared = error is reader.cluster.metadata_error  # by all consumers of the client
+            reader.worker_failed(error.again() if shared else error)
+            self._about.add(_about(error))
+            self._count += 1
+
+    def _is_pending(self, reader: Reader, error: KafkaException) -> bool:
+        """Return whether `consume()` has still to raise such an error; thousands of partitions may ask, one after another."""
+        errors = reader.errors
+        try:
+            first = errors[0]
+        except IndexError:
+            first = None
+        if first is not self._first or len(errors) != self._count:
+            pending = errors.copy()  # in one step: other workers append, and calls take away
+            self._about = {_about(one) for one in pending if isinstance(one, KafkaException)}
+            self._count = len(pending)
+            self._first = pending[0] if pending else None
+        return _about(error) in self._about
+
+
+def concerns(error: BaseException, keys: Collection[TopicPartition]) -> bool:
+    """Return whether an error concerns one of some partitions, as far as it says; those of commits concern no position."""
+    if not isinstance(error, KafkaException) or isinstance(error, OffsetsNotCommitted):
+        return False
+    topic, partition = error.topic, error.partition
+    return any(topic in (None, key.topic) and partition in (None, key.partition) for key in keys)

@@ -1,0 +1,154 @@
+"""`Growth`: the search for partitions that were added to a topic, so that a consumer of the whole topic reads them too.
+
+Fetch workers call `tick`, and must not wait. A worker of the consumer, which runs only when it is needed, asks for metadata
+and offsets.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import weakref
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pykafka.exceptions import KafkaException
+
+if TYPE_CHECKING:
+    from pykafka.common import TopicPartition
+    from pykafka.consumer.buffers import OwnedPartition
+    from pykafka.handlers import Handler
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metadata.partition import Partition, TopicView
+
+
+log = logging.getLogger(__name__)
+
+#: The pause before the next attempt if the brokers did not answer (s).
+RETRY_S = 5.0
+
+
+class Reader(Protocol):
+    """The consumer of whole topics: `ConsumerEngine` documents the members."""
+
+    @property
+    def cluster(self) -> BaseCluster: ...
+    @property
+    def handler(self) -> Handler: ...
+    @property
+    def running(self) -> bool: ...
+    @property
+    def whole_topics(self) -> dict[str, TopicView]: ...
+    def unread(self) -> list[Partition]: ...
+    def read_added(self) -> None: ...
+
+
+class Growth:
+    """The regular search of one consumer for new partitions of its topics.
+
+    State: `_worker` changes under `_lock`; `_due` by single stores.
+
+    :param reader: the consumer, held weakly, so that a dropped one can be freed
+    :param max_age_s: how old metadata may become (s)
+    """
+
+    def __init__(self, reader: Reader, max_age_s: float) -> None:
+        self._reader = weakref.ref(reader)
+        self._handler = reader.handler
+        self._max_age_s = max_age_s
+        self._lock = self._handler.Lock()
+        self._worker: Any = None
+        self._due = self._handler.now() + max_age_s
+        #: No attempt before this time, since the last one failed.
+        self._pause = 0.0
+
+    def tick(self) -> None:
+        """Start the worker if it is time to; return at once."""
+        reader = self._reader()
+        now = self._handler.now()
+        if reader is None or not reader.running or now < self._pause:
+            return
+        if now >= self._due or reader.unread():
+            with self._lock:
+                if self._worker is None:
+                    self._worker = self._handler.spawn(self._run, name="pykafka.Growth")
+
+    def join(self, until: float = math.inf) -> None:
+        """Wait for the worker to end; set the consumer's `stopping` before.
+
+        :param until: when to wait no longer, of the handler's clock (s); five seconds from now at the most
+        """
+        worker = self._worker
+        if worker is not None:
+            worker.join(min(5.0, max(until - self._handler.now(), 0.0)))
+
+    def _run(self) -> None:
+        try:
+            reader = self._reader()
+            if reader is not None and reader.running:
+                self._look(reader)
+        finally:
+            with self._lock:
+                self._worker = None
+
+    def _look(self, reader: Reader) -> None:
+        self._due = self._handler.now() + self._max_age_s
+        try:
+            if reader.whole_topics:  # a pattern may match none as yet
+                reader.cluster.refresh_older(self._max_age_s, list(reader.whole_topics))
+            reader.read_added()
+        except KafkaException as error:
+            self._pause = self._handler.now() + min(self._max_age_s, RETRY_S)
+            names, text = ", ".join(reader.whole_topics), "topic %s: new partitions cannot be read yet: %s"
+            reader.cluster.limiter.warn(log, names, text, names, error)
+
+
+#: Without topic ids (brokers before 2.8) a partition is gone if metadata of its topic has lacked it for so long (s) ...
+GONE_S = 5.0
+#: ... and in so many answers: a broker that lags behind may leave out a partition that is there.
+ANSWERS = 3
+
+
+class Vanished:
+    """The partitions of one consumer that the present metadata of their topic lacks.
+
+    State: `_lacking` changes by single steps; any worker may call.
+
+    :param cluster: whose metadata counts
+    """
+
+    def __init__(self, cluster: BaseCluster) -> None:
+        self._cluster = cluster
+        # When metadata lacked a partition first (s), and its generation.
+        self._lacking: dict[TopicPartition, tuple[float, int]] = {}
+
+    def among(self, parts: Iterable[OwnedPartition], whole: Mapping[str, TopicView]) -> list[OwnedPartition]:
+        """Return the partitions that are gone for good.
+
+        :param whole: the topics that are read as a whole, by name: those of others stay
+        """
+        gone = [owned for owned in parts if owned.key.topic in whole and self.has(whole[owned.key.topic], owned)]
+        if gone:
+            names = ", ".join(str(owned.key) for owned in gone)
+            log.warning("the topic was made anew without partitions %s: this consumer gives them up", names)
+        return gone
+
+    def has(self, topic: TopicView, owned: OwnedPartition) -> bool:
+        """Return whether a partition is gone for good. The partitions of one topic never become fewer.
+
+        :param topic: of the partition
+        """
+        cluster = self._cluster
+        if owned.partition_id in topic.partitions or not cluster.knows(owned.key.topic):
+            self._lacking.pop(owned.key, None)
+            return False
+        present = cluster.topic_id(owned.key.topic)
+        if present is not None and owned.topic_id is not None:
+            return present != owned.topic_id
+        now = cluster.handler.now()
+        since, generation = self._lacking.setdefault(owned.key, (now, cluster.generation))
+        return now - since >= GONE_S and cluster.generation - generation >= ANSWERS
+
+    def forget(self, key: TopicPartition) -> None:
+        """Forget a partition that is not read any more."""
+        self._lacking.pop(key, None)

@@ -1,0 +1,317 @@
+"""`StickyPartitionAssignor` and `CooperativeStickyAssignor`: as even as can be, and members keep what they have."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from pykafka.common import TopicPartition
+from pykafka.compat import messages
+from pykafka.exceptions import CorruptResponseError
+from pykafka.groups.assignors.abstract import AbstractPartitionAssignor, Racks, by_topic, nearness
+from pykafka.utils import get_string
+from pykafka.utils.struct_helpers import unpack_from
+
+
+class Claim(NamedTuple):
+    """The partitions that a member says that it has, and since which generation; -1 if it does not say."""
+
+    keys: frozenset[TopicPartition]
+    generation: int
+
+
+_NOTHING = Claim(frozenset(), -1)
+
+
+class StickyPartitionAssignor(AbstractPartitionAssignor):
+    """The assignor that moves as few partitions as an even share allows (KIP-54); members tell it what they had (KIP-341).
+
+    Each rebalance revokes everything all the same; `CooperativeStickyAssignor` does not.
+    """
+
+    name = "sticky"
+
+    @classmethod
+    def assign(
+        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, messages.ConsumerGroupProtocolMetadata]
+    ) -> dict[str, messages.MemberAssignment]:
+        """Return each member's share; parameters as of `AbstractPartitionAssignor.assign`."""
+        return cls.assign_near(partitions, members, {})
+
+    @classmethod
+    def assign_near(
+        cls,
+        partitions: Mapping[str, Collection[int]],
+        members: Mapping[str, messages.ConsumerGroupProtocolMetadata],
+        racks: Racks,
+    ) -> dict[str, messages.MemberAssignment]:
+        """Return each member's share; parameters as of `AbstractPartitionAssignor.assign_near`."""
+        wants = {member: {get_string(topic) for topic in said.topic_names} for member, said in members.items()}
+        if not wants:
+            return {}
+        claims = {member: cls.claim(said) for member, said in members.items()}
+        shares = cls.settled(balanced(partitions, wants, claims, nearness(members, racks)), claims)
+        return {member: messages.MemberAssignment(by_topic(share), 0) for member, share in shares.items()}
+
+    @classmethod
+    def settled(
+        cls, shares: dict[str, set[TopicPartition]], claims: Mapping[str, Claim]
+    ) -> dict[str, set[TopicPartition]]:
+        """Return what of the shares members may have now: all of it, as all have revoked theirs.
+
+        :param shares: {member: its share}
+        :param claims: {member: what it says that it has}
+        """
+        return shares
+
+    @classmethod
+    def claim(cls, said: messages.ConsumerGroupProtocolMetadata) -> Claim:
+        """Return what a member says that it has: by its user data, as Kafka's Java client writes it.
+
+        Data in another form is of no use, and counts as none.
+
+        :param said: the metadata that it sent
+        """
+        data = said.user_data or b""
+        for end in (b"", (-1).to_bytes(4, "big", signed=True)):  # before KIP-341 there was no generation
+            try:
+                pairs, generation = unpack_from("[S [i]] i", data + end)
+                keys = frozenset(TopicPartition(get_string(topic), id_) for topic, ids in pairs for id_ in ids)
+                return Claim(keys, generation)
+            except (CorruptResponseError, TypeError, ValueError):
+                continue
+        return _NOTHING
+
+    @classmethod
+    def user_data(cls, share: Iterable[TopicPartition], generation: int) -> bytes | None:
+        """Return a member's last share and its generation as bytes; parameters as of `AbstractPartitionAssignor.user_data`."""
+        if generation < 0:
+            return None
+        pairs = by_topic(share)
+        # as in the metadata itself: what follows the version
+        whole = messages.MemberAssignment(pairs, 0).get_bytes()
+        return bytes(whole[2:]) + generation.to_bytes(4, "big", signed=True)
+
+
+class CooperativeStickyAssignor(StickyPartitionAssignor):
+    """The assignor of the same shares, in two steps: what has an owner is given to another member after that has revoked it.
+
+    Members go on with what they keep through a rebalance (KIP-429); what they have stands in their metadata.
+    """
+
+    name = "cooperative-sticky"
+    cooperative = True
+
+    @classmethod
+    def settled(
+        cls, shares: dict[str, set[TopicPartition]], claims: Mapping[str, Claim]
+    ) -> dict[str, set[TopicPartition]]:
+        """Return what of the shares members may have now: nothing that another member says that it has.
+
+        :param shares: {member: its share}
+        :param claims: {member: what it says that it has}
+        """
+        claimants: dict[TopicPartition, list[str]] = {}
+        for member in sorted(claims):
+            for key in claims[member].keys:
+                claimants.setdefault(key, []).append(member)
+
+        def may_have(member: str, key: TopicPartition) -> bool:
+            others = [claims[one].generation for one in claimants.get(key, ()) if one != member]
+            if not others:
+                return True
+            mine = claims.get(member, _NOTHING)
+            return key in mine.keys and mine.generation > max(others)
+
+        return {member: {key for key in share if may_have(member, key)} for member, share in shares.items()}
+
+    @classmethod
+    def claim(cls, said: messages.ConsumerGroupProtocolMetadata) -> Claim:
+        """Return what a member says that it has: by its owned partitions, and their generation.
+
+        :param said: the metadata that it sent; before version 2 its user data has the generation
+        """
+        keys = frozenset(TopicPartition(topic, id_) for topic, ids in said.owned_partitions for id_ in ids)
+        generation, data = said.generation_id, said.user_data or b""
+        if generation < 0 and len(data) == 4:
+            generation = int.from_bytes(data, "big", signed=True)
+        return Claim(keys, generation)
+
+    @classmethod
+    def user_data(cls, share: Iterable[TopicPartition], generation: int) -> bytes | None:
+        """Return the generation as bytes, for leaders that read no version 2 of the metadata; parameters as of `sticky`."""
+        return generation.to_bytes(4, "big", signed=True)
+
+
+Near = Callable[[str, TopicPartition], bool]
+
+
+def owners_of(claims: Mapping[str, Claim]) -> dict[TopicPartition, str]:
+    """Return the owner of each partition that members claim: the highest generation wins; of two alike neither does.
+
+    :param claims: {member: what it claims}
+    """
+    best: dict[TopicPartition, tuple[int, str | None]] = {}
+    for member in sorted(claims):
+        keys, generation = claims[member]
+        for key in keys:
+            found = best.get(key)
+            if found is None or generation > found[0]:
+                best[key] = generation, member
+            elif generation == found[0]:
+                best[key] = generation, None
+    return {key: member for key, (_, member) in best.items() if member is not None}
+
+
+def balanced(
+    partitions: Mapping[str, Collection[int]],
+    wants: Mapping[str, Collection[str]],
+    claims: Mapping[str, Claim],
+    near: Near | None = None,
+) -> dict[str, set[TopicPartition]]:
+    """Return each member's share: even first, then what it has already, then what is in its rack.
+
+    No share can be made smaller in favour of one that is smaller by two or more, also not by way of other members.
+
+    :param partitions: {topic: partition ids}
+    :param wants: {member: the topics that it reads}
+    :param claims: what members have
+    :param near: tells whether a partition is in a member's rack; None where that makes no difference
+    """
+    readers: dict[str, list[str]] = {}
+    for member in sorted(wants):
+        for topic in set(wants[member]):
+            readers.setdefault(topic, []).append(member)
+    keys = {TopicPartition(topic, id_) for topic in readers for id_ in partitions.get(topic, ())}
+    eligible = {topic: frozenset(members) for topic, members in readers.items()}
+    shares: dict[str, set[TopicPartition]] = {member: set() for member in sorted(wants)}
+    owners = {key: member for key, member in owners_of(claims).items() if key in keys and member in eligible[key.topic]}
+    for key, member in owners.items():
+        shares[member].add(key)
+    free = sorted(keys - owners.keys())
+    if len({frozenset(topics) for topics in wants.values()}) == 1:
+        _deal(shares, free, near)
+    else:
+        _spread(shares, free, readers, owners, near)
+    return shares
+
+
+def _deal(shares: dict[str, set[TopicPartition]], free: Iterable[TopicPartition], near: Near | None) -> None:
+    """Even out shares of members that all read the same."""
+    left = list(free)
+    size, more = divmod(len(left) + sum(map(len, shares.values())), len(shares))
+    # those that have most may have one more, so that least has to move
+    order = sorted(shares, key=lambda member: (-len(shares[member]), member))
+    room = {}
+    for place, member in enumerate(order):
+        share = shares[member]
+        quota = size + (place < more)
+        surplus = len(share) - quota
+        if surplus > 0:
+            # away goes what is elsewhere first
+            going = sorted((near is not None and near(member, key), key) for key in share)[:surplus]
+            share.difference_update(key for _, key in going)
+            left += [key for _, key in going]
+        room[member] = quota - len(share)
+    left.sort()
+    if near is not None:
+        left = _deal_near(shares, left, room, near)
+    takers = deque(sorted(member for member in shares if room[member] > 0))
+    for key in left:
+        member = takers.popleft()
+        shares[member].add(key)
+        room[member] -= 1
+        if room[member]:
+            takers.append(member)
+
+
+def _deal_near(
+    shares: dict[str, set[TopicPartition]], keys: Iterable[TopicPartition], room: dict[str, int], near: Near
+) -> list[TopicPartition]:
+    """Give partitions to members in their racks, as far as these have room; return the others."""
+    left = []
+    for key in keys:
+        members = [member for member in shares if room[member] > 0 and near(member, key)]
+        if not members:
+            left.append(key)
+            continue
+        taker = max(members, key=lambda member: room[member])
+        shares[taker].add(key)
+        room[taker] -= 1
+    return left
+
+
+def _spread(
+    shares: dict[str, set[TopicPartition]],
+    free: Iterable[TopicPartition],
+    readers: Mapping[str, list[str]],
+    owners: Mapping[TopicPartition, str],
+    near: Near | None,
+) -> None:
+    """Even out shares of members that read different topics."""
+    for key in sorted(free, key=lambda key: (len(readers[key.topic]), key)):
+        _, _, taker = min((len(shares[one]), near is None or not near(one, key), one) for one in readers[key.topic])
+        shares[taker].add(key)
+    while _even_out(shares, readers, owners, near):
+        pass
+
+
+def _even_out(
+    shares: dict[str, set[TopicPartition]],
+    readers: Mapping[str, list[str]],
+    owners: Mapping[TopicPartition, str],
+    near: Near | None,
+) -> bool:
+    """Move partitions from larger to smaller shares, by way of others if need be; return whether any was moved."""
+    moved = False
+    least = min(map(len, shares.values()))
+    closed: set[str] = set()  # from here no share is smaller by two
+    for member in sorted(shares, key=lambda one: (-len(shares[one]), one)):
+        while member not in closed and len(shares[member]) >= least + 2:
+            way = _way(member, shares, readers, closed)
+            if not way:
+                break
+            for giver, topic, taker in reversed(way):
+                *_, key = min(
+                    (owners.get(one) == giver, owners.get(one) != taker, near is None or not near(taker, one), one)
+                    for one in shares[giver]
+                    if one.topic == topic
+                )
+                shares[giver].remove(key)
+                shares[taker].add(key)
+            moved = True
+    return moved
+
+
+def _way(
+    start: str, shares: Mapping[str, set[TopicPartition]], readers: Mapping[str, list[str]], closed: set[str]
+) -> list[tuple[str, str, str]]:
+    """Return the shortest way from a share to one that is smaller by two: (giver, topic, taker), ...; empty for none."""
+    enough = len(shares[start]) - 2
+    came: dict[str, tuple[str, str]] = {}
+    seen = {start}
+    topics: set[str] = set()
+    level = [start]
+    while level:
+        after = []
+        for giver in level:
+            for topic in sorted({key.topic for key in shares[giver]} - topics):
+                topics.add(topic)
+                for taker in readers[topic]:
+                    if taker not in seen:
+                        seen.add(taker)
+                        came[taker] = giver, topic
+                        after.append(taker)
+        found = [member for member in after if len(shares[member]) <= enough]
+        if found:
+            taker = min(found, key=lambda member: (len(shares[member]), member))
+            way = []
+            while taker != start:
+                giver, topic = came[taker]
+                way.append((giver, topic, taker))
+                taker = giver
+            return way[::-1]
+        level = after
+    closed.update(member for member in seen if len(shares[member]) <= enough + 2)
+    return []

@@ -1,0 +1,290 @@
+"""`Catalogue`: the topics of a cluster as its metadata describes them, their ids, leaders and leader epochs. No I/O."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
+
+from pykafka.compat import messages
+from pykafka.exceptions import ForeignClusterError, RebootstrapRequired, UnknownTopicOrPartition, error_for
+from pykafka.metadata.elections import NO_BROKERS
+from pykafka.protocol import wire
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from pykafka.handlers import Handler
+    from pykafka.metadata.brokers import Brokers
+    from pykafka.metadata.topics import TopicDict
+    from pykafka.network.node import Node
+    from pykafka.protocol import wire
+
+
+log = logging.getLogger(__name__)
+
+#: The leader epoch of a partition of which brokers have told none (before Kafka 2.1).
+NO_EPOCH = -1
+_NO_ID = UUID(int=0)
+
+
+class KnownTopic(NamedTuple):
+    """A topic as the client knows it.
+
+    :param metadata: its partitions and their leaders
+    :param id: its topic id; None from brokers before Kafka 2.8
+    :param epochs: the leader epoch of each partition, by number
+    """
+
+    metadata: messages.TopicMetadata
+    id: UUID | None
+    epochs: dict[int, int]
+
+
+class Catalogue:
+    """The description of each topic that the client knows.
+
+    State: `topics` and `errors` are replaced as wholes, and leaders within a topic in place, under the lock of `Knowledge`;
+    readers take no lock.
+    """
+
+    def __init__(self) -> None:
+        #: By name.
+        self.topics: dict[str, KnownTopic] = {}
+        #: The error code that brokers gave about a topic, by name, where they do not describe it.
+        self.errors: dict[str, int] = {}
+
+    def take_over(self, response: wire.MetadataResponse, names: list[str] | None) -> dict[str, messages.TopicMetadata]:
+        """Take over fresh metadata and return the topics that it describes.
+
+        Each broker answers as far as it knows: of a partition with a newer leader epoch, what was known stays (KIP-320).
+
+        :param names: the topics that the client asked for; None: all, so that the others are gone
+        """
+        found = {}
+        asked = set(names or ())
+        errors = {} if names is None else {name: code for name, code in self.errors.items() if name not in asked}
+        for topic in response.topics:
+            name = topic.name
+            if name is None or topic.error_code == UnknownTopicOrPartition.ERROR_CODE:
+                continue
+            if topic.error_code and not topic.partitions:  # an error tells nothing about the partitions
+                errors[name] = topic.error_code
+                if name in self.topics:
+                    found[name] = self.topics[name]
+                continue
+            found[name] = _newest(self.topics.get(name), _described(name, topic))
+        if names is None:
+            self.topics = found
+        else:
+            kept = {name: known for name, known in self.topics.items() if name not in asked}
+            self.topics = {**kept, **found}
+        self.errors = errors
+        return {name: known.metadata for name, known in found.items()}
+
+    def take_leader(
+        self, topic: str, partition: int, leader_id: int, leader_epoch: int
+    ) -> messages.PartitionMetadata | None:
+        """Take over a leader that a broker has named beside its error (KIP-951).
+
+        :returns: the partition with its new leader; None where a leader of this epoch, or of a later one, is known already, or
+            the partition is not
+        """
+        known = self.topics.get(topic)
+        before = None if known is None else known.metadata.partitions.get(partition)
+        if known is None or before is None or leader_epoch <= known.epochs.get(partition, NO_EPOCH):
+            return None
+        found: messages.PartitionMetadata = before._replace(leader=leader_id, err=0)
+        # in place: a broker that dies leads thousands of partitions, and each has a hint of its own
+        known.epochs[partition] = leader_epoch
+        partitions: Any = known.metadata.partitions
+        partitions[partition] = found
+        return found
+
+    def metadata(self, topic: str) -> messages.TopicMetadata | None:
+        """Return the partitions of a topic; None for an unknown one."""
+        known = self.topics.get(topic)
+        return None if known is None else known.metadata
+
+    def topic_id(self, topic: str) -> UUID | None:
+        """Return the id of a topic; None for an unknown one, and from brokers that give none."""
+        known = self.topics.get(topic)
+        return None if known is None else known.id
+
+    def is_led(self, topic: str) -> bool:
+        """Return whether each partition of a topic has a leader."""
+        metadata = self.metadata(topic)
+        return metadata is not None and all(part.leader >= 0 for part in metadata.partitions.values())
+
+    def leader_of(self, topic: str, partition: int) -> int | None:
+        """Return the number of the broker that leads a partition; None for an unknown partition, -1 for no leader."""
+        metadata = self.metadata(topic)
+        found = metadata.partitions.get(partition) if metadata is not None else None
+        return None if found is None else found.leader
+
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """Return the leader epoch of a partition; `NO_EPOCH` where none is known."""
+        known = self.topics.get(topic)
+        return NO_EPOCH if known is None else known.epochs.get(partition, NO_EPOCH)
+
+
+def _described(name: str, topic: Any) -> KnownTopic:
+    partitions = {
+        part.partition_index: messages.PartitionMetadata(
+            part.partition_index, part.leader_id, list(part.replica_nodes), list(part.isr_nodes), part.error_code
+        )
+        for part in topic.partitions
+    }
+    epochs = {part.partition_index: part.leader_epoch for part in topic.partitions if part.leader_epoch > NO_EPOCH}
+    id_ = None if topic.topic_id == _NO_ID else topic.topic_id
+    return KnownTopic(messages.TopicMetadata(name, partitions, topic.error_code), id_, epochs)
+
+
+def _newest(known: KnownTopic | None, told: KnownTopic) -> KnownTopic:
+    """Return the topic as a broker tells it, except partitions with a newer known leader epoch.
+
+    Without ids nobody can tell an old answer from a topic that was made anew, whose epochs begin at 0: then the answer counts.
+    """
+    if known is None or known.id is None:
+        return told
+    if told.id is not None and told.id != known.id:
+        log.info(  # producers and consumers of it warn
+            "topic %s was deleted and made anew: its id was %s and is %s now", told.metadata.name, known.id, told.id
+        )
+        return told
+    newer = [id_ for id_, epoch in told.epochs.items() if epoch < known.epochs.get(id_, NO_EPOCH)]
+    if not newer:
+        return told._replace(id=known.id)
+    log.debug("metadata of %s tells of older leaders of partitions %s; those known stay", told.metadata.name, newer)
+    partitions = dict(told.metadata.partitions)
+    epochs = dict(told.epochs)
+    for id_ in newer:
+        partitions[id_] = known.metadata.partitions[id_]
+        epochs[id_] = known.epochs[id_]
+    return KnownTopic(told.metadata._replace(partitions=partitions), known.id, epochs)
+
+
+class Knowledge:
+    """The state of a cluster, as far as the client knows it.
+
+    State: the catalogue, the brokers, the topics and the two ids change under `_lock`, which is never held across I/O. Readers
+    take no lock.
+
+    :param handler: supplies the lock
+    :param brokers: those of the cluster
+    :param topics: the objects that the application has of its topics
+    """
+
+    def __init__(self, handler: Handler, brokers: Brokers, topics: TopicDict[Any]) -> None:
+        self._handler = handler
+        self._lock = handler.Lock()
+        self._brokers = brokers
+        self._topics = topics
+        self.catalogue = Catalogue()
+        #: The number of the broker that takes topic changes; None where the brokers do not say (before 0.10).
+        self.controller_id: int | None = None
+        # The cluster's own name for itself; None until a broker has told it.
+        self._cluster_id: str | None = None
+
+    def after_fork(self) -> None:
+        """Take a new lock: nobody would release the parent's."""
+        self._lock = self._handler.Lock()
+
+    def leader(self, topic: str, partition: int) -> Node | None:
+        """Return the broker that leads a partition; None where it is unknown."""
+        id_ = self.catalogue.leader_of(topic, partition)
+        return None if id_ is None else self._brokers.by_id.get(id_)
+
+    def check(self, broker: Node, response: wire.MetadataResponse) -> None:
+        """Check that metadata can be used.
+
+        :raises RebootstrapRequired: the broker tells this client to begin again at the bootstrap addresses
+        :raises ForeignClusterError: the broker belongs to another cluster
+        """
+        if response.error_code:
+            if response.error_code == RebootstrapRequired.ERROR_CODE:
+                self._brokers.send_back()
+            raise error_for(response.error_code, broker=broker.address, api="Metadata")
+        if self._cluster_id and response.cluster_id and response.cluster_id != self._cluster_id:
+            broker.drop_connections()  # the name is looked up anew, and may lead back
+            raise ForeignClusterError(
+                f"{broker.address} belongs to cluster {response.cluster_id} now, and this client began with "
+                f"{self._cluster_id}: nothing is taken over from it; correct addresses or DNS, or make a new KafkaClient if "
+                "the new cluster is meant to replace the old one",
+                broker=broker.address,
+            )
+        if response.brokers:
+            self._brokers.answered()
+
+    def take_over(self, response: wire.MetadataResponse, names: list[str] | None, is_first: bool) -> None:
+        """Take over fresh metadata, and part with the brokers that have left.
+
+        :param names: the topics that the client asked for; None: all, so that the others are gone
+        :param is_first: whether nothing was taken over before
+        """
+        addresses = {broker.node_id: (broker.host, broker.port) for broker in response.brokers}
+        with self._lock:
+            left = self._take_over_brokers(addresses, response.controller_id, is_first)
+            found = self.catalogue.take_over(response, names)
+            self._topics._update_topics(found, complete=names is None, gone=set(names or ()) - set(found))
+            self._cluster_id = response.cluster_id or self._cluster_id
+        if left:
+            self._brokers.part_with(left)
+
+    def take_over_brokers(
+        self, addresses: Mapping[int, tuple[str, int]], controller_id: int | None, is_first: bool
+    ) -> None:
+        """Take over brokers alone, as `take_over` does.
+
+        :param addresses: {broker number: (host, port)}
+        """
+        with self._lock:
+            left = self._take_over_brokers(addresses, controller_id, is_first)
+        if left:
+            self._brokers.part_with(left)
+
+    def _take_over_brokers(
+        self, addresses: Mapping[int, tuple[str, int]], controller_id: int | None, is_first: bool
+    ) -> list[Node]:
+        """Take over the brokers of fresh metadata: those that moved are made anew; return those to part with."""
+        self.controller_id = controller_id if controller_id is not None and controller_id >= 0 else None
+        left = self._brokers.take_over(addresses)
+        if not self._brokers.by_id and is_first:
+            log.warning(NO_BROKERS)
+        if left:
+            self._topics.relink()
+        return left
+
+    def take_leader_hint(
+        self,
+        topic: str,
+        partition: int,
+        leader_id: int,
+        leader_epoch: int,
+        endpoints: Mapping[int, tuple[str, int]] | None,
+        topic_id: UUID | None,
+    ) -> bool:
+        """Take over a leader that a broker has named beside its error; see `BaseCluster.take_leader_hint`."""
+        if leader_id < 0 or leader_epoch < 0:
+            return False
+        catalogue = self.catalogue
+        left: list[Node] = []
+        with self._lock:
+            known_id = catalogue.topic_id(topic)
+            if topic_id is not None and known_id is not None and topic_id != known_id:
+                return False
+            address = (endpoints or {}).get(leader_id)
+            if leader_epoch > catalogue.leader_epoch(topic, partition) and address is not None:
+                left = self._brokers.meet(leader_id, address)
+                if left:
+                    self._topics.relink()
+            if leader_id in self._brokers.by_id:
+                found = catalogue.take_leader(topic, partition, leader_id, leader_epoch)
+                if found is not None:
+                    log.info("%s/%d is led by broker %d now, as a former leader says", topic, partition, leader_id)
+                    self._topics.update_partition(topic, found)
+        if left:
+            self._brokers.part_with(left)
+        known = catalogue.leader_of(topic, partition), catalogue.leader_epoch(topic, partition)
+        return known == (leader_id, leader_epoch) and leader_id in self._brokers.by_id

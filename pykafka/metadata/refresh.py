@@ -1,0 +1,290 @@
+"""`Freshness`: when the client asked about which topics, and which to ask about now. No I/O."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from pykafka.exceptions import FieldValueError, NoBrokersAvailableError
+from pykafka.metadata.brokers import countdown
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler
+    from pykafka.utils.backoff import Backoff
+
+
+#: How long the client keeps a topic up to date after the application asked about it (s): Kafka's metadata.max.idle.ms.
+IN_USE_S = 300.0
+#: How long requests for other topics include a topic without leaders that no worker has wanted again (s).
+MISS_KEPT_S = 5.0
+#: The longest name that a request has room for (bytes), and how much of a longer one an error shows (characters).
+NAME_MAX_BYTES = 32767
+NAME_SHOWN = 20
+
+
+class _Miss(NamedTuple):
+    """A topic without leaders: the number of such answers in a row, when to ask again, when a worker last wanted it."""
+
+    times: int
+    again_at: float
+    wanted_at: float
+
+
+class Freshness:
+    """The record of when the client asked about each topic.
+
+    State: changes under the cluster's lock, but for what `want` notes, which anybody may call.
+
+    :param now: the handler's clock (s)
+    :param backoff: pauses before topics without leaders are asked about again
+    :param max_age_s: how old the metadata of topics in use becomes (s)
+    """
+
+    def __init__(self, now: Callable[[], float], backoff: Backoff, max_age_s: float) -> None:
+        self.max_age_s = max_age_s
+        self._now = now
+        self._backoff = backoff
+        #: How often the cluster took over fresh metadata.
+        self.generation = 0
+        #: At which generation all topics in use were asked about last.
+        self.complete_generation = 0
+        # At which generation all topics that there are were asked about, and some of them since.
+        self._all_generation = 0
+        self._covered: dict[str, int] = {}
+        #: When the topics in use were asked about (s).
+        self.updated_at = -math.inf
+        # When all topics that there are were asked about, and some of them since (s).
+        self._all_at = -math.inf
+        self._asked_at: dict[str, float] = {}
+        # When a worker last wanted a topic (s).
+        self._wanted_at: dict[str, float] = {}
+        # Topics that were last found without leaders, or not at all.
+        self._misses: dict[str, _Miss] = {}
+
+    @property
+    def is_old(self) -> bool:
+        """Whether the answer about the topics in use is older than `metadata_max_age_ms`; there may be new partitions."""
+        return self._now() - self.updated_at > self.max_age_s
+
+    @property
+    def all_known(self) -> bool:
+        """Whether all topics that there are were asked about within the last `metadata_max_age_ms`."""
+        return self._now() - self._all_at <= self.max_age_s
+
+    def age(self, names: Iterable[str]) -> float:
+        """Return the age of the oldest answer about one of these topics (s)."""
+        return self._now() - min(self._asked_at.get(name, self._all_at) for name in names)
+
+    def want(self, names: Iterable[str]) -> None:
+        """Mark topics as used, so that the client keeps them up to date for a while.
+
+        :raises FieldValueError: a name cannot be written; no request that includes it could be, and so none for the others
+        """
+        now = self._now()
+        for name in names:
+            if name not in self._wanted_at:
+                _check_name(name)
+            self._wanted_at[name] = now
+
+    def in_use(self, held: Iterable[str]) -> list[str]:
+        """Return the topics to be kept up to date.
+
+        :param held: the names of those that the application holds
+        """
+        since = self._now() - IN_USE_S
+        self._wanted_at = {name: when for name, when in self._wanted_at.copy().items() if when > since}
+        return list(dict.fromkeys([*held, *self._wanted_at]))
+
+    def covers(self, seen: int, names: Sequence[str] | None) -> bool:
+        """Return whether topics were asked about since a generation.
+
+        :param seen: the generation
+        :param names: of the topics; None: those in use
+        """
+        if self._all_generation > seen:
+            return True
+        if names is None:
+            return self.complete_generation > seen
+        return all(self._covered.get(name, 0) > seen for name in names)
+
+    def due(self, names: Iterable[str]) -> list[str]:
+        """Return which topics to ask about at once where these are wanted: them, and others without leaders.
+
+        None where all of these were found without leaders a moment ago.
+        """
+        now = self._now()
+        wanted = dict.fromkeys(names)
+        for name in wanted:
+            if name in self._misses:
+                self._misses[name] = self._misses[name]._replace(wanted_at=now)
+        if all(name in self._misses and self._misses[name].again_at > now for name in wanted):
+            return []
+        self._misses = {name: miss for name, miss in self._misses.items() if now - miss.wanted_at < MISS_KEPT_S}
+        return [*wanted, *(name for name in self._misses if name not in wanted)]
+
+    def asked(self, names: Sequence[str] | None, led: Callable[[str], bool], told: bool = True) -> None:
+        """Note that topics were asked about.
+
+        :param names: which; None: all there are
+        :param led: tells whether each partition of a topic has a leader now
+        :param told: whether the answer named brokers, so that it can be believed
+        """
+        self.generation += 1
+        now = self._now()
+        if names is None:
+            self.updated_at = now
+            if told:
+                self._all_at = now
+            self._asked_at = {}
+            self.complete_generation = self._all_generation = self.generation
+            self._covered = {}
+        else:
+            self._covered |= dict.fromkeys(names, self.generation)
+            self._asked_at |= dict.fromkeys(names, now)
+        for name in list(self._misses) if names is None else names:
+            if led(name):
+                self._misses.pop(name, None)
+                continue
+            times = self._misses[name].times + 1 if name in self._misses else 1
+            wanted_at = self._misses[name].wanted_at if name in self._misses else now
+            self._misses[name] = _Miss(times, now + self._backoff.seconds(times), wanted_at)
+
+    def asked_in_use(self) -> None:
+        """Note that the last request was for all topics in use."""
+        self.updated_at = self._now()
+        self.complete_generation = self.generation
+
+
+def _check_name(name: str) -> None:
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        text = f"the topic name {name!r} has half of a surrogate pair, which UTF-8 cannot express"
+        raise FieldValueError(text, api="Metadata") from None
+    if size > NAME_MAX_BYTES:
+        text = f"the topic name {name[:NAME_SHOWN]!r}... has {size} bytes; brokers take 249 characters"
+        raise FieldValueError(text, api="Metadata")
+
+
+#: How often a worker with a deadline looks whether another one still updates (s).
+LOOK_S = 0.01
+
+
+class Upkeep:
+    """The updates of a cluster's metadata, one at a time.
+
+    State: `_lock` is held during each update, so that any number of workers that find a leader gone cause one request.
+
+    :param handler: supplies the lock
+    :param freshness: keeps the books on what was asked when
+    :param update: asks the cluster for some topics (None: all), for so long (ms; None: as long as it takes), and takes the
+        answer over; called under the lock
+    :param held: gives the names of the topics that the application holds
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        freshness: Freshness,
+        update: Callable[[list[str] | None, int | None], object],
+        held: Callable[[], Iterable[str]],
+    ) -> None:
+        self._handler = handler
+        self._freshness = freshness
+        self._update = update
+        self._held = held
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """Replace the lock in a forked child: a worker of the parent may have held it."""
+        self._lock = self._handler.Lock()
+
+    def all(self) -> None:
+        """Update all topics in use."""
+        with self._lock:
+            self._update_in_use()
+
+    def topics(self, names: list[str] | None, timeout_ms: int | None = None) -> None:
+        """Update some topics now.
+
+        :param names: None for all topics of the cluster
+        :param timeout_ms: how long this may take; None: as long as brokers take, one after the other
+        :raises NoBrokersAvailableError: no broker answered, or another worker asked them for all that time
+        """
+        self._freshness.want(names or ())
+        timeout_ms = self._await_others(timeout_ms)
+        with self._lock:
+            self._update(names, timeout_ms)
+
+    def since(self, seen: int, names: list[str] | None, timeout_ms: int | None = None) -> None:
+        """Update topics, unless that was done since a generation; all topics in use where the metadata is old.
+
+        :param seen: the generation
+        :param names: None for all topics in use
+        :param timeout_ms: as of `topics`
+        """
+        self._freshness.want(names or ())
+        timeout_ms = self._await_others(timeout_ms)
+        with self._lock:
+            if self._freshness.covers(seen, names):
+                return
+            if names is None or self._freshness.is_old:
+                self._update_in_use(timeout_ms)
+            else:
+                self._update_if_due(names, timeout_ms)
+
+    def older(self, max_age_s: float, names: list[str], timeout_ms: int | None = None) -> None:
+        """Update topics, and those that the application holds, where the oldest answer about them is this old (s).
+
+        :param timeout_ms: as of `topics`
+        """
+        if not names or self._freshness.age(names) < max_age_s:
+            return
+        timeout_ms = self._await_others(timeout_ms)
+        with self._lock:
+            if self._freshness.age(names) >= max_age_s:
+                self._update(sorted({*names, *self._held()}), timeout_ms)
+
+    def lacking(self, find: Callable[[], list[str]], timeout_ms: int | None = None) -> None:
+        """Update topics whose leaders are unknown, unless that was done a moment ago.
+
+        :param find: gives their names; called before and under the lock, as another worker may update them meanwhile
+        :param timeout_ms: as of `topics`
+        """
+        if not find():
+            return
+        timeout_ms = self._await_others(timeout_ms)
+        with self._lock:
+            names = find()
+            if names:
+                self._update_if_due(names, timeout_ms)
+
+    def _await_others(self, timeout_ms: int | None) -> int | None:
+        """Wait until no other worker updates, and return how much of a time is left then (ms); None for no limit.
+
+        :raises NoBrokersAvailableError: others did for all that time
+        """
+        if timeout_ms is None:
+            return None
+        left_ms = countdown(self._handler.now, timeout_ms)
+        # Not `acquire(timeout=...)`: Ctrl-C could come before the `try` behind it, and nobody could update any more.
+        while self._lock.locked():
+            if not left_ms():
+                raise NoBrokersAvailableError(
+                    f"another call of this client has asked brokers for metadata for {timeout_ms} ms, and none has answered; "
+                    "check hosts=, the network, and that the brokers are up"
+                )
+            self._handler.sleep(min(LOOK_S, left_ms() / 1000))
+        return left_ms() or 1
+
+    def _update_in_use(self, timeout_ms: int | None = None) -> None:
+        """Update all topics that the application holds, or has asked about lately."""
+        self._update(self._freshness.in_use(self._held()), timeout_ms)
+        self._freshness.asked_in_use()
+
+    def _update_if_due(self, names: Iterable[str], timeout_ms: int | None) -> None:
+        """Update topics, and others without leaders, unless all were found without leaders a moment ago."""
+        due = self._freshness.due(names)
+        if due:
+            self._update(due, timeout_ms)

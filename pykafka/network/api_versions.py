@@ -1,0 +1,457 @@
+"""`Dialect`: the API versions that one broker speaks, asked over its connections, and asked again where they are in doubt."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pykafka.exceptions import (
+    KafkaException,
+    ResponseTimeoutError,
+    SaslRequiredError,
+    SocketDisconnectedError,
+    TlsError,
+    UnsupportedSaslMechanism,
+    UnsupportedVersion,
+)
+from pykafka.network.dialing import Attempt
+from pykafka.protocol import versions, wire
+from pykafka.protocol.schema import decode_response, encode_request
+from pykafka.protocol.versions import HANG_UPS, RANGES_0_8_2, Probe, ProbeState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pykafka.handlers import Handler
+    from pykafka.network.channel import Channel
+    from pykafka.network.connection import BrokerConnection
+    from pykafka.protocol.schema import Request
+    from pykafka.protocol.versions import ApiRanges
+
+
+#: How long an answer to the probe may take at most (s): few bytes go either way.
+PROBE_TIMEOUT_S = 10.0
+#: Pause between one connection that shows Kafka 0.8.2 and the next (s): a restart or a proxy's bad moment is over by then.
+EVIDENCE_PAUSE_S = 0.7
+#: How many connections must show 0.8.2 where other brokers of the cluster are newer, as in a rolling upgrade.
+HANG_UPS_BESIDE_NEWER = 8
+#: The client asks a broker that it took for 0.8.2 again after this time (s), which doubles up to the second one.
+ASK_AGAIN_S = 30.0
+ASK_AGAIN_MAX_S = 600.0
+SESSION_TOO_SHORT = (
+    "the broker has ended the session of the login before its first request; raise connections.max.reauth.ms of the broker, or "
+    "get tokens that last longer"
+)
+#: The name of no mechanism.
+NO_MECHANISM = "?"
+#: How often a pause looks whether the connection is still wanted (s).
+LOOK_UP_S = 0.1
+
+log = logging.getLogger(__name__)
+
+#: How many addresses that hang up are remembered, each with a version that they answer.
+ADDRESSES_MAX = 1000
+
+# Addresses that were found to be 0.8.2 in this process, for its next clients: no more than a hint.
+_hints: set[str] = set()
+
+
+class KnownVersions:
+    """The known versions of one cluster's brokers: newer than Kafka 0.8.2, or not.
+
+    A broker that was newer once stays newer, by its number and by its address: where it closes connections later on, that is a
+    passing error. State: single stores.
+
+    :param broker_version: a hint: "0.8.2" saves most of the search where brokers are that old
+    """
+
+    def __init__(self, broker_version: str = "") -> None:
+        self._hinted = broker_version.startswith("0.8")
+        self._newer: set[int | str] = set()
+        self._oldest: set[str] = set()
+        #: The version of ApiVersions to begin with, by address, if brokers there close the connection on higher ones.
+        self.first_versions: dict[str, int] = {}
+
+    def hang_ups(self, id_: int, address: str) -> int | None:
+        """Return how many connections must show that a broker is 0.8.2; None where it cannot be.
+
+        :param id_: the broker's number; -1 for an address that may lead to any
+        """
+        if address in self._newer or id_ in self._newer:
+            return None
+        if self._newer:
+            return HANG_UPS_BESIDE_NEWER
+        return 1 if self._hinted or self._oldest or address in _hints else HANG_UPS
+
+    def learn(self, id_: int, address: str, ranges: ApiRanges) -> None:
+        """Remember a broker's versions; log a warning where it is 0.8.2."""
+        if ranges is not RANGES_0_8_2:
+            self._newer.add(address)
+            if id_ >= 0:
+                self._newer.add(id_)
+            if address in self._oldest:
+                log.warning(
+                    "broker %s is newer than Kafka 0.8.2 after all; this client uses its newer versions from now on",
+                    address,
+                )
+            self._oldest.discard(address)
+            _hints.discard(address)
+            return
+        if address not in self._oldest:
+            log.log(
+                logging.INFO if self._hinted else logging.WARNING,
+                "broker %s answers Metadata of version 0 and closes the connection when asked for its versions: it is taken "
+                "for Kafka 0.8.2, without timestamps, headers, groups and idempotence; the client asks again from time to time",
+                address,
+            )
+        self._oldest.add(address)
+        _hints.add(address)
+
+
+def negotiate(
+    connection: BrokerConnection,
+    handler: Handler,
+    timeout_ms: int,
+    client_id: str,
+    hang_ups: int | None = HANG_UPS,
+    first_versions: dict[str, int] | None = None,
+) -> ApiRanges:
+    """Return {api key: (lowest version, highest version)} of the broker at the other end.
+
+    If the broker closes the connection at the question, this connects again: to ask in lower versions, and then to find out
+    whether it is Kafka 0.8.2.
+
+    :param connection: connected; nothing was sent on it
+    :param handler: supplies the clock
+    :param timeout_ms: for all connections up to the first answer; from then on for each
+    :param client_id: name of this client for the broker's logs
+    :param hang_ups: how many connections must show that the broker is 0.8.2; None where the client knows it to be newer
+    :param first_versions: the versions of ApiVersions to begin with, by address; this adds to them
+    :raises ResponseTimeoutError: the broker did not answer
+    :raises SocketDisconnectedError: it can not be reached any more
+    :raises CorruptResponseError: the peer is no Kafka broker; the `.ledger` of each of these errors has this step
+    """
+    started = handler.now()
+    try:
+        return _probe(
+            connection, handler, timeout_ms, client_id, hang_ups, {} if first_versions is None else first_versions
+        )
+    except KafkaException as error:
+        if not error.ledger:  # else it is about connecting anew
+            ms = round((handler.now() - started) * 1000)
+            # By TLS 1.3 a broker that refuses the client's certificate says so when the client reads.
+            stage = "TLS" if isinstance(error, TlsError) else "ApiVersions"
+            error.ledger = [Attempt(stage, connection.address, error.text, ms)]
+        raise
+
+
+def _probe(
+    connection: BrokerConnection,
+    handler: Handler,
+    timeout_ms: int,
+    client_id: str,
+    hang_ups: int | None,
+    first_versions: dict[str, int],
+) -> ApiRanges:
+    began = _first_version(connection, first_versions)
+    probe = Probe(client_id, broker=connection.address, tls=connection.is_tls, hang_ups=hang_ups, version=began)
+    deadline = handler.now() + timeout_ms / 1000
+    until = _answer_due(handler, timeout_ms, deadline)
+    cuts = 0
+    while probe.result is None:
+        if probe.needs_new_connection:
+            deadline = _connect_anew(connection, handler, probe, timeout_ms, deadline)
+            until = _answer_due(handler, timeout_ms, deadline)
+        try:
+            requests = probe.next_requests()
+            if requests:
+                connection.send(requests, max(until - handler.now(), 0.001))
+            frame = connection.receive(max(until - handler.now(), 0.001))
+        except ResponseTimeoutError:
+            probe.timed_out()
+        except SocketDisconnectedError as error:
+            if type(error) is not SocketDisconnectedError:
+                raise
+            if connection.login_over:
+                raise SocketDisconnectedError(SESSION_TOO_SHORT, broker=connection.address) from None
+            if probe.knows_the_broker and not connection.logs_in:
+                _check_for_sasl(connection, handler, timeout_ms, client_id)
+            cuts += 1
+            probe.hung_up()
+        else:
+            probe.answered(frame)
+    if cuts and probe.result is not RANGES_0_8_2:
+        if len(first_versions) >= ADDRESSES_MAX:  # brokers that move have new ones
+            first_versions.clear()
+        first_versions[connection.address] = probe.version
+    if probe.needs_new_connection:
+        connection.disconnect()
+        connection.connect(timeout_ms)
+    return probe.result
+
+
+def _first_version(connection: BrokerConnection, first_versions: Mapping[str, int]) -> int | None:
+    """Return the version of ApiVersions to begin with: one that was answered here, or that the login's answer names."""
+    session = connection.session
+    named = None if session is None else session.ranges.get(wire.ApiVersionsRequest.api_key)
+    known = [] if named is None else [named[1]]
+    if connection.address in first_versions:
+        known.append(first_versions[connection.address])
+    return min(known, default=None)
+
+
+def _answer_due(handler: Handler, timeout_ms: int, deadline: float) -> float:
+    """Return until when to wait for the answers of one connection."""
+    return min(handler.now() + min(timeout_ms / 1000, PROBE_TIMEOUT_S), deadline)
+
+
+def _connect_anew(
+    connection: BrokerConnection, handler: Handler, probe: Probe, timeout_ms: int, deadline: float
+) -> float:
+    """Make the next connection of a probe, and return its deadline: that of the first one, while versions are tried."""
+    connection.disconnect()
+    if probe.state is ProbeState.ALIVE:  # what looks like 0.8.2 has to show it for longer than some connects may take
+        deadline = handler.now() + timeout_ms / 1000 + EVIDENCE_PAUSE_S
+        if probe.evidence:
+            _pause(connection, handler)
+    left_ms = round((deadline - handler.now()) * 1000)
+    if left_ms <= 0:
+        probe.give_up()
+    connection.connect(min(left_ms, timeout_ms))
+    return deadline
+
+
+def _check_for_sasl(connection: BrokerConnection, handler: Handler, timeout_ms: int, client_id: str) -> None:
+    """Ask over a new connection for a mechanism that does not exist: a listener with SASL names those that it offers.
+
+    :raises SaslRequiredError: it wants a login
+    """
+    try:
+        connection.disconnect()
+        connection.connect(timeout_ms)
+        patience = min(timeout_ms / 1000, PROBE_TIMEOUT_S)
+        request = wire.SaslHandshakeRequest(mechanism=NO_MECHANISM)
+        connection.send(encode_request(request, 0, 1, client_id), patience)
+        answer = decode_response(wire.SaslHandshakeRequest, 0, connection.receive(patience))[1]
+    except KafkaException as error:
+        log.debug("no answer to SaslHandshake at %s: %s", connection.address, error)
+        return
+    finally:
+        connection.disconnect()
+    if answer.error_code == UnsupportedSaslMechanism.ERROR_CODE:
+        offered = sorted(answer.mechanisms)
+        raise SaslRequiredError(
+            f"this listener wants SASL; mechanisms offered: {', '.join(offered)[:300]}; give KafkaClient sasl=, as "
+            "sasl=Scram(user, password), or connect to a listener without SASL",
+            offered,
+            broker=connection.address,
+            api="SaslHandshake",
+        )
+
+
+def _pause(connection: BrokerConnection, handler: Handler) -> None:
+    end = handler.now() + EVIDENCE_PAUSE_S
+    while not connection.given_up and (left := end - handler.now()) > 0:
+        handler.sleep(min(left, LOOK_UP_S))
+
+
+#: How long a connect may take that only finds out whether a broker is newer than the client thought (ms).
+ASK_AGAIN_CONNECT_MS = 3000
+
+
+class Speaker(Protocol):
+    """The broker that speaks; `Node` says what each member does."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def address(self) -> str: ...
+    @property
+    def socket_timeout_ms(self) -> int: ...
+    def channel(self, name: str) -> Channel: ...
+    def warn(self, text: str, *args: object) -> None: ...
+
+
+class Dialect:
+    """The API versions of one broker.
+
+    State: single stores; `prepare` runs under the lock of the channel that connects.
+
+    :param speaker: the broker
+    :param handler: supplies the clock
+    :param client_id: how the broker's logs and quotas know this client
+    :param known_versions: what the brokers of its cluster were found to speak, shared by them
+    :param given: what the broker speaks where the caller knows it, {API key: (..., lowest, highest)}; it is not asked then
+    """
+
+    def __init__(
+        self,
+        speaker: Speaker,
+        handler: Handler,
+        client_id: str,
+        known_versions: KnownVersions,
+        given: Mapping[int, tuple[int, ...]] | None,
+    ) -> None:
+        self._speaker = speaker
+        self._handler = handler
+        self._client_id = client_id
+        self._known_versions = known_versions
+        self._is_given = given is not None
+        #: The answer: {API key: (lowest version, highest version)}; None before there is one.
+        self.found: ApiRanges | None = None
+        if given is not None:
+            # an ApiVersionsSpec, too, ends with these two
+            self.found = {key: (known[-2], known[-1]) for key, known in given.items()}
+        # Whether the next connection asks.
+        self._doubted = False
+        # The answer that the broker has given twice.
+        self._confirmed: ApiRanges | None = None
+        self._ask_again_at = 0.0
+        self._ask_again_s = ASK_AGAIN_S
+        # The versions that were chosen by an answer.
+        self._chosen: tuple[ApiRanges | None, dict[Any, int]] = (None, {})
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    def prepare(self, connection: BrokerConnection) -> None:
+        """Ask over a new connection, unless the versions are certain.
+
+        :raises KafkaException: the broker gave no answer
+        """
+        if self.certain() is None:
+            self._doubted = False
+            try:
+                self._negotiate(connection)
+            except BaseException:
+                self._doubted = True
+                raise
+
+    def certain(self) -> ApiRanges | None:
+        """Return the versions, if they need not be asked for at the next connect."""
+        if self._is_given:
+            return self.found
+        # an address that did not come from metadata may lead to another broker each time
+        doubtful = self._doubted or self._speaker.id < 0 or self._is_to_be_asked_again()
+        return None if doubtful else self.found
+
+    def _negotiate(self, connection: BrokerConnection) -> None:
+        id_, address = self._speaker.id, self._speaker.address
+        # a broker that took a login is newer
+        hang_ups = None if connection.logs_in else self._known_versions.hang_ups(id_, address)
+        # whoever connects in a hurry has no more time for the versions
+        timeout_ms = min(self._speaker.socket_timeout_ms, connection.timeout_ms)
+        first_versions = self._known_versions.first_versions
+        ranges = negotiate(connection, self._handler, timeout_ms, self._client_id, hang_ups, first_versions)
+        self._known_versions.learn(id_, address, ranges)
+        if ranges is versions.RANGES_0_8_2:
+            self._ask_again_at = self._handler.now() + self._ask_again_s
+            self._ask_again_s = min(2 * self._ask_again_s, ASK_AGAIN_MAX_S)
+        self.found = ranges
+
+    def _is_to_be_asked_again(self) -> bool:
+        """Return whether the broker was taken for 0.8.2, and that a while ago."""
+        return self.found is versions.RANGES_0_8_2 and self._handler.now() >= self._ask_again_at
+
+    def doubt(self) -> None:
+        """Ask anew at the next connect: another version may run there now. Until it answers, its last answer holds."""
+        self._doubted = True
+
+    def _ask_again(self) -> None:
+        """Ask a broker that was taken for 0.8.2, over a connection that nobody else uses."""
+        self._ask_again_at = self._handler.now() + self._ask_again_s  # for others; it is set anew with the answer
+        try:
+            self._ask_over("probe", ASK_AGAIN_CONNECT_MS)
+        except KafkaException as error:
+            log.info("broker %s cannot be asked for its versions again now: %s", self._speaker.address, error)
+
+    def _ask_over(self, name: str, timeout_ms: int | None) -> None:
+        """Ask over a connection that nobody else uses."""
+        channel = self._speaker.channel(name)
+        channel.drop()
+        self._doubted = True
+        channel.open(timeout_ms)
+        channel.drop()
+
+    def _contradicts_itself(self) -> bool:
+        """Ask once more, unless the broker has given its answer twice; return whether it gives another one now.
+
+        An answer that was damaged on its way, or that a proxy gave in the broker's place, would otherwise be believed until
+        a connection is lost.
+
+        :raises KafkaException: the broker cannot be asked
+        """
+        before = self.found
+        if self._is_given or before is None or before == self._confirmed or before is versions.RANGES_0_8_2:
+            return False  # 0.8.2 took many connections to be recognised, and is asked again from time to time
+        self._ask_over("probe", None)
+        if self.found == before:
+            self._confirmed = self.found
+            return False
+        self._speaker.warn(
+            "broker %s says now that it speaks other versions than it has said before", self._speaker.address
+        )
+        return True
+
+    # -- choosing --------------------------------------------------------------------------------------------------
+
+    def ranges(self) -> ApiRanges:
+        """Return {API key: (lowest version, highest version)}, connecting where no answer is there yet."""
+        if self.found is None:
+            self._speaker.channel("main").open()
+        elif self._is_to_be_asked_again() and not self._is_given:
+            self._ask_again()
+        found = self.found
+        if found is None:  # the connection was made before this process was forked
+            raise SocketDisconnectedError(
+                "the connection was lost while its versions were asked for", broker=self._speaker.address
+            )
+        return found
+
+    def choose(self, request_cls: type[Request[Any]], ceiling: int | None = None) -> int:
+        """Return the highest version that broker and client have; "none" is believed when the broker has said so twice.
+
+        :param ceiling: no version above this one
+        :raises UnsupportedVersion: there is none
+        """
+        answer, chosen = self._chosen
+        if answer is not None and answer is self.found:
+            version = chosen.get((request_cls, ceiling))
+            if version is not None:
+                return version
+        try:
+            return self._choose(request_cls, ceiling)
+        except UnsupportedVersion:
+            if not self._contradicts_itself():
+                raise
+        return self._choose(request_cls, ceiling)
+
+    def _choose(self, request_cls: type[Request[Any]], ceiling: int | None) -> int:
+        ranges = self.ranges()
+        version = versions.choose(request_cls, ranges, ceiling=ceiling, broker=self._speaker.address)
+        if ranges is not versions.RANGES_0_8_2:  # such a broker is asked again from time to time
+            answer, chosen = self._chosen
+            if answer is not ranges:
+                chosen = {}
+                self._chosen = (ranges, chosen)
+            chosen[request_cls, ceiling] = version
+        return version
+
+    def has(self, request_cls: type[Request[Any]]) -> bool:
+        """Return whether the broker has an API, in whatever version; as in `choose`, it must deny that twice."""
+        return request_cls.api_key in self.ranges() or (
+            self._contradicts_itself() and request_cls.api_key in self.ranges()
+        )
+
+    def check(self, request_cls: type[Request[Any]], version: int) -> None:
+        """Check that a version that was chosen for an earlier connection is spoken at this one, too.
+
+        :raises SocketDisconnectedError: it is not
+        """
+        low, high = versions.common_range(request_cls, self.ranges()) or (0, -1)
+        if not low <= version <= high:
+            raise SocketDisconnectedError(
+                f"the broker has been replaced by one that does not speak version {version}; the request has to be made anew",
+                broker=self._speaker.address,
+                api=request_cls.__name__,
+            )

@@ -1,0 +1,287 @@
+"""`Settlement`: the final outcome of a producer's batches, and its announcement."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pykafka.compat.delivery_reports import Reports
+from pykafka.exceptions import DeliveryUnknownError, MessagesNotDelivered
+from pykafka.producer.buffer_pool import Bounds
+from pykafka.producer.delivery_callbacks import Callback, Deliveries
+
+if TYPE_CHECKING:
+    from pykafka.exceptions import KafkaException
+    from pykafka.handlers import Handler
+    from pykafka.handlers.base import EventType, LockType
+    from pykafka.producer.accumulator import Accumulator
+    from pykafka.producer.batch import MessageBatch
+    from pykafka.producer.buffer_pool import Bounds
+    from pykafka.producer.delivery_callbacks import Settled
+    from pykafka.producer.options import ProducerOptions
+    from pykafka.protocol.message import Message
+    from pykafka.utils.loglimit import LogLimiter
+
+
+#: What a failed batch takes besides its messages (bytes).
+BATCH_COST = 5 * 1024
+
+
+class Failures:
+    """Failed batches that no caller has heard of yet.
+
+    State: changes under the producer's lock.
+
+    :param bounds: from which on producing raises
+    :param any_topic: whether to show messages as `Delivery`
+    """
+
+    def __init__(self, bounds: Bounds, any_topic: bool = False) -> None:
+        self._bounds = bounds
+        self._any_topic = any_topic
+        self._batches: list[tuple[Settled, set[int]]] = []
+        self._bytes = 0
+        #: How many messages have failed.
+        self.count = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether there are so many failures that `produce()` must raise them."""
+        return self._bounds.reached(self.count, self._bytes)
+
+    def add(self, batch: Settled, count: int, nbytes: int, told: Collection[int] = ()) -> None:
+        """Add a failed batch.
+
+        :param count: messages in it
+        :param nbytes: which they take
+        :param told: indexes of those of which somebody was told
+        """
+        self._batches.append((batch, set(told)))
+        self.count += count - len(told)
+        self._bytes += nbytes + BATCH_COST
+
+    def told(self, failed: Settled, index: int) -> None:
+        """Note that somebody was told of a message."""
+        for batch, told in self._batches:
+            if batch is failed and index not in told:
+                told.add(index)
+                self.count -= 1
+
+    def empty(self) -> Failures:
+        """Return an empty object with the same bounds."""
+        return Failures(self._bounds, self._any_topic)
+
+    def take(self) -> Failures:
+        """Take all failures out, and return them."""
+        taken = self.empty()
+        taken.restore(self)
+        self._batches, self.count, self._bytes = [], 0, 0
+        return taken
+
+    def restore(self, taken: Failures) -> None:
+        """Put back failures that could not be raised."""
+        self._batches = taken._batches + self._batches
+        self.count += taken.count
+        self._bytes += taken._bytes
+
+    def pairs(self) -> list[tuple[Message, KafkaException]]:
+        """Return each message with its error."""
+        found: list[tuple[Any, Any]] = []
+        batch: Any
+        for batch, told in self._batches:
+            for message in batch.deliveries() if self._any_topic else batch.messages():
+                error = batch.error_of(message._index)
+                if error is not None and message._index not in told:
+                    found.append((message, error))
+        return found
+
+
+log = logging.getLogger(__name__)
+
+
+class Settlement:
+    """The final outcome of batches: tells their producers, and keeps the failures of which nobody was told yet.
+
+    State: `failures` and what batches hold change under `lock`.
+
+    :param handler: supplies workers and queues
+    :param name: of the topic, as logs and errors have it
+    :param options: of the producer
+    :param lock: the producer's
+    :param accumulator: whose backlogs count the batches
+    :param progress: set when somebody may have waited for what was settled
+    :param limiter: through which warnings go
+    :param any_topic: whether messages are for any topic: failures then show them as `Delivery`
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        name: str,
+        options: ProducerOptions,
+        lock: LockType,
+        accumulator: Accumulator,
+        progress: EventType,
+        limiter: LogLimiter,
+        any_topic: bool = False,
+    ) -> None:
+        self._name = name
+        self._any_topic = any_topic
+        self._options = options
+        self._lock = lock
+        self._accumulator = accumulator
+        self._progress = progress
+        self._limiter = limiter
+        queued = Bounds(options.max_queued_messages, options.max_queued_bytes)
+        self.failures = Failures(Bounds(options.max_failed_messages, options.max_failed_bytes), any_topic)
+        #: Whether some callbacks only observe (`Callback.tells`): they tell nobody of a failure.
+        self.observed = False
+        # of the event alone: the worker keeps no producer that nobody else has any more
+        self.deliveries = Deliveries(handler, name, progress.set, queued)
+        self.reports = Reports(handler, name, queued)
+
+    def finish(self, batch: MessageBatch, error: KafkaException | None, asked_for: bool = False) -> None:
+        """Settle a batch for good: acknowledged, or failed by `error`.
+
+        :param asked_for: whether the application wanted it to fail: then `flush()` and `stop()` do not raise it
+        """
+        with self._lock:
+            if batch.done:
+                return
+            # without the frames that it came through, which hold batches
+            batch.error = None if error is None else error.again()
+            batch.done = True
+        batch.wire = None
+        if error is not None and not asked_for:
+            about = f"{batch.topic}/{batch.partition_id} {type(error).__name__}"
+            text, args = "%d messages to %s/%d were not delivered: %s", (batch.topic, batch.partition_id, error)
+            self._limiter.warn(log, about, text, batch.count, *args, level=logging.ERROR)
+        parent = batch.parent
+        if parent is None:
+            self._tell(batch, asked_for)
+        elif all(part.done for part in parent.parts or ()):
+            self.finish(parent, None)
+            with self._lock:
+                # Parts and whole refer to each other, and would stay until the garbage collector comes by.
+                for part in parent.parts or ():
+                    part.parent = None
+
+    def _tell(self, batch: MessageBatch, asked_for: bool = False) -> None:
+        """Tell the callers that wait for a batch, and subtract it from the backlog."""
+        reports, batch.reports = batch.reports, []
+        contexts, batch.contexts = batch.contexts, []
+        if not self._options.sync and not asked_for:
+            told = reports if not self.observed else [one for one in reports if one.delivery_report_q.tells]
+            if len(told) < batch.count:
+                self.keep(batch, told)
+        callbacks = reports
+        if self._options.delivery_reports:
+            callbacks = [message for message in reports if type(message.delivery_report_q) is Callback]
+            contexts = [context for context in contexts if context is not None]
+            self.reports.put(
+                [
+                    (message, batch.error_of(message._index))
+                    for message in reports
+                    if type(message.delivery_report_q) is not Callback
+                ],
+                batch.queued_bytes / max(batch.count, 1),
+            )
+        if callbacks:
+            self.deliveries.tell(batch, callbacks, contexts, batch.queued_bytes)
+        else:
+            batch.told = True
+        # At last: callers of `produce()`, `flush()` and `stop()` wait for these two, and look at reports and calls then.
+        if batch.event is not None:
+            batch.event.set()
+        self._accumulator.release(batch)
+        self._progress.set()
+
+    def keep(self, batch: Any, told: Sequence[Message]) -> None:
+        """Keep what has failed of a batch until somebody is told; at the bound, the next `produce()` is.
+
+        :param told: messages of which somebody is told
+        """
+        indexes = {message._index for message in told}
+        first = 0
+        for leaf in _leaves(batch):
+            if leaf.error is not None:
+                those = {index - first for index in indexes if first <= index < first + leaf.count}
+                with self._lock:
+                    those |= getattr(leaf, "heard", None) or set()
+                    self.failures.add(leaf, leaf.count, leaf.size, those)
+                    if self.failures.full:
+                        self._accumulator.close()
+            first += leaf.count
+
+    def told(self, batch: MessageBatch, index: int) -> None:
+        """Note that somebody was told of a message that failed, by `Delivery.get()`."""
+        leaf: Any = batch
+        while leaf.parts is not None:
+            leaf, index = leaf.part_of(index)
+        with self._lock:
+            leaf.heard = (leaf.heard or set()) | {index}  # it may not be among the failures yet
+            self.failures.told(leaf, index)
+
+    def end_deliveries(self, patience: float | None = None) -> None:
+        """Wait until `on_delivery` has been called for each message; what it keeps from being told is raised instead.
+
+        :param patience: how long, while no function returns (s); None: `pending_timeout_ms`
+        """
+        untold = 0
+        patience = self._options.pending_timeout_ms / 1000 if patience is None else patience
+        batch: Any
+        for batch, messages in self.deliveries.finish(patience):
+            indexes = {message._index for message in messages}
+            untold += len(messages)
+            if self._options.sync:
+                continue  # produce() has raised it
+            self.keep(batch, [message for message in batch.messages() if message._index not in indexes])
+        if untold:
+            log.error(
+                "on_delivery has not returned for %d ms, and is not called for %d messages to %s; stop() raises those of them "
+                "that failed",
+                round(patience * 1000),
+                untold,
+                self._name,
+            )
+
+    def _not_delivered(self, pairs: list[tuple[Any, KafkaException]]) -> MessagesNotDelivered:
+        if not self._any_topic:
+            return MessagesNotDelivered(self._name, pairs)
+        topics = {delivery.topic for delivery, _ in pairs}
+        return MessagesNotDelivered(topics.pop() if len(topics) == 1 else None, pairs)
+
+    def raise_failures(self, failed: Failures) -> None:
+        """Raise failures that were taken out; where that is cut off, they are kept.
+
+        :raises MessagesNotDelivered: there are some
+        """
+        if not failed.count:
+            return
+        try:
+            raise self._not_delivered(failed.pairs())
+        except BaseException as error:
+            if not isinstance(error, MessagesNotDelivered):  # Ctrl-C, or somebody's timeout
+                with self._lock:
+                    self.failures.restore(failed)
+            raise
+
+
+def _leaves(batch: Any) -> list[Any]:
+    """Return the batches that were sent for this one: itself, unless it was split."""
+    if batch.parts is None:
+        return [batch]
+    return [leaf for part in batch.parts for leaf in _leaves(part)]
+
+
+def outcome_unknown(batch: MessageBatch, error: KafkaException) -> DeliveryUnknownError | None:
+    """Return the error of a batch with sequence numbers that the broker may have, in spite of `error`; else None."""
+    flight = batch.flight
+    if flight is None or not flight.numbered or not (flight.uncertain or flight.on_wire):
+        return None
+    unknown = DeliveryUnknownError(
+        f"given up, though the broker may have it: {error}", topic=batch.topic, partition=batch.partition_id
+    )
+    unknown.__cause__ = error.again()
+    return unknown

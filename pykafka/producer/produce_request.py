@@ -1,0 +1,391 @@
+"""`Request`: batches that share a Produce request, and the result of each in the response. No I/O."""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Self
+from uuid import UUID
+
+from pykafka.common import CompressionType
+from pykafka.exceptions import (
+    CorruptResponseError,
+    DuplicateSequenceNumber,
+    KafkaException,
+    ResponseTimeoutError,
+    UnsupportedCompressionType,
+    error_for,
+)
+from pykafka.protocol import wire
+from pykafka.protocol.messagesets import encode_message_set
+from pykafka.protocol.primitives import uvarint
+from pykafka.utils.compression import compress
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler
+    from pykafka.network.channel import PendingResponse
+    from pykafka.producer.batch import MessageBatch
+    from pykafka.protocol.primitives import Cursor
+
+
+NO_ID = UUID(int=0)
+#: What became of a batch: None, or why it was not written.
+Outcome = tuple["MessageBatch", KafkaException | None]
+
+
+class Request:
+    """A Produce request in flight.
+
+    :param batches: in it, one a partition
+    :param ids: the ids of their topics, where they are known: they name the topics from version 13 on
+    :param transactional_id: of a producer with transactions
+    """
+
+    __slots__ = ("batches", "ids", "pending", "transactional_id")
+
+    def __init__(
+        self, batches: list[MessageBatch], ids: Mapping[str, UUID] | None = None, transactional_id: str | None = None
+    ) -> None:
+        self.batches = batches
+        self.ids = ids or {}
+        self.transactional_id = transactional_id
+        #: Its answer, once it is sent.
+        self.pending: PendingResponse[wire.ProduceResponse] | None = None
+
+    def message(self, acks: int, timeout_ms: int) -> wire.ProduceRequest:
+        """Return the wire message.
+
+        :param acks: how many replicas have to have it
+        :param timeout_ms: how long the leader may wait for them
+        """
+        batch = self.batches[0]
+        if len(self.batches) == 1 and batch.wire is not None and self.transactional_id is None:
+            topic_id = self.ids.get(batch.topic, NO_ID)
+            return ProduceRequest(batch.topic, topic_id, batch.partition_id, batch.wire, acks, timeout_ms)
+        topics: dict[str, list[wire.ProduceRequest.Topic.Partition]] = defaultdict(list)
+        for batch in self.batches:
+            topics[batch.topic].append(
+                wire.ProduceRequest.Topic.Partition(index=batch.partition_id, records=batch.wire)
+            )
+        return wire.ProduceRequest(
+            transactional_id=self.transactional_id,
+            acks=acks,
+            timeout_ms=timeout_ms,
+            topic_data=[
+                wire.ProduceRequest.Topic(name=name, topic_id=self.ids.get(name, NO_ID), partition_data=parts)
+                for name, parts in topics.items()
+            ],
+        )
+
+    def outcomes(self, response: wire.ProduceResponse, where: str) -> list[Outcome]:
+        """Return the result of each batch in a response, and store offsets and errors of single messages.
+
+        :param where: the broker, for errors ("host:port")
+        :raises CorruptResponseError: it tells of a partition that was not asked about, or of one twice
+        """
+        written = response.written if isinstance(response, ProduceResponse) else None
+        if written is not None and self._take_written(*written):
+            return [(self.batches[0], None)]
+        waiting = {(batch.topic, batch.partition_id): batch for batch in self.batches}
+        self._name_topics(response, where)
+        _check_partitions(set(waiting), response, where)
+        found: list[Outcome] = []
+        for topic in response.responses:
+            for part in topic.partition_responses:
+                batch = waiting.pop((topic.name, part.index))
+                found.append((batch, _read(batch, part, where)))
+        for batch in waiting.values():
+            context: dict[str, Any] = {"broker": where, "topic": batch.topic, "partition": batch.partition_id}
+            found.append((batch, ResponseTimeoutError("the broker's answer left this partition out", **context)))
+        return found
+
+    def _take_written(self, topic: bytes, partition: int, offset: int, time_ms: int) -> bool:
+        """Store the offset of the only batch, which the broker has written; return False if another one was asked about."""
+        batch = self.batches[0]
+        if partition != batch.partition_id:
+            return False
+        id_ = self.ids.get(batch.topic)
+        if (id_ is None or topic != id_.bytes) and topic != batch.topic.encode():
+            return False
+        batch.base_offset = offset
+        batch.log_append_time = time_ms
+        return True
+
+    def leaders(self, response: wire.ProduceResponse) -> Iterator[tuple[MessageBatch, int, int]]:
+        """Yield (batch, leader's broker number, its epoch) of each batch for which a broker names the leader (KIP-951).
+
+        :param response: that `outcomes` has read
+        """
+        batches = {(batch.topic, batch.partition_id): batch for batch in self.batches}
+        for topic in response.responses:
+            for part in topic.partition_responses:
+                if part.error_code and part.current_leader.leader_id >= 0:
+                    batch = batches[topic.name, part.index]
+                    yield batch, part.current_leader.leader_id, part.current_leader.leader_epoch
+
+    def _name_topics(self, response: wire.ProduceResponse, where: str) -> None:
+        """Give the topics of a response their names, where it has their ids alone."""
+        names: dict[UUID, str] | None = None
+        for topic in response.responses:
+            if topic.topic_id == NO_ID:
+                continue
+            names = names or {id_: name for name, id_ in self.ids.items()}
+            if topic.topic_id not in names:
+                raise CorruptResponseError(
+                    f"the answer tells of topic id {topic.topic_id}, which the request has nothing for",
+                    broker=where,
+                    api="Produce",
+                )
+            topic.name = names[topic.topic_id]
+
+
+def divide(batches: Sequence[MessageBatch], limit: int) -> list[list[MessageBatch]]:
+    """Return requests of at most `limit` bytes each; a larger batch has a request of its own."""
+    requests: list[list[MessageBatch]] = []
+    size = 0
+    for batch in batches:
+        taken = batch.wire_size
+        if not requests or size + taken > limit:
+            requests.append([])
+            size = 0
+        requests[-1].append(batch)
+        size += taken
+    return requests
+
+
+def _check_partitions(asked: set[tuple[str, int]], response: wire.ProduceResponse, where: str) -> None:
+    for topic in response.responses:
+        for part in topic.partition_responses:
+            if (topic.name, part.index) not in asked:
+                raise CorruptResponseError(
+                    f"the answer tells of {topic.name}/{part.index}, which the request has nothing for, or tells it twice",
+                    broker=where,
+                    api="Produce",
+                )
+            asked.remove((topic.name, part.index))
+
+
+def _read(batch: MessageBatch, part: wire.ProduceResponse.Topic.Partition, where: str) -> KafkaException | None:
+    # some brokers tell of a duplicate where it is
+    if part.error_code in (0, DuplicateSequenceNumber.ERROR_CODE):
+        batch.base_offset = part.base_offset
+        batch.log_append_time = part.log_append_time_ms
+    if part.error_code == 0:
+        return None
+    context: dict[str, Any] = {
+        "broker": where,
+        "topic": batch.topic,
+        "partition": batch.partition_id,
+        "api": "Produce",
+    }
+    for bad in part.record_errors:
+        if batch.record_errors is None:
+            batch.record_errors = {}
+        text = bad.batch_index_error_message or part.error_message
+        batch.record_errors[bad.batch_index] = error_for(part.error_code, text, **context)
+    return error_for(part.error_code, part.error_message, **context)
+
+
+#: The first version with compact types, and the first one that names topics by id.
+FLEXIBLE_FROM, IDS_FROM = 9, 13
+_Asked = wire.ProduceRequest.Topic
+_Told = wire.ProduceResponse.Topic
+#: Records up to this size are copied into the request (bytes); a large copy would cost more than a piece.
+JOINED_MAX = 2048
+# What follows the name or id of the topic: partitions; index, error, offset, time, start of the log, errors of records, text,
+# tags of the partition; tags of the topic; throttle time, tags.
+_WRITTEN = struct.Struct(">BihqqqBBBBiB")
+#: The compact lengths of an array of one element, of an empty array, and of null.
+_ONE, _EMPTY, _NULL = 2, 1, 0
+
+
+class ProduceResponse(wire.ProduceResponse, api_key=0, versions="0-13", flexible="9+", early="6+"):
+    """A response about one batch.
+
+    `written` is (name or id of the topic, partition, offset, time) where the broker wrote the batch and told nothing else. It
+    is None once something has asked for `responses`.
+    """
+
+    written: tuple[bytes, int, int, int] | None = None
+    _start = -1
+    _by_id = False
+
+    @classmethod
+    def read(cls, cursor: Cursor, version: int) -> Self:
+        """Read a body at a cursor. As `Message.read`."""
+        start = cursor.pos
+        found = cls._read_written(cursor, version) if version >= FLEXIBLE_FROM else None
+        if found is None:
+            cursor.pos = start
+            return super().read(cursor, version)
+        return found
+
+    @classmethod
+    def _read_written(cls, cursor: Cursor, version: int) -> Self | None:
+        buffer, name, end = cursor.buffer, cursor.pos + 1, cursor.end
+        if name >= end or buffer[name - 1] != _ONE:
+            return None
+        size = 16
+        if version < IDS_FROM:
+            size = buffer[name] - 1
+            name += 1
+        stop = name + size
+        if not 0 < size < 0x7F or stop + _WRITTEN.size > end:
+            return None
+        count, index, error, offset, time_ms, start, bad, text, tags, topic_tags, throttle_ms, last = (
+            _WRITTEN.unpack_from(buffer, stop)
+        )
+        if error or count != _ONE or bad != _EMPTY or text != _NULL or tags or topic_tags or last:
+            return None
+        topic = bytes(buffer[name:stop])
+        found = cls.__new__(cls)
+        found.__dict__ = {
+            "written": (topic, index, offset, time_ms),
+            "throttle_time_ms": throttle_ms,
+            "_start": start,
+            "_by_id": version >= IDS_FROM,
+        }
+        cursor.pos = stop + _WRITTEN.size
+        return found
+
+    @property  # type: ignore[misc]  # made when something asks for it
+    def responses(self) -> list[_Told]:  # type: ignore[override]
+        """The topic, as of `wire.ProduceResponse`."""
+        found: list[_Told] | None = self.__dict__.get("responses")
+        if found is None:
+            found = self.__dict__["responses"] = [] if self.written is None else [self._told(*self.written)]
+            self.__dict__["written"] = None  # who has it may change it
+        return found
+
+    def _told(self, topic: bytes, index: int, offset: int, time_ms: int) -> _Told:
+        part = _Told.Partition(
+            index=index, base_offset=offset, log_append_time_ms=time_ms, log_start_offset=self._start, record_errors=[]
+        )
+        if self._by_id:
+            return _Told(topic_id=UUID(bytes=topic), partition_responses=[part])
+        return _Told(name=topic.decode(), partition_responses=[part])
+
+
+class ProduceRequest(wire.ProduceRequest, api_key=0, versions="0-13", flexible="9+"):
+    """A request with one batch.
+
+    :param topic: its name
+    :param topic_id: its id, or zeros
+    :param partition: its number
+    :param records: bytes-likes
+    :param acks: how many replicas have to have it
+    :param timeout_ms: how long the leader may wait for them
+    """
+
+    response = ProduceResponse
+    _place: tuple[str, UUID, int] = ("", NO_ID, 0)
+    _records: Any = None
+
+    def __init__(
+        self, topic: str, topic_id: UUID, partition: int, records: list[Any], acks: int, timeout_ms: int
+    ) -> None:
+        self.__dict__ = {
+            "acks": acks,
+            "timeout_ms": timeout_ms,
+            "_place": (topic, topic_id, partition),
+            "_records": records,
+        }
+
+    @property  # type: ignore[misc]  # as `responses`
+    def topic_data(self) -> list[_Asked]:  # type: ignore[override]
+        """The topic, as of `wire.ProduceRequest`."""
+        topic, topic_id, partition = self._place
+        part = _Asked.Partition(index=partition, records=self._records)
+        return [_Asked(name=topic, topic_id=topic_id, partition_data=[part])]
+
+    def chunks(self, version: int) -> list[bytes | memoryview]:
+        """Return the body in pieces. As `Message.chunks`."""
+        if version < FLEXIBLE_FROM:
+            return super().chunks(version)
+        before, behind = _around(version, *self._place, self.acks, self.timeout_ms)
+        pieces = [piece if type(piece) is bytes else memoryview(piece) for piece in self._records]
+        size = sum(map(len, pieces))
+        found = [before, uvarint(size + 1), *pieces, behind]
+        return found if size > JOINED_MAX else [b"".join(found)]
+
+
+@lru_cache(maxsize=4096)
+def _around(
+    version: int, topic: str, topic_id: UUID, partition: int, acks: int, timeout_ms: int
+) -> tuple[bytes, bytes]:
+    """Return what is before the length of the records, and behind them."""
+    part = _Asked.Partition(index=partition, records=b"")
+    asked = _Asked(name=topic, topic_id=topic_id, partition_data=[part])
+    body = wire.ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[asked]).encode(version)
+    behind = 3  # the tags of partition, topic and request, all empty; before them the length
+    return body[: -behind - 1], body[-behind:]
+
+
+#: From this size on a batch is compressed off the hub (bytes); below, the detour costs more than it saves.
+OFFLOAD_FROM = 8 * 1024
+#: Produce versions at which the form of messages changed.
+PRODUCE_V1_MESSAGES = 2
+PRODUCE_RECORD_BATCHES = 3
+PRODUCE_ZSTD = 7
+#: The `wire_form` of a batch that is compressed, and has no header yet.
+COMPRESSED = (2,)
+
+
+def magic_of(version: int) -> int:
+    """Return the message format of a version of Produce: record batches (2), or message sets (1, 0)."""
+    return 2 if version >= PRODUCE_RECORD_BATCHES else 1 if version >= PRODUCE_V1_MESSAGES else 0
+
+
+def seal(
+    batch: MessageBatch,
+    version: int,
+    codec: int,
+    handler: Handler,
+    level: int | None = None,
+    transactional: bool = False,
+) -> None:
+    """Bring a batch into the wire format, with the numbers of its flight; leave a sealed one unchanged.
+
+    :param version: of Produce
+    :param codec: a `CompressionType`
+    :param handler: compresses off the hub
+    :param level: of the compression; None: the codec's own
+    :param transactional: whether it is part of a transaction
+    :raises KafkaException: it cannot be brought into that form
+    """
+    magic, flight = magic_of(version), batch.flight
+    form = (magic, flight.producer_id, flight.epoch, flight.sequence)
+    if batch.wire is not None and batch.wire_form == form:
+        return
+    if codec == CompressionType.ZSTD and version < PRODUCE_ZSTD:
+        raise UnsupportedCompressionType(
+            "this broker is older than Kafka 2.1 and knows no zstd; produce with another compression"
+        )
+    if magic < 2:
+        batch.wire = [encode_message_set(batch.builder, magic, codec, level)]
+    else:
+        if batch.wire is not None and batch.wire_form[0] == 2:
+            payload = batch.wire[1]  # only its numbers are new
+        else:
+            payload = _compressed(batch, codec, handler, level) if codec else None
+        numbers = (flight.producer_id, flight.epoch, flight.sequence)
+        batch.wire = batch.builder.seal(codec, payload, *numbers, transactional)
+    batch.wire_form = form
+    handler.breathe()  # a checksum over a large batch takes its time
+
+
+def compress_ahead(batch: MessageBatch, codec: int, handler: Handler, level: int | None = None) -> None:
+    """Compress a batch before it is sent, to know its size in a request; parameters as of `seal`."""
+    if codec:
+        batch.wire, batch.wire_form = [b"", _compressed(batch, codec, handler, level)], COMPRESSED
+
+
+def _compressed(batch: MessageBatch, codec: int, handler: Handler, level: int | None) -> Any:
+    offload = handler.offload if batch.builder.size >= OFFLOAD_FROM else _inline
+    return offload(compress, codec, batch.builder.view(), 2, level)
+
+
+def _inline(fn: Callable[..., Any], *args: Any) -> Any:
+    return fn(*args)

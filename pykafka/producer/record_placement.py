@@ -1,0 +1,543 @@
+"""`AnyTopicEngine`: the engine of a producer for any topic: looks topics up, chooses partitions, waits for room."""
+
+from __future__ import annotations
+
+import logging
+import math
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pykafka.exceptions import (
+    KafkaException,
+    LeaderNotFoundError,
+    MessageSizeTooLarge,
+    NoBrokersAvailableError,
+    ProducerPurgedError,
+    ProducerQueueFullError,
+    ProducerStoppedException,
+    ProtocolClientError,
+    ResponseTimeoutError,
+    TopicNotFoundError,
+    UnknownTopicOrPartition,
+)
+from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, Route, headers_size
+from pykafka.producer.batch import MessageBatch
+from pykafka.producer.engine import ROOM_S, ProducerEngine
+from pykafka.producer.producer_id import Identity
+from pykafka.producer.sender import Sender
+from pykafka.utils import get_string
+from pykafka.utils.error_handlers import valid_timeout
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler, Worker
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.producer.accumulator import Route
+    from pykafka.producer.batch import MessageBatch
+    from pykafka.producer.core import Hooks
+    from pykafka.producer.delivery import Delivery
+    from pykafka.producer.engine import ProducerEngine
+    from pykafka.producer.options import KafkaProducerOptions
+
+
+#: How long metadata must have lacked a topic that was written to before it counts as deleted (s).
+GONE_S = 3.0
+
+#: Callers that may wait less than this (s) have a worker look the topic up, which goes on when they give up.
+SHORT_S = 1.0
+#: How long that worker asks (s).
+BACKGROUND_S = 30.0
+#: How often waiting callers check whether the producer was stopped, or a sender ended by an error (s).
+LOOK_S = 1.0
+#: Who has less time than this left (s) takes another caller's failure for its own.
+LEAST_S = 0.1
+#: How long closing waits for look-ups in the background, which end when their request does (s).
+JOIN_S = 1.0
+#: What another try may mend.
+PASSING = (NoBrokersAvailableError, ResponseTimeoutError, LeaderNotFoundError)
+
+
+class Engine(Protocol):
+    """The producer whose topics these are; `AnyTopicEngine` has it."""
+
+    handler: Handler
+    cluster: BaseCluster
+
+    def check_running(self) -> None: ...
+    def take_in(self, topic: Any) -> Route | None: ...
+    def written_to(self, topic: str) -> bool: ...  # whether a route of it is known
+
+
+class _LookUp:
+    """A look-up under way.
+
+    :param handler: makes the event of those that wait for it
+    """
+
+    __slots__ = ("done", "ended", "error", "worker")
+
+    def __init__(self, handler: Handler) -> None:
+        self.ended = handler.Event()
+        self.done = False
+        self.error: Exception | None = None
+        self.worker: Worker | None = None
+
+
+class LookUps:
+    """The look-ups of a producer that are under way, one a topic; all that wait for one wake together.
+
+    State: `_under_way` and `_failed` change by single steps of a dict, which are atomic.
+
+    :param engine: of the producer
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._handler = engine.handler
+        self._under_way: dict[str, _LookUp] = {}
+        # Why a look-up in the background has failed, until a caller was told.
+        self._failed: dict[str, Exception] = {}
+
+    def find(self, topic: str, deadline: float, wait_s: float) -> None:
+        """Look a topic up, or wait for the caller or worker that does; the topic may still be unknown afterwards.
+
+        :param deadline: until when to wait (s of the handler's clock)
+        :param wait_s: how long callers of this producer may wait
+        :raises KafkaException: why the topic was not found
+        """
+        one = _LookUp(self._handler)
+        background = wait_s < SHORT_S
+        try:  # around all of it: Ctrl-C must not leave a look-up behind that nobody does
+            first = self._under_way.setdefault(topic, one)
+            if first is one:
+                if not background:
+                    self._look_up(topic, deadline)
+                    return
+                one.worker = self._handler.spawn(self._run, topic, one, name=f"pykafka.look_up.{topic}")
+        except BaseException as error:
+            one.error = error if isinstance(error, KafkaException) else None
+            self._end(topic, one)
+            raise
+        finally:
+            if one.worker is None:
+                self._end(topic, one)
+        failed = self._failed.pop(topic, None)
+        if failed is not None:
+            raise _anew(failed)
+        self._wait(topic, first, deadline)
+
+    def _wait(self, topic: str, first: _LookUp, deadline: float) -> None:
+        while not first.done:
+            self._engine.check_running()
+            left = deadline - self._handler.now()
+            if left <= 0:
+                raise NoBrokersAvailableError(
+                    "no broker has told of the topic within max_block_ms; it is being asked for: produce again",
+                    topic=topic,
+                )
+            first.ended.wait(min(left, LOOK_S))
+            if first.worker is not None and not first.worker.is_alive():
+                self._end(topic, first)  # it was ended from outside, maybe before it began
+        error = first.error
+        if error is None or (isinstance(error, PASSING) and deadline - self._handler.now() > LEAST_S):
+            return  # found, cut off, or worth another try
+        self._failed.pop(topic, None)
+        raise _anew(error)
+
+    def _run(self, topic: str, one: _LookUp) -> None:
+        """Look a topic up in the background; the main function of a worker."""
+        try:
+            self._look_up(topic, self._handler.now() + BACKGROUND_S)
+        except KafkaException as error:
+            one.error = self._failed[topic] = error
+        except Exception as error:
+            one.error = self._failed[topic] = error
+            raise  # the handler reports it
+        finally:
+            self._end(topic, one)
+
+    def _end(self, topic: str, one: _LookUp) -> None:
+        if self._under_way.get(topic) is one:
+            del self._under_way[topic]
+        one.done = True
+        one.ended.set()
+
+    def close(self) -> None:
+        """End the look-ups in the background, where the handler can; they end by themselves otherwise."""
+        workers = [one.worker for one in list(self._under_way.values()) if one.worker is not None]
+        for worker in workers:
+            worker.interrupt()
+        for worker in workers:
+            worker.join(JOIN_S)
+
+    def _look_up(self, topic: str, deadline: float) -> None:
+        """Ask the cluster for a topic, and take it in; errors as of `KafkaProducer.produce`."""
+        engine, cluster, now = self._engine, self._engine.cluster, self._handler.now
+        began, failures = now(), 0
+        while True:
+            left_ms = max(1, int((deadline - now()) * 1000))
+            try:
+                route = engine.take_in(cluster.topics.look_up(topic, left_ms))
+                if route is None or route.queues:
+                    return
+                cluster.refresh(cluster.generation, [topic], left_ms)
+                last: KafkaException = LeaderNotFoundError("the topic has no partitions yet", topic=topic)
+            except TopicNotFoundError as error:
+                cause = error.__cause__
+                if isinstance(cause, ProtocolClientError) and not isinstance(cause, UnknownTopicOrPartition):
+                    raise cause.with_context(topic=topic) from None  # as a denial by ACL
+                if not engine.written_to(topic) or now() - began > GONE_S:
+                    raise
+                last = error
+            except PASSING as error:
+                last = error
+            failures += 1
+            pause = cluster.retry_backoff.seconds(failures)
+            if now() + pause >= deadline:
+                raise last
+            self._handler.sleep(pause)
+            engine.check_running()
+
+
+def _anew(error: Exception) -> Exception:
+    return error.again() if isinstance(error, KafkaException) else error
+
+
+#: What a batch may take beyond its delivery timeout and the last request's (s).
+MARGIN_S = 5.0
+
+
+class Waits:
+    """The waits for batches of one producer, in one process.
+
+    It refers to the producer weakly: an unfinished batch keeps it alive, a finished one need not.
+
+    :param engine: of the producer
+    """
+
+    def __init__(self, engine: ProducerEngine) -> None:
+        self._engine = weakref.ref(engine)
+        self._handler = engine.handler
+        self._lock = engine.lock
+
+    def wait(self, batch: MessageBatch, index: int, timeout: float | None) -> None:
+        """Wait until a batch is settled, and raise what went wrong with one of its messages; as of `Delivery.get`."""
+        if not batch.done:
+            self._settled(batch, timeout)
+        error = batch.error_of(index)
+        if error is not None:
+            engine = self._engine()
+            if engine is not None:
+                engine.settlement.told(batch, index)
+            raise error.again()
+
+    def _settled(self, batch: MessageBatch, timeout: float | None) -> None:
+        engine = self._engine()
+        if engine is None or engine.waits is not self:
+            raise ProducerStoppedException(
+                "the producer of this message is another process's: this one was forked, and never hears of it",
+                topic=batch.topic,
+                partition=batch.partition_id,
+            )
+        self._handler.require_wait()  # another loop's thread would send and read beside the client's
+        deadline = self._handler.now() + (self._longest(engine) if timeout is None else valid_timeout(timeout))
+        with self._lock:
+            if batch.event is None:
+                batch.event = self._handler.Event()
+            batch.urgent = True
+            queue = engine.routing.queues.get((batch.topic, batch.partition_id))
+            owner = None if queue is None else queue.owner
+        if owner is not None and deadline > self._handler.now():
+            owner.deliver(batch, deadline)
+        while not batch.done:
+            engine.raise_worker_exception()
+            left = deadline - self._handler.now()
+            if left <= 0:
+                raise ResponseTimeoutError(
+                    f"the message is not acknowledged after {timeout:g} s; it is still under way"
+                    if timeout is not None
+                    else "the sender has not said what became of the message; close() the producer",
+                    topic=batch.topic,
+                    partition=batch.partition_id,
+                )
+            batch.event.wait(min(left, LOOK_S))
+
+    def _longest(self, engine: ProducerEngine) -> float:
+        options = engine.options
+        request = max(options.ack_timeout_ms, engine.cluster.socket_timeout_ms) / 1000
+        return min(options.delivery_timeout_s + request + MARGIN_S, math.inf)
+
+
+log = logging.getLogger(__name__)
+
+#: A topic to which nothing was written for so long leaves the metadata that the producer asks for (s): metadata.max.idle.ms.
+IDLE_S = 300.0
+
+#: The arguments of `Accumulator.send`: topic, value, key, timestamp, headers, partition, told, given value, given key.
+Outgoing = tuple[str, bytes | None, bytes | None, int, list[tuple[str, bytes | None]] | None, int, Any, Any, Any]
+#: `(partitions, key) -> partition`.
+Partitioner = Callable[[Sequence[Any], Any], Any]
+
+
+class AnyTopicEngine(ProducerEngine):
+    """A `ProducerEngine` for any number of topics, each taken in at its first message.
+
+    :param cluster: to which to produce
+    :param options: checked
+    :param hooks: of the producer
+    :param partitioner: chooses the partition of each message that names none; None: by key, or uniform sticky
+    """
+
+    ANEW = "make another"
+    RESUMES = True
+
+    def __init__(
+        self, cluster: BaseCluster, options: KafkaProducerOptions, hooks: Hooks, partitioner: Partitioner | None
+    ) -> None:
+        self.front = options
+        self._partitioner = partitioner
+        super().__init__(cluster, None, options.engine, hooks, lambda broker: Sender(self, self.routing, broker, False))
+
+    def _begin(self) -> None:
+        super()._begin()
+        self.accumulator.chooses = self._partitioner is None
+        self.waits = Waits(self)
+        self.lookups = LookUps(self)
+
+    def set_up(self) -> None:
+        """Bring all topics up to date, and leave those to which nothing was written for five minutes."""
+        super().set_up()
+        if self.routing.leave_idle(self.handler.now() - IDLE_S):
+            # A partition that is taken in again numbers its batches from 0: under the old id brokers would know them again.
+            self.identity = Identity(self.cluster, self.options.enable_idempotence)
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def place(self, made: Outgoing, wait: bool = True) -> Delivery[Any, Any] | None:
+        """Write a message into the open batch of its partition.
+
+        :param made: the arguments of `Accumulator.send`
+        :param wait: False: return None where this would have to wait
+        """
+        topic, value, key, timestamp, headers, partition, told, given_value, given_key = made
+        need = RECORD_OVERHEAD + len(value or b"") + len(key or b"") + headers_size(headers or ())
+        self._check_size(topic, need)
+        deadline: float | None = None
+        while True:
+            self.check_running()
+            route = self.accumulator.routes.get(topic) or self._known(topic)
+            if route is None or not route.queues:
+                if not wait:
+                    return None
+                deadline = deadline or self._deadline()
+                self._look_up(topic, deadline)
+                continue
+            queue = self._chosen(route, key, partition)
+            if queue is None:
+                if not wait:
+                    return None
+                deadline = deadline or self._deadline()
+                self._ask_for(route, key, partition, deadline)
+                continue
+            if self._partitioner is not None:  # which is asked once
+                partition = queue.partition_id
+            found = self.accumulator.send(
+                topic, value, key, timestamp, headers, partition, told, given_value, given_key
+            )
+            if found is not None:
+                return found
+            why = self._obstacle(queue, need)
+            if why is None:
+                route.used_at = self.handler.now()
+                self._roll_over(route, queue)
+            elif not wait and self.front.on_full == "wait":
+                return None
+            else:
+                deadline = deadline or self._deadline()
+                self._wait_for_room(topic, need, why, deadline)
+
+    def _deadline(self) -> float:
+        return self.handler.now() + self.front.max_block_ms / 1000
+
+    def _check_size(self, topic: str, need: int) -> None:
+        if need > self.options.batch_limit:
+            raise MessageSizeTooLarge(
+                f"a message of {need} bytes does not fit into max_request_size={self.front.max_request_size}; "
+                "send less, or raise max_request_size here and max.message.bytes of the topic",
+                topic=topic,
+            )
+        if need > self.memory.most:
+            raise MessageSizeTooLarge(
+                f"a message of {need} bytes does not fit into buffer_memory={self.memory.most}; raise it", topic=topic
+            )
+
+    def _chosen(self, route: Route, key: bytes | None, partition: int) -> PartitionQueue | None:
+        """Return the queue of a message, as `send` finds it; None for an unknown partition, or one without a sender."""
+        if partition >= 0:
+            queue = route.queues[partition] if partition < len(route.queues) else None
+        elif not route.queues:
+            queue = None
+        elif self._partitioner is not None:
+            chosen = self._partitioner(route.partitions, key)
+            if not hasattr(chosen, "id"):
+                raise TypeError(f"the partitioner must return one of the partitions it was given, not {chosen!r}")
+            queue = self.routing.queues.get((route.name, chosen.id))
+        elif key is None:
+            queue = route.current
+        else:
+            queue = self.accumulator.queue_of_key(route, key)
+        return None if queue is None or queue.owner is None else queue
+
+    def _obstacle(self, queue: PartitionQueue, need: int) -> str | None:
+        """Return why a message must wait; None where only its batch is full, or none is open."""
+        deliveries = self.settlement.deliveries
+        # A function of on_delivery may produce all the same: it cannot wait for itself.
+        if deliveries.full and not deliveries.here:
+            return f"{deliveries.messages} messages wait for on_delivery"
+        if need > self.memory.room:
+            return (
+                f"buffer_memory={self.memory.most} has room for {self.memory.room} bytes, and the message takes {need}"
+            )
+        if queue.owner is not None and queue.owner.backlog.full:
+            return f"{queue.owner.backlog.messages} messages are queued for broker {queue.owner.broker.id}"
+        return None
+
+    def _roll_over(self, route: Route, queue: PartitionQueue) -> None:
+        owner = queue.owner
+        if owner is not None and self._switched(route, queue):
+            owner.wake.set()
+        elif owner is not None:
+            self._roll(queue, owner)
+
+    def _switched(self, route: Route, queue: PartitionQueue) -> bool:
+        """Return whether messages without a key go to another partition from now on, as enough went to this one."""
+        if route.current is not queue:
+            return False
+        with self.lock:
+            full = self.accumulator.take_open(queue)
+            if full is not None:
+                queue.sealed.append(full)
+            return self.routing.stick(route, queue)
+
+    def _wait_for_room(self, topic: str, need: int, why: str, deadline: float) -> None:
+        left = deadline - self.handler.now()
+        if self.front.on_full == "raise" or left <= 0:
+            waited = "" if self.front.on_full == "raise" else f" after max_block_ms={self.front.max_block_ms}"
+            raise ProducerQueueFullError(
+                f"{why}{waited}{self._about_throttling()}; produce more slowly, raise buffer_memory, or wait longer",
+                topic=topic,
+            )
+        if need > self.memory.room:
+            self.memory.wait(self.handler.Event(), min(ROOM_S, left))
+        else:
+            self.settlement.deliveries.begin()
+            self.progress.wait(min(ROOM_S, left))
+            self.progress.clear()
+
+    # -- topics ----------------------------------------------------------------------------------------------------
+
+    def _known(self, topic: str) -> Route | None:
+        """Take in a topic that the client knows, without I/O; None where it must be asked for."""
+        if self.options.enable_idempotence or self.cluster.topic_metadata(topic) is None:
+            return None
+        return self.take_in(self.cluster.topics[topic])
+
+    def take_in(self, topic: Any) -> Route | None:
+        """Take in a topic, as the client has it; None where the producer was stopped meanwhile."""
+        if self.options.enable_idempotence:
+            self._check_leaders(topic)
+        name = get_string(topic.name)
+        if name not in self.routing.routes:
+            self.targets.begin(name)
+        route = self.routing.add(topic)
+        if route is not None:
+            route.used_at = self.handler.now()
+        return route
+
+    def written_to(self, topic: str) -> bool:
+        """Return whether the producer has a route of a topic, which may have been deleted since."""
+        return topic in self.routing.routes
+
+    def _look_up(self, topic: str, deadline: float) -> None:
+        self.lookups.find(topic, deadline, self.front.max_block_ms / 1000)
+
+    def stop(self, timeout_ms: int | None = None) -> None:
+        """Deliver what is queued and end the senders; as of `ProducerEngine.stop`."""
+        try:
+            super().stop(timeout_ms)
+        finally:
+            self.lookups.close()
+
+    def _ask_for(self, route: Route, key: bytes | None, partition: int, deadline: float) -> None:
+        """Ask for a partition that is not there, or has no leader yet, until it has; or its topic is another one.
+
+        :raises KafkaException: it had none at the deadline
+        """
+        first, failures = self.cluster.generation, 0
+        while True:
+            error: KafkaException | None = None
+            left = deadline - self.handler.now()
+            try:
+                self.cluster.refresh(self.cluster.generation, [route.name], max(1, int(left * 1000)))
+            except PASSING as problem:
+                error = problem
+            self.routing.catch_up()
+            if self._chosen(route, key, partition) is not None:
+                return
+            if self.accumulator.routes.get(route.name) is not route:
+                return
+            failures += 1
+            # the last request has some time for its answer
+            left = deadline - self.handler.now() - LEAST_S
+            if left <= 0:
+                answered = self.cluster.generation != first
+                raise self._lacking(route, partition) if error is None or answered else error
+            self.handler.sleep(min(self.cluster.retry_backoff.seconds(failures), left))
+            self.check_running()
+
+    def _lacking(self, route: Route, partition: int) -> KafkaException:
+        """Return the error of a message whose partition was not there, or had no leader, for too long."""
+        waited = f"after max_block_ms={self.front.max_block_ms}"
+        ids = [known.id for known in route.partitions]
+        if partition < 0 or partition in ids:
+            return LeaderNotFoundError(
+                f"no broker leads this partition {waited}; check that its replicas are up",
+                topic=route.name,
+                partition=None if partition < 0 else partition,
+            )
+        bounds = f", {ids[0]} to {ids[-1]}" if ids else ""
+        return UnknownTopicOrPartition(
+            f"the topic has {len(ids)} partitions{bounds}, and still no other {waited}; produce to one of these, or add "
+            "partitions",
+            topic=route.name,
+            partition=partition,
+        )
+
+    def partitions_for(self, topic: str, timeout: float | None = None) -> list[Any]:
+        """Return the partitions of a topic; parameters and errors as of `KafkaProducer.partitions_for`."""
+        route = self.accumulator.routes.get(topic)
+        if route is None or not route.partitions:
+            self.check_running()
+            self._look_up(topic, self._deadline() if timeout is None else self.handler.now() + timeout)
+            route = self.accumulator.routes.get(topic)
+        return [] if route is None else list(route.partitions)
+
+    # -- waiting ---------------------------------------------------------------------------------------------------
+
+    def purge(self) -> int:
+        """Fail the messages that were not sent yet; return how many."""
+        error = ProducerPurgedError("the message was dropped by purge() before it was sent")
+        left: list[MessageBatch] = []
+        with self.lock:
+            for owned in self.routing.owned_brokers.values():
+                for queue in owned.active.values():
+                    left += queue.sealed
+                    queue.sealed.clear()
+                    batch = self.accumulator.take_open(queue)
+                    if batch is not None:
+                        left.append(batch)
+        for batch in left:
+            self.settlement.finish(
+                batch, error.again().with_context(topic=batch.topic, partition=batch.partition_id), asked_for=True
+            )
+        return sum(batch.count for batch in left)

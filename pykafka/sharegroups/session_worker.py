@@ -1,0 +1,479 @@
+"""`SessionWorker`: one worker for each broker that leads partitions of a share consumer, with its share session.
+
+It fetches while the application waits for records, and carries acknowledgements: with the next fetch, by a request of their own
+where somebody waits for the outcome, or within a second. A connection of its own keeps a fetch that waits at the broker apart.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from uuid import UUID
+
+from pykafka.common import TopicPartition
+from pykafka.exceptions import (
+    IncompleteResponseError,
+    InvalidShareSessionEpoch,
+    KafkaException,
+    NotLeaderForPartition,
+    ShareSessionNotFound,
+    UnknownError,
+    error_for,
+)
+from pykafka.protocol import wire
+from pykafka.protocol.records import scan
+from pykafka.protocol.wire.share_groups import AcknowledgementBatch
+from pykafka.record import Record
+from pykafka.sharegroups.acquired_records import Held, Kind, Ledger, Owner, Sent
+from pykafka.utils.compression import unpacked_limit
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pykafka.handlers.base import Handler, LockType, Worker
+    from pykafka.network.node import Node
+    from pykafka.protocol import wire
+    from pykafka.protocol.records import RawBatch
+    from pykafka.record import Record
+    from pykafka.sharegroups.options import ShareConsumerOptions
+
+
+log = logging.getLogger(__name__)
+
+#: How long acknowledgements wait for a request to go with (s).
+IDLE_S = 1.0
+#: The pause after an answer that asks for one (s).
+PAUSE_S = 0.5
+#: How long the end of a connection may take (s).
+ENDING_S = 1.2
+#: KIP-1222: brokers of 4.2 and later know the renewal of locks.
+RENEWS_FROM = 2
+
+
+class Port(Protocol):
+    """The engine, as its session workers see it."""
+
+    handler: Handler
+    lock: LockType
+    options: ShareConsumerOptions
+
+    @property
+    def member_id(self) -> str: ...
+    @property
+    def hungry(self) -> bool: ...  # whether the application waits for records
+    def decide(self, held: Held, kind: Kind) -> bool: ...
+    def took(self, records: list[Record[Any, Any]], lock_timeout_ms: int) -> None: ...
+    def told(self, held: Collection[Held], error: KafkaException | None) -> None: ...
+    def unled(self, worker: SessionWorker, keys: Iterable[TopicPartition], error: KafkaException) -> None: ...
+    def failed(self, error: KafkaException) -> None: ...
+
+
+class _Job(NamedTuple):
+    """One request: which acknowledgements go with it, and what it fetches; None for nothing."""
+
+    sent: dict[TopicPartition, Sent]
+    fetched: dict[TopicPartition, UUID] | None
+    final: bool = False
+
+
+class SessionWorker:
+    """The share session with one broker.
+
+    State: `wanted`, `ledger` and `flushing` change under the engine's lock; the session is the worker's own.
+
+    :param engine: that has the records
+    :param broker: leads the partitions
+    """
+
+    def __init__(self, engine: Port, broker: Node) -> None:
+        self._engine = engine
+        self.broker = broker
+        self._handler = engine.handler
+        number = self._handler.random.getrandbits(128)
+        self._channel = f"share:{uuid.UUID(int=number, version=4)}"
+        #: The partitions to fetch, and the ids of their topics.
+        self.wanted: dict[TopicPartition, UUID] = {}
+        #: The id of each topic that this worker ever fetched from, for acknowledgements.
+        self._ids: dict[str, UUID] = {}
+        self.ledger = Ledger()
+        #: Whether somebody waits for outcomes.
+        self.flushing = False
+        self.wake = self._handler.Event()
+        self._session: ShareSession[tuple[TopicPartition, UUID]] = ShareSession()
+        self._stopping = False
+        self._worker: Worker | None = self._handler.spawn(self._run, name=f"pykafka.ShareSession.{broker.id}")
+
+    # -- the application's side ------------------------------------------------------------------------------------
+
+    @property
+    def may_renew(self) -> bool:
+        """Whether the broker renews locks."""
+        return self.broker.api_version(wire.ShareAcknowledgeRequest) >= RENEWS_FROM
+
+    def stop(self) -> None:
+        """Send what is due, and end the session; call `join` next."""
+        self._stopping = True
+        self.wake.set()
+
+    def join(self, deadline: float) -> None:
+        """Wait until the worker has ended, but not beyond a deadline (s); then end its connection."""
+        worker = self._worker
+        left = deadline - self._handler.now()
+        # ending a connection on which nothing comes takes time, too
+        if worker is not None and not worker.join(max(0.0, left - min(ENDING_S, left / 2))):
+            self.broker.drop_channel(self._channel)
+
+    # -- the worker ------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            idle = False
+            while (job := self._choose(idle)) is not None or not self._stopping:
+                if job is None:
+                    idle = not self.wake.wait(IDLE_S)
+                    self.wake.clear()
+                    continue
+                idle = False
+                self._do(job)
+                if job.final:
+                    break
+        except BaseException as error:
+            self._lose(KafkaException(f"the worker of a share session ended by {type(error).__name__}: {error}"))
+            self._engine.failed(
+                KafkaException(f"the worker of a share session ended by {type(error).__name__}: {error}")
+            )
+            raise
+        finally:
+            self.broker.drop_channel(self._channel)
+
+    def _choose(self, idle: bool) -> _Job | None:
+        """Return what is to be done now; None for nothing."""
+        with self._engine.lock:
+            ledger, wanted = self.ledger, dict(self.wanted)
+            if self._stopping:
+                return _Job(ledger.take_due(), None, final=True) if self._session.is_open else None
+            due = ledger.due
+            if due and not self._session.is_open:
+                self.flushing = False
+                return _Job(ledger.take_due(), None)
+            apart = ledger.renews or any(key not in wanted for key in due)
+            hungry = self._engine.hungry and bool(wanted)
+            if due and (self.flushing or apart or (idle and not hungry)):
+                self.flushing = False
+                return _Job(ledger.take_due(), None)
+            self.flushing = False
+            return _Job(ledger.take_due(), wanted) if hungry else None
+
+    def _do(self, job: _Job) -> None:
+        expected = {key: sent for key, sent in job.sent.items() if sent.batches}
+        try:
+            if job.fetched is not None:
+                self._fetch(job.fetched, expected)
+            elif self._session.is_open:
+                self._acknowledge(expected, job.final)
+            else:
+                self._answer(expected, _over(self.broker.address))
+        except KafkaException as error:
+            self._answer(expected, error)
+            self._lose(error)
+            keys = list(self.wanted)
+            if not job.final:
+                self._engine.unled(self, keys, error)
+
+    def _answer(
+        self, sent: Mapping[TopicPartition, Sent], error: KafkaException | None, expires_at: float = 0.0
+    ) -> None:
+        for one in sent.values():
+            with self._engine.lock:
+                held = self.ledger.answered(one, error, expires_at)
+            self._engine.told(held, error)
+
+    def _lose(self, error: KafkaException) -> None:
+        """Begin another session: what the last one had, others may have."""
+        self._session.failed()
+        with self._engine.lock:
+            ledger, self.ledger = self.ledger, Ledger()
+            told = ledger.lose_all(error)
+        self._engine.told(told, error)
+
+    # -- fetching --------------------------------------------------------------------------------------------------
+
+    def _fetch(self, wanted: dict[TopicPartition, UUID], sent: dict[TopicPartition, Sent]) -> None:
+        options = self._engine.options
+        for key, id_ in wanted.items():
+            self._ids[key.topic] = id_
+        step = self._session.fetch(dict.fromkeys(wanted.items()))
+        request = wire.ShareFetchRequest(
+            group_id=options.group,
+            member_id=self._engine.member_id,
+            share_session_epoch=step.epoch,
+            max_wait_ms=options.fetch_max_wait_ms,
+            min_bytes=options.fetch_min_bytes,
+            max_bytes=options.fetch_max_bytes,
+            max_records=options.max_records,
+            batch_size=options.max_records,
+            share_acquire_mode=int(options.acquire_mode == "record_limit"),
+            topics=_topics(wire.ShareFetchRequest.Topic, step.added, sent, self._ids),
+            forgotten_topics_data=[
+                wire.ShareFetchRequest.ForgottenTopic(topic_id=id_, partitions=[key.partition])
+                for key, id_ in step.forgotten
+            ],
+        )
+        asked_at = self._handler.now()
+        timeout_ms = options.fetch_max_wait_ms + self.broker.socket_timeout_ms
+        response = self.broker.call(request, self._channel, timeout_ms=timeout_ms)
+        if not self._is_sound(response.error_code, response.error_message, sent, "ShareFetch"):
+            return
+        expires_at = asked_at + response.acquisition_lock_timeout_ms / 1000
+        left = dict(sent)
+        names = {id_: name for name, id_ in self._ids.items()}
+        for topic in response.responses:
+            for part in topic.partitions:
+                key = TopicPartition(names.get(topic.topic_id, ""), part.partition_index)
+                if key in left:
+                    error = self._error(part.acknowledge_error_code, part.acknowledge_error_message, key, "ShareFetch")
+                    self._answer({key: left.pop(key)}, error, expires_at)
+                self._take(key, part, expires_at, response.acquisition_lock_timeout_ms)
+        for key, one in left.items():
+            self._answer({key: one}, self._missing(key, "ShareFetch"))
+
+    def _take(
+        self,
+        key: TopicPartition,
+        part: wire.ShareFetchResponse.Topic.Partition,
+        expires_at: float,
+        lock_timeout_ms: int,
+    ) -> None:
+        error = self._error(part.error_code, part.error_message, key, "ShareFetch")
+        if error is None:
+            options = self._engine.options
+            limit = unpacked_limit(options.unpacked_max_bytes, options.fetch_max_bytes)
+            found, error = read(key, part, self._handler.offload, limit)
+            rest = Kind.GAP if error is None else Kind.RELEASE
+            with self._engine.lock:
+                records = note(self._engine, self.ledger, key, part, found, expires_at, rest)
+            if records:
+                self._engine.took(records, lock_timeout_ms)
+            if error is not None:
+                self._engine.failed(error.with_context(broker=self.broker.address, **key._asdict(), api="ShareFetch"))
+        elif error.retriable or getattr(error, "stale", False) or isinstance(error, NotLeaderForPartition):
+            self._engine.unled(self, [key], error)
+        else:
+            self._engine.unled(self, [key], error)
+            self._engine.failed(error)
+
+    # -- acknowledging ---------------------------------------------------------------------------------------------
+
+    def _acknowledge(self, sent: dict[TopicPartition, Sent], final: bool) -> None:
+        renews = any(held.kind is Kind.RENEW for one in sent.values() for held in one.held)
+        request = wire.ShareAcknowledgeRequest(
+            group_id=self._engine.options.group,
+            member_id=self._engine.member_id,
+            share_session_epoch=FINAL_EPOCH if final else self._session.acknowledge(),
+            is_renew_ack=renews,
+            topics=_topics(wire.ShareAcknowledgeRequest.Topic, [], sent, self._ids),
+        )
+        asked_at = self._handler.now()
+        response = self.broker.call(request, self._channel)
+        if not self._is_sound(response.error_code, response.error_message, sent, "ShareAcknowledge"):
+            return
+        expires_at = asked_at + response.acquisition_lock_timeout_ms / 1000
+        left = dict(sent)
+        names = {id_: name for name, id_ in self._ids.items()}
+        for topic in response.responses:
+            for part in topic.partitions:
+                key = TopicPartition(names.get(topic.topic_id, ""), part.partition_index)
+                if key in left:
+                    error = self._error(part.error_code, part.error_message, key, "ShareAcknowledge")
+                    self._answer({key: left.pop(key)}, error, expires_at)
+        for key, one in left.items():
+            self._answer({key: one}, self._missing(key, "ShareAcknowledge"))
+        if final:
+            self._session.failed()
+
+    # -- errors ----------------------------------------------------------------------------------------------------
+
+    def _is_sound(self, code: int, message: str | None, sent: dict[TopicPartition, Sent], api: str) -> bool:
+        """Return whether an answer has no error of its own; deal with one."""
+        if not code:
+            return True
+        error = error_for(code, message, broker=self.broker.address, api=api)
+        self._answer(sent, error)
+        self._lose(error)
+        if code in SESSION_ERRORS:
+            self.broker.drop_channel(self._channel)  # at its end the broker releases what the session had
+            log.info("share group %s: %s; another session begins", self._engine.options.group, error)
+        elif error.retriable or code == UnknownError.ERROR_CODE:  # so brokers answer for topics that were just deleted
+            self._engine.unled(self, list(self.wanted), error)
+            self._handler.sleep(PAUSE_S)
+        else:
+            self._engine.unled(self, list(self.wanted), error)
+            self._engine.failed(error)
+        return False
+
+    def _error(self, code: int, message: str | None, key: TopicPartition, api: str) -> KafkaException | None:
+        if not code:
+            return None
+        return error_for(code, message, broker=self.broker.address, topic=key.topic, partition=key.partition, api=api)
+
+    def _missing(self, key: TopicPartition, api: str) -> KafkaException:
+        return IncompleteResponseError(broker=self.broker.address, topic=key.topic, partition=key.partition, api=api)
+
+
+def _over(address: str) -> KafkaException:
+    return ShareSessionNotFound(
+        "the share session that had these records is over, and others may have them by now", broker=address
+    )
+
+
+def _topics(
+    kind: type[Any],
+    added: Iterable[tuple[TopicPartition, UUID]],
+    sent: Mapping[TopicPartition, Sent],
+    ids: Mapping[str, UUID],
+) -> list[Any]:
+    """Return partitions to fetch and to acknowledge, by topic."""
+    parts: dict[UUID, dict[int, Any]] = {}
+    for key, id_ in added:
+        parts.setdefault(id_, {})[key.partition] = kind.Partition(partition_index=key.partition)
+    for key, one in sent.items():
+        batches = [
+            AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=[int(what)])
+            for first, last, what in one.batches
+        ]
+        part = parts.setdefault(ids[key.topic], {}).setdefault(
+            key.partition, kind.Partition(partition_index=key.partition)
+        )
+        part.acknowledgement_batches = batches
+    return [kind(topic_id=id_, partitions=list(found.values())) for id_, found in parts.items()]
+
+
+P = TypeVar("P", bound=Hashable)
+
+#: The epoch of a request that opens a session, and of one that ends it.
+FIRST_EPOCH = 0
+FINAL_EPOCH = -1
+#: After the highest epoch comes the one after the first.
+LAST_EPOCH = 2**31 - 1
+#: The errors of an answer that mean that the session is over.
+SESSION_ERRORS = frozenset(kind.ERROR_CODE for kind in (ShareSessionNotFound, InvalidShareSessionEpoch))
+
+
+class Step(NamedTuple, Generic[P]):
+    """The content of a fetch: its epoch, the partitions to name, and those to remove."""
+
+    epoch: int
+    added: list[P]
+    forgotten: list[P]
+
+
+class ShareSession(Generic[P]):
+    """The session with one broker. One worker owns it."""
+
+    def __init__(self) -> None:
+        self._epoch = FIRST_EPOCH
+        self._known: dict[P, None] = {}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the broker has a session, as far as this member knows."""
+        return self._epoch != FIRST_EPOCH
+
+    def fetch(self, wanted: Collection[P]) -> Step[P]:
+        """Return the next fetch; without a session it opens one.
+
+        :param wanted: the partitions to fetch
+        """
+        added = [one for one in wanted if one not in self._known]
+        forgotten = [one for one in self._known if one not in wanted]
+        step = Step(self._epoch, added, forgotten)
+        self._known = dict.fromkeys(wanted)
+        self._advance()
+        return step
+
+    def acknowledge(self) -> int:
+        """Return the epoch of a request that only acknowledges; the session has to be open."""
+        epoch = self._epoch
+        self._advance()
+        return epoch
+
+    def failed(self) -> None:
+        """Begin anew: the session is over, or a request may have reached the broker or not."""
+        self._epoch = FIRST_EPOCH
+        self._known = {}
+
+    def _advance(self) -> None:
+        self._epoch = FIRST_EPOCH + 1 if self._epoch == LAST_EPOCH else self._epoch + 1
+
+
+Found = dict[int, "Record[Any, Any]"]
+
+
+def read(
+    key: TopicPartition,
+    part: wire.ShareFetchResponse.Topic.Partition,
+    offload: Callable[..., Any],
+    max_unpacked: int,
+) -> tuple[Found, KafkaException | None]:
+    """Return the records of the acquired batches by offset, and what is wrong with the bytes behind them.
+
+    :param offload: of the handler
+    :param max_unpacked: what a batch may unpack to (bytes)
+    """
+    ranges = [(one.first_offset, one.last_offset) for one in part.acquired_records]
+    found: Found = {}
+    if ranges and part.records is not None:
+        try:
+            for batch in scan(bytes(part.records))[0]:
+                if any(first < batch.next_offset and batch.base_offset <= last for first, last in ranges):
+                    _read(found, key, batch, offload, max_unpacked)
+        except KafkaException as failure:
+            return found, failure
+    return found, None
+
+
+def note(
+    owner: Owner,
+    ledger: Ledger,
+    key: TopicPartition,
+    part: wire.ShareFetchResponse.Topic.Partition,
+    found: Found,
+    expires_at: float,
+    rest: Kind,
+) -> list[Record[Any, Any]]:
+    """Note in the ledger what this member has acquired, and return the records. The caller holds the lock.
+
+    Offsets without a record (ends of transactions, compacted ones) are acknowledged as gaps.
+
+    :param owner: takes what the application decides
+    :param expires_at: when the locks end (s)
+    :param rest: what becomes of offsets behind the last record: released, where bytes are no records
+    """
+    good = []
+    offsets = sorted(found)
+    for one in part.acquired_records:
+        first, last, at = one.first_offset, one.last_offset, one.first_offset
+        for offset in offsets[bisect_left(offsets, first) : bisect_right(offsets, last)]:
+            if offset > at:
+                ledger.fill(key, at, offset - 1, Kind.GAP)
+            held = Held(owner, ledger, key, offset, one.delivery_count, expires_at)
+            ledger.add(held)
+            found[offset]._set_ack(held)
+            good.append(found[offset])
+            at = offset + 1
+        if at <= last:
+            ledger.fill(key, at, last, rest)
+    return good
+
+
+def _read(found: Found, key: TopicPartition, batch: RawBatch, offload: Callable[..., Any], max_unpacked: int) -> None:
+    large = batch.size > 64 * 1024
+    reader = offload(batch.open, max_unpacked=max_unpacked) if large else batch.open(max_unpacked=max_unpacked)
+    reader.topic = key.topic
+    reader.partition_id = key.partition
+    reader.leader_epoch = batch.leader_epoch
+    while (record := reader.next_record()) is not None:
+        found[record.offset] = record

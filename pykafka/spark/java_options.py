@@ -1,0 +1,276 @@
+"""Options of Kafka's Java client that jobs pass as `kafka.*` and that our table does not have.
+
+Spark's connector passes them to the Java client. Options about the Java client's internals are accepted without effect.
+Options that would change what a job reads or writes, or which brokers it trusts, are refused with an alternative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pykafka.security import Mechanism, java_tls, mechanism_of_jaas
+from pykafka.security.java_sasl import AWS_MSK_IAM, CALLBACKS, MSK_LINES, CallbackError, mechanism_of_callbacks
+from pykafka.security.java_tls import TlsOptionError, TlsOptions
+from pykafka.spark.errors import OptionError
+
+#: Why an option is refused, by its name in lower case.
+REFUSED = {
+    "kafka.auto.offset.reset": "'startingOffsets' sets where a read starts",
+    "kafka.enable.auto.commit": "offsets are kept in Spark's checkpoint and never committed to Kafka",
+    "kafka.key.deserializer": "keys are read as binary; cast the column",
+    "kafka.value.deserializer": "values are read as binary; cast the column",
+    "kafka.key.serializer": "keys are written as string or binary; cast the column",
+    "kafka.value.serializer": "values are written as string or binary; cast the column",
+    "kafka.interceptor.classes": "interceptors are Java classes; transform the DataFrame instead",
+    "kafka.partitioner.class": "partitioners are Java classes; give the rows a 'partition' column instead",
+    "kafka.partitioner.ignore.keys": "the key decides about rows with a key; give them a 'partition' column instead",
+    "kafka.transactional.id": "each task needs an id of its own; 'transactionalIdPrefix' writes in transactions",
+    "kafka.transaction.two.phase.commit.enable": "the released brokers have no two-phase commit (KIP-939); "
+    "'transactionalIdPrefix' writes in transactions",
+    "kafka.security.providers": "they are Java classes; TLS is OpenSSL's here",
+    "kafka.config.providers": "they are Java classes; write ${env:NAME} or ${file:/path:key} without them",
+    "kafka.ssl.engine.factory.class": "it is a Java class; TLS is OpenSSL's here",
+    "kafka.ssl.cipher.suites": "OpenSSL names them in another way; restrict 'kafka.ssl.enabled.protocols', or OpenSSL's "
+    "own configuration",
+    "checkpointlocation": "checkpoints are of streaming queries: give it to writeStream",
+    "queryname": "names are of streaming queries: give it to writeStream",
+    "path": 'topics are no files; call load() and save() without a path and name topics by "subscribe" or "topic"',
+}
+
+_PROVIDERS = "kafka.config.providers"
+#: The names of references, and Java's classes that resolve them in the same way.
+_KNOWN_PROVIDERS = {"env": ".EnvVarConfigProvider", "file": ".FileConfigProvider", "dir": ".DirectoryConfigProvider"}
+
+_CALLBACK = (
+    "it is a Java class; credentials are those of 'kafka.sasl.jaas.config', and tokens those of the token endpoint"
+)
+
+_ASSERTION = "tokens are asked for by client id and secret here, not by assertions; give 'clientId' and 'clientSecret'"
+
+#: Options without effect here.
+WITHOUT_EFFECT = frozenset(
+    {
+        "kafka.allow.auto.create.topics",
+        "kafka.sasl.kerberos.kinit.cmd",
+        "kafka.sasl.kerberos.min.time.before.relogin",
+        "kafka.sasl.kerberos.ticket.renew.jitter",
+        "kafka.sasl.kerberos.ticket.renew.window.factor",
+        "kafka.sasl.login.connect.timeout.ms",
+        "kafka.sasl.oauthbearer.clock.skew.seconds",
+        "kafka.sasl.oauthbearer.expected.audience",
+        "kafka.sasl.oauthbearer.expected.issuer",
+        "kafka.sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        "kafka.sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+        "kafka.sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+        "kafka.sasl.oauthbearer.jwks.endpoint.url",
+        "kafka.sasl.oauthbearer.scope.claim.name",
+        "kafka.sasl.oauthbearer.sub.claim.name",
+        "kafka.sasl.login.read.timeout.ms",
+        "kafka.sasl.login.refresh.buffer.seconds",
+        "kafka.sasl.login.refresh.min.period.seconds",
+        "kafka.sasl.login.refresh.window.factor",
+        "kafka.sasl.login.refresh.window.jitter",
+        "kafka.sasl.login.retry.backoff.max.ms",
+        "kafka.sasl.login.retry.backoff.ms",
+        "kafka.auto.commit.interval.ms",
+        "kafka.auto.include.jmx.reporter",
+        "kafka.batch.size",
+        "kafka.buffer.memory",
+        "kafka.check.crcs",
+        "kafka.default.api.timeout.ms",
+        "kafka.enable.idempotence",
+        "kafka.enable.metrics.push",
+        "kafka.exclude.internal.topics",
+        "kafka.fetch.min.bytes",
+        "kafka.group.instance.id",
+        "kafka.group.protocol",
+        "kafka.group.remote.assignor",
+        "kafka.heartbeat.interval.ms",
+        "kafka.internal.leave.group.on.close",
+        "kafka.internal.throw.on.fetch.stable.offset.unsupported",
+        "kafka.linger.ms",
+        "kafka.max.block.ms",
+        "kafka.max.in.flight.requests.per.connection",
+        "kafka.max.poll.interval.ms",
+        "kafka.max.poll.records",
+        "kafka.metadata.max.idle.ms",
+        "kafka.metric.reporters",
+        "kafka.metrics.num.samples",
+        "kafka.metrics.recording.level",
+        "kafka.metrics.sample.window.ms",
+        "kafka.partition.assignment.strategy",
+        "kafka.partitioner.adaptive.partitioning.enable",
+        "kafka.partitioner.availability.timeout.ms",
+        "kafka.receive.buffer.bytes",
+        "kafka.retries",
+        "kafka.retry.backoff.max.ms",
+        "kafka.retry.backoff.ms",
+        "kafka.send.buffer.bytes",
+        "kafka.session.timeout.ms",
+        "kafka.share.acknowledgement.mode",
+        "kafka.share.acquire.mode",
+        "kafka.ssl.keymanager.algorithm",
+        "kafka.ssl.provider",
+        "kafka.ssl.secure.random.implementation",
+        "kafka.ssl.trustmanager.algorithm",
+    }
+)
+
+
+#: Those of them that only consumers or only producers have; they change nothing in the other kind of query.
+_OF_READS = frozenset(
+    {
+        "kafka.auto.offset.reset",
+        "kafka.enable.auto.commit",
+        "kafka.key.deserializer",
+        "kafka.value.deserializer",
+    }
+)
+_OF_WRITES = frozenset(
+    {
+        "kafka.key.serializer",
+        "kafka.value.serializer",
+        "kafka.partitioner.class",
+        "kafka.partitioner.ignore.keys",
+        "kafka.transactional.id",
+        "kafka.transaction.two.phase.commit.enable",
+    }
+)
+_OF_QUERIES = frozenset({"checkpointlocation", "queryname"})
+#: Options that request the behaviour that is there anyway: {name: ends of such values, in lower case}.
+_AS_IT_IS = {
+    "kafka.enable.auto.commit": ("false",),
+    "kafka.key.deserializer": (".bytearraydeserializer",),
+    "kafka.value.deserializer": (".bytearraydeserializer",),
+    "kafka.key.serializer": (".bytearrayserializer", ".stringserializer"),
+    "kafka.value.serializer": (".bytearrayserializer", ".stringserializer"),
+    "kafka.partitioner.ignore.keys": ("false",),
+    "kafka.transaction.two.phase.commit.enable": ("false",),
+}
+
+
+def why_harmless(key: str, text: str, reads: bool) -> str | None:
+    """Return why an option that our table does not have has no effect here, or None: it is unknown, or refused.
+
+    :param key: its name, in any case
+    :param text: its value
+    :param reads: True for a read, False for a write
+    """
+    key = key.lower()
+    if key in WITHOUT_EFFECT:
+        return "has no effect: it is about the inside of Kafka's Java client, which is not used here"
+    if key in _OF_WRITES and reads:
+        return "has no effect in a read, only in a write"
+    if key in _OF_READS and not reads:
+        return "has no effect in a write, only in a read"
+    if key in _OF_QUERIES:
+        return "has no effect here: give it to writeStream"
+    if key == "kafka.interceptor.classes" and not text.strip():
+        return "has no effect: there are none in any case"
+    if text.strip().lower().endswith(_AS_IT_IS.get(key, ())):
+        return "has no effect: it is so in any case"
+    if _only_known_providers(key, text):
+        return "has no effect: such references are resolved in any case"
+    return None
+
+
+def why_refused(key: str) -> str | None:
+    """Return the reason to refuse an option, or None.
+
+    :param key: its name, in any case
+    """
+    key = key.lower()
+    if key.startswith("kafka.sasl.") and key.endswith(".class") and not key.endswith(".callback.handler.class"):
+        return _CALLBACK
+    if key.startswith("kafka.sasl.oauthbearer.assertion."):
+        return _ASSERTION
+    if key.startswith(f"{_PROVIDERS}."):
+        return REFUSED[_PROVIDERS]
+    return REFUSED.get(key)
+
+
+def _only_known_providers(key: str, text: str) -> bool:
+    """Return whether an option only declares Java's classes for references that are resolved here, by the same names."""
+    if key == _PROVIDERS:
+        return {part.strip() for part in text.split(",")} <= {*_KNOWN_PROVIDERS}
+    name, _, rest = key.removeprefix(f"{_PROVIDERS}.").partition(".")
+    return (
+        key.startswith(f"{_PROVIDERS}.") and rest == "class" and text.strip().endswith(_KNOWN_PROVIDERS.get(name, "?"))
+    )
+
+
+_SASL_PREFIX = "kafka.sasl."
+
+
+def sasl_options(values: Mapping[str, Any]) -> Mechanism | None:
+    """Return the credentials; None: no login.
+
+    :param values: all options, by name
+    :raises OptionError: the options contradict each other, or say too little; the error shows no secrets
+    """
+    given = {name: value for name, value in values.items() if name.startswith(_SASL_PREFIX) and value is not None}
+    protocol = values["kafka.security.protocol"]
+    if not protocol.startswith("sasl"):
+        if given:
+            raise OptionError(
+                f"option {min(given)!r} is about SASL, but 'kafka.security.protocol' is {protocol.upper()}: set it to "
+                "SASL_SSL (or SASL_PLAINTEXT), or remove the option"
+            )
+        return None
+    mechanism, jaas = given.get("kafka.sasl.mechanism", "GSSAPI"), given.get("kafka.sasl.jaas.config")
+    if jaas is None:
+        raise OptionError(
+            f"option 'kafka.sasl.jaas.config' is missing: 'kafka.security.protocol' is {protocol.upper()}, and it has the "
+            "credentials for 'kafka.sasl.mechanism'"
+        )
+    properties = {name.removeprefix("kafka."): value for name, value in given.items()}
+    named = {key: properties[key] for key in CALLBACKS if key in properties}
+    try:
+        called = mechanism_of_callbacks(named, mechanism, jaas, values["kafka.bootstrap.servers"] or "")
+    except CallbackError as error:
+        option = f"kafka.{error.key}"
+        raise OptionError(f"option {option!r} {error.reason}") from None
+    if called is not None:
+        return called
+    if mechanism == AWS_MSK_IAM:
+        raise OptionError(f"options 'kafka.sasl.*' cannot be used: {MSK_LINES}, each with 'kafka.' before it")
+    try:
+        return mechanism_of_jaas(jaas, mechanism, properties)
+    except (ValueError, ImportError) as error:
+        raise OptionError(f"options 'kafka.sasl.*' cannot be used: {error}") from None
+
+
+__all__ = ["TlsOptions", "tls_options", "tls_versions"]
+
+_SSL_PREFIX = "kafka.ssl."
+
+
+def tls_versions(text: str, name: str) -> str:
+    """Return an option's text if it names TLS versions."""
+    try:
+        java_tls.tls_versions(text, name)
+    except TlsOptionError as error:
+        raise OptionError(str(error)) from error
+    return text
+
+
+def tls_options(values: Mapping[str, Any]) -> TlsOptions | None:
+    """Return the TLS settings; None: plaintext.
+
+    :param values: all options, by name
+    :raises OptionError: the options contradict each other
+    """
+    if not values["kafka.security.protocol"].endswith("ssl"):
+        given = sorted(name for name, value in values.items() if name.startswith(_SSL_PREFIX) and value is not None)
+        if given:
+            raise OptionError(
+                f"option {given[0]!r} is about TLS, but 'kafka.security.protocol' is PLAINTEXT (its default): set it to "
+                "SSL, or remove the option"
+            )
+        return None
+    ssl = {name.removeprefix(_SSL_PREFIX): value for name, value in values.items() if name.startswith(_SSL_PREFIX)}
+    try:
+        return java_tls.tls_options(ssl, _SSL_PREFIX)
+    except TlsOptionError as error:
+        raise OptionError(str(error)) from error

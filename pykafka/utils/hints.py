@@ -1,0 +1,154 @@
+"""`most_similar`: the name that a user may have misspelt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NoReturn
+
+#: From how many letters on a name with one slip, or two, is taken for the same name.
+ONE_SLIP_FROM, TWO_SLIPS_FROM = 3, 12
+#: Separators that users mix up.
+_SEPARATORS = str.maketrans("-.", "__")
+#: Numbers distinguish the names of a series: "orders-2" is not a misspelt "orders-1".
+_WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
+
+
+def most_similar(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that differs from `name` by the fewest slips; None if none is close.
+
+    A slip is a missing, extra or wrong letter, or two letters in the wrong order. Upper case and separators do not count.
+    Names that differ only in their numbers are not misspelt.
+
+    :param name: as the user wrote it
+    :param known: the names that exist
+    """
+    wanted = _plain(name)
+    letters, series = set(wanted), wanted.translate(_WITHOUT_DIGITS)
+    limit = (len(wanted) >= ONE_SLIP_FROM) + (len(wanted) >= TWO_SLIPS_FROM)
+    best: tuple[int, str] | None = None
+    for other in known:
+        plain = _plain(other)
+        # Both checks are quick, so thousands of names block nobody.
+        if abs(len(plain) - len(wanted)) > limit or len(letters ^ set(plain)) > 2 * limit:
+            continue
+        if plain != wanted and plain.translate(_WITHOUT_DIGITS) == series:
+            continue
+        found = (_slips(wanted, plain), other)
+        if found[0] <= limit and (best is None or found < best):
+            best = found
+    return None if best is None else best[1]
+
+
+def _plain(name: str) -> str:
+    return name.casefold().translate(_SEPARATORS)
+
+
+def _slips(one: str, other: str) -> int:
+    """Return how many slips lead from one text to the other."""
+    two_before: list[int] = []
+    before = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        row = [i]
+        for j, opposite in enumerate(other, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != opposite))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == opposite:
+                cost = min(cost, two_before[j - 2] + 1)
+            row.append(cost)
+        two_before, before = before, row
+    return before[-1]
+
+
+#: Options of producers: {name elsewhere: what to write here}.
+PRODUCER = {
+    "batch_num_messages": "batch_size",
+    "callback": "on_delivery",
+    "compression_type": "compression",
+    "delivery_report": "on_delivery",
+    "dr_cb": "on_delivery",
+    "max_batch_size": "batch_size",
+    "message_max_bytes": "max_request_size",
+    "message_timeout_ms": "delivery_timeout_ms",
+    "on_delivery_cb": "on_delivery",
+    "queue_buffering_max_kbytes": "buffer_memory",
+    "queue_buffering_max_messages": "buffer_memory",
+    "queue_buffering_max_ms": "linger_ms",
+    "request_required_acks": "acks",
+    "request_timeout_ms": "delivery_timeout_ms, or KafkaClient(socket_timeout_ms=)",
+    "required_acks": "acks",
+    "retries": "max_retries",
+    "serializer": "key_serializer and value_serializer",
+}
+#: Options of consumers.
+CONSUMER = {
+    "auto_commit_enable": "auto_commit",
+    "consumer_group": "group",
+    "deserializer": "key_deserializer and value_deserializer",
+    "enable_auto_commit": "auto_commit",
+    "fetch_max_bytes": "queued_max_bytes",
+    "fetch_message_max_bytes": "max_partition_fetch_bytes",
+    "fetch_wait_max_ms": "fetch_max_wait_ms",
+    "group_id": "group",
+    "group_protocol": "protocol",
+    "group_remote_assignor": "assignor",
+    "max_poll_records": "poll(max_records)",
+    "membership_protocol": "assignor",
+    "partition_assignment_strategy": "assignor",
+    "partitions": "assign()",
+    "topics": "consumer(*topics)",
+}
+#: Options of clients.
+CLIENT = {
+    "api_version": "broker_version, which you need not give",
+    "bootstrap_servers": "hosts",
+    "brokers": "hosts",
+    "request_timeout_ms": "socket_timeout_ms",
+    "servers": "hosts",
+}
+#: Parameters of `KafkaConsumer.poll`, which returns a list: kafka-python and Java return records by partition.
+POLL = {"max_messages": "max_records", "num_messages": "max_records", "timeout_ms": "timeout (s)"}
+#: What elsewhere is an option of a producer or consumer, and here of the client that makes it.
+OF_CLIENT = {
+    "bootstrap_servers",
+    "client_id",
+    "connections_max_idle_ms",
+    "sasl_mechanism",
+    "security_protocol",
+    "socket_timeout_ms",
+}
+
+
+class Elsewhere:
+    """A method of other clients that has another name here: the AttributeError says which one.
+
+    :param ours: what to write here
+    """
+
+    def __init__(self, ours: str) -> None:
+        self._ours = ours
+        self._name = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        raise AttributeError(f"{owner.__name__} has no {self._name}(); it is {self._ours} here")
+
+
+def unknown_option(call: str, unknown: Iterable[str], known: Iterable[str], meant: Mapping[str, str]) -> TypeError:
+    """Return the error for options that do not exist; it names those that are meant.
+
+    :param call: what got the options, as a program writes it
+    :param unknown: the names that do not exist
+    :param known: the names that do
+    :param meant: what other clients' names are called here, "" for what this client cannot do
+    """
+    names, hints = sorted(unknown), []
+    known = list(known)
+    for name in names:
+        if name in meant:
+            hints.append(f"{name} is {meant[name]} here" if meant[name] else f"this client has no {name} yet")
+        elif meant is not CLIENT and name in OF_CLIENT:
+            hints.append(f"{CLIENT.get(name, name)} is an option of KafkaClient")
+        elif (similar := most_similar(name, known)) is not None:
+            hints.append(f"did you mean {similar}?")
+    return TypeError("; ".join([f"{call} has no option {', '.join(names)}", *hints]))
