@@ -222,7 +222,7 @@ SAME = [
     *(f"tests/unit/network/test_{name}.py" for name in ("addresses", "client_id")),
     # requests without their records, versions, sequence numbers
     *(f"tests/unit/protocol/test_{name}.py" for name in ("messages", "schema", "versions")),
-    "tests/unit/producer/test_idempotence.py",
+    "tests/unit/producer/test_in_flight_window.py",
     *(f"tests/property/test_{name}.py" for name in ("compression", "idempotence", "schema")),
     # command lines, packaging, documents, tools; programs, each of which is a process of its own
     "tests/unit/cli",

@@ -14,7 +14,7 @@ from pykafka.common import TopicPartition
 from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted, ResponseTimeoutError
-from tests.embedded.consumer.test_committing import committed, group
+from tests.embedded.consumer.test_commit_calls import committed, group
 from tests.embedded.consumer.test_kafkaconsumer import cluster, drain, fill, make
 from tests.support.waiting import CutOff, cut_off, until
 

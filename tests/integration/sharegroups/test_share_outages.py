@@ -13,7 +13,7 @@ from pykafka.exceptions import InvalidShareSessionEpoch
 from pykafka.protocol import wire
 from pykafka.sharegroups.acquired_records import Acknowledged
 from tests.brokers import KafkaCluster
-from tests.integration.shares.test_share_consumer import filled, new_group, taken
+from tests.integration.sharegroups.test_share_consumer import filled, new_group, taken
 from tests.support.topics import create_topic
 from tests.support.waiting import until
 

@@ -10,7 +10,7 @@ import pytest
 from pykafka.groups import heartbeat_thread
 from pykafka.handlers import Handler
 from tests.support.waiting import until
-from tests.unit.coordinator.test_pulse import Coordinator, beat, broker_of, member
+from tests.unit.groups.test_heartbeat_thread import Coordinator, beat, broker_of, member
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
