@@ -88,7 +88,7 @@ from uuid import UUID
 # This module re-exports everything of these, for type checkers too.
 from pykafka.errors.base import *  # noqa: F403
 from pykafka.errors.base import KafkaException
-from pykafka.errors.client import *  # noqa: F403  # noqa: F403  # noqa: F403
+from pykafka.errors.client import *  # noqa: F403
 from pykafka.errors.codes import *  # noqa: F403
 from pykafka.errors.codes import (
     GroupCoordinatorNotAvailable,

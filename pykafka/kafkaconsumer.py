@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pykafka.consumer.record_pipeline import ConsumerInterceptor
+    from pykafka.consumer.options import ConsumerInterceptor
     from pykafka.consumer.startrules import Reset, StartRules
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.serialization import DeserializerLike

@@ -36,7 +36,7 @@ CORE_OF_ZOOKEEPER, CORE_OF_BROKERS = (
 )
 #: The releases with the whole suite, in two parts, besides the latest release, which `make test` uses.
 WHOLE = ("0.9.0.1", "2.8.2")
-FIVE_MILLION = f"{INTEGRATION}/producer/test_idempotence.py::test_five_million_messages"
+FIVE_MILLION = f"{INTEGRATION}/producer/test_in_flight_window.py::test_five_million_messages"
 #: All tests that depend on the release of the shared brokers.
 SUITE = [INTEGRATION, "-m", "kafka and not matrix"]
 OWN_BROKERS = f"{INTEGRATION}/test_brokers.py"
@@ -48,7 +48,7 @@ CLIENTS = [f"{INTEGRATION}/consumer/test_foreign_transactions.py", f"{INTEGRATIO
 PROOFS = [KILLED, CHURN, *CLIENTS]
 #: Brokers that are stopped, killed and hung, and programs: each brings a cluster of its own.
 OUTAGES = [f"{INTEGRATION}/test_{name}.py" for name in ("benchmarks", "brokers", "closing", "failures")]
-OUTAGES += [f"{INTEGRATION}/producer/test_idempotence.py"]
+OUTAGES += [f"{INTEGRATION}/producer/test_in_flight_window.py"]
 #: Members of groups, and their commits.
 GROUPS = [
     f"{INTEGRATION}/groups/test_{name}.py"
@@ -94,7 +94,7 @@ TODAY = [
         "transactions_denied",
     )
 ]
-TODAY += [*TRANSACTIONS, f"{INTEGRATION}/shares", *NEXT_GENERATION, NEXT_GENERATION_CONSUMERS]
+TODAY += [*TRANSACTIONS, f"{INTEGRATION}/sharegroups", *NEXT_GENERATION, NEXT_GENERATION_CONSUMERS]
 GROUPS += MANY_TOPICS
 GROUPS += [
     f"{INTEGRATION}/groups/test_managed_{name}.py"
@@ -125,7 +125,7 @@ CASES += [
         "network/test_throttling",
         "network/test_tls",
         "producer/test_any_topic",
-        "producer/test_idempotence",
+        "producer/test_in_flight_window",
         "producer/test_lost_leader",
         "producer/test_transactions",
     )
@@ -211,10 +211,9 @@ SAME = [
     ),
     *(
         f"tests/unit/network/test_{name}.py"
-        for name in ("keeping", "known_versions", "login", "proxies", "renewal", "revoked")
+        for name in ("authentication", "keeping", "known_versions", "proxies", "reauthentication", "revoked")
     ),
     # names, metadata, members of groups, errors and logging
-    "tests/unit/coordinator",
     "tests/unit/groups",
     "tests/unit/errors",
     "tests/unit/metadata",
@@ -483,7 +482,7 @@ MATRIX = {
     "tools": Part(
         "4.3.1", [f"{INTEGRATION}/cli/test_old_brokers.py", f"{INTEGRATION}/cli/test_page.py", "-m", "matrix"], 5
     ),
-    "rdkafka": Part("4.3.1", [f"{INTEGRATION}/rdkafka"], 5),
+    "rdkafka": Part("4.3.1", [f"{INTEGRATION}/compat/rdkafka"], 5),
 }
 MATRIX = {name: part for name, part in MATRIX.items() if name not in UNLISTED}
 PARTS = TEST | MATRIX

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
     from pykafka.compat.deserializing import Deserializer
-    from pykafka.consumer.options import OffsetReset
-    from pykafka.consumer.record_pipeline import ConsumerInterceptor
+    from pykafka.consumer.options import ConsumerInterceptor, OffsetReset
     from pykafka.consumer.startrules import Reset, StartRules
     from pykafka.groups.options import RebalanceCallback
     from pykafka.membershipprotocol import GroupMembershipProtocol

@@ -15,8 +15,8 @@ from pykafka.consumer.buffers import Buffers, OwnedPartition
 from pykafka.consumer.commits import Commits
 from pykafka.consumer.committed_offsets import GroupOffsets, Membership
 from pykafka.consumer.failed_partitions import concerns
-from pykafka.consumer.fetch_response import isolation_number
 from pykafka.consumer.leader_epochs import NO_EPOCH
+from pykafka.consumer.options import isolation_number
 from pykafka.consumer.partition_discovery import Growth, Vanished
 from pykafka.consumer.preferred_replica import Sources
 from pykafka.consumer.recovery import Recovery

@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from pykafka.protocol.records import RawBatch
 
 
-#: Fetch's number for each name of Kafka's isolation.level.
-ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
-
 _ABORT = 0
 
 
@@ -66,17 +63,6 @@ class AbortedTransactions:
                 self._aborting.discard(batch.producer_id)
             return True
         return batch.is_transactional and batch.producer_id in self._aborting
-
-
-def isolation_number(name: str) -> int:
-    """Return Fetch's number for an isolation level.
-
-    :raises ValueError: it is none of Kafka's
-    """
-    try:
-        return ISOLATION_LEVELS[name]
-    except (KeyError, TypeError):
-        raise ValueError(f"isolation_level must be {' or '.join(ISOLATION_LEVELS)}, not {name!r}") from None
 
 
 log = logging.getLogger(__name__)

@@ -7,17 +7,15 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import partial
 from operator import index
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from pykafka.common import OffsetType
+from pykafka.common import OffsetAndMetadata, OffsetType, TopicPartition
 from pykafka.consumer.fetch_request import FetchSettings
-from pykafka.consumer.fetch_response import isolation_number
-from pykafka.consumer.record_pipeline import valid_interceptors
 from pykafka.consumer.startrules import Reset, StartRules, valid_rule
 from pykafka.metadata.partition import Partition, TopicView
 from pykafka.serialization.reading import OnBadRecord, valid_on_bad_record
 from pykafka.utils import INT64_MAX, get_string
-from pykafka.utils.error_handlers import valid_bool, valid_int
+from pykafka.utils.error_handlers import refuse_async, valid_bool, valid_int
 from pykafka.utils.option_table import (
     INT32_MAX,
     Settings,
@@ -31,6 +29,9 @@ from pykafka.utils.option_table import (
     up_to,
 )
 
+if TYPE_CHECKING:
+    from pykafka.record import Record
+
 #: The type of `auto_offset_reset`: an `OffsetType`, or its name in Java's client.
 OffsetReset = int | Literal["earliest", "latest", "none"]
 #: The names that Java's client has for `auto_offset_reset`.
@@ -41,6 +42,8 @@ RESETS: dict[str, int | Literal["none"]] = {
     NO_RESET: NO_RESET,
 }
 
+#: Fetch's number for each name of Kafka's isolation.level.
+ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
 
 AUTO_COMMIT = (
     "commit regularly the messages that the calls before the last one have returned (consume in one worker), and "
@@ -51,6 +54,49 @@ RESET = (
     "where to begin without a committed offset, or when the offset is no longer kept: `OffsetType.EARLIEST` "
     '("earliest"), `OffsetType.LATEST` ("latest"), or "none", which has `consume()` raise'
 )
+
+
+def isolation_number(name: str) -> int:
+    """Return Fetch's number for an isolation level.
+
+    :raises ValueError: it is none of Kafka's
+    """
+    try:
+        return ISOLATION_LEVELS[name]
+    except (KeyError, TypeError):
+        raise ValueError(f"isolation_level must be {' or '.join(ISOLATION_LEVELS)}, not {name!r}") from None
+
+
+class RecordInterceptor(Protocol):
+    """An object that is called with all records of a consumer."""
+
+    def on_consume(self, records: list[Record[Any, Any]], /) -> list[Record[Any, Any]] | None:
+        """Return the records for the application; None for those given. What it raises is logged, and changes nothing."""
+
+
+class CommitInterceptor(Protocol):
+    """An object that is called with all commits of a consumer."""
+
+    def on_commit(self, offsets: dict[TopicPartition, OffsetAndMetadata], /) -> object:
+        """Take note of offsets that were committed. What it raises is logged."""
+
+
+#: An interceptor may be both.
+ConsumerInterceptor = RecordInterceptor | CommitInterceptor
+
+
+def valid_interceptors(param: Any, name: str) -> tuple[Any, ...]:
+    """Return interceptors.
+
+    :raises TypeError: one has neither `on_consume` nor `on_commit`, or is a class
+    """
+    found = tuple(param) if isinstance(param, Iterable) and not isinstance(param, str) else (param,)
+    for one in found:
+        methods = [getattr(one, method, None) for method in ("on_consume", "on_commit")]
+        if isinstance(one, type) or not any(map(callable, methods)):
+            raise TypeError(f"{name} must be objects with on_consume(records) or on_commit(offsets), not {one!r}")
+        refuse_async(one, ("on_consume", "on_commit"), name)
+    return found
 
 
 def valid_reset(param: Any, name: str = "auto_offset_reset") -> int | Literal["none"]:

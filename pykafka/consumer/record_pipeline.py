@@ -2,49 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.serialization.reading import RecordReader
-from pykafka.utils.error_handlers import refuse_async
 
 if TYPE_CHECKING:
     from pykafka.consumer.assignment import ChangingEngine
     from pykafka.record import Record
     from pykafka.serialization.reading import OnBadRecord
-
-
-class RecordInterceptor(Protocol):
-    """An object that is called with all records of a consumer."""
-
-    def on_consume(self, records: list[Record[Any, Any]], /) -> list[Record[Any, Any]] | None:
-        """Return the records for the application; None for those given. What it raises is logged, and changes nothing."""
-
-
-class CommitInterceptor(Protocol):
-    """An object that is called with all commits of a consumer."""
-
-    def on_commit(self, offsets: dict[TopicPartition, OffsetAndMetadata], /) -> object:
-        """Take note of offsets that were committed. What it raises is logged."""
-
-
-#: An interceptor may be both.
-ConsumerInterceptor = RecordInterceptor | CommitInterceptor
-
-
-def valid_interceptors(param: Any, name: str) -> tuple[Any, ...]:
-    """Return interceptors.
-
-    :raises TypeError: one has neither `on_consume` nor `on_commit`, or is a class
-    """
-    found = tuple(param) if isinstance(param, Iterable) and not isinstance(param, str) else (param,)
-    for one in found:
-        methods = [getattr(one, method, None) for method in ("on_consume", "on_commit")]
-        if isinstance(one, type) or not any(map(callable, methods)):
-            raise TypeError(f"{name} must be objects with on_consume(records) or on_commit(offsets), not {one!r}")
-        refuse_async(one, ("on_consume", "on_commit"), name)
-    return found
 
 
 class Interceptors:

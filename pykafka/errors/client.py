@@ -11,19 +11,30 @@ __all__ = [
     "ConnectTimeoutError",
     "ConnectionRefused",
     "CorrelationIdError",
+    "DeadLetterError",
+    "DeserializationError",
     "ForeignClusterError",
     "FrameTooLargeError",
     "IncompleteResponseError",
     "NameResolutionError",
     "NotKafkaError",
+    "ProducerFencedError",
     "ProxyError",
     "ResponseTimeoutError",
     "SaslRequiredError",
+    "SerializationError",
     "SocketDisconnectedError",
     "ThrottledError",
     "TlsError",
     "TokenTimeoutError",
     "TokenUnavailableError",
+    "TransactionAbortableError",
+    "TransactionAbortedError",
+    "TransactionError",
+    "TransactionFatalError",
+    "TransactionOutcomeUnknownError",
+    "TransactionStateError",
+    "TransactionUnfinishedError",
 ]
 
 
@@ -126,9 +137,6 @@ class ThrottledError(KafkaException):
     retriable = True
 
 
-__all__ = ["DeadLetterError", "DeserializationError", "SerializationError"]
-
-
 class SerializationError(KafkaException):
     """Raised by `produce()` when a serializer fails or does not return bytes; `__cause__` is the serializer's error.
 
@@ -196,18 +204,6 @@ class DeadLetterError(KafkaException):
         self.offset = offset
         self.error = error
         super().__init__(text, **context)
-
-
-__all__ = [
-    "ProducerFencedError",
-    "TransactionAbortableError",
-    "TransactionAbortedError",
-    "TransactionError",
-    "TransactionFatalError",
-    "TransactionOutcomeUnknownError",
-    "TransactionStateError",
-    "TransactionUnfinishedError",
-]
 
 
 class TransactionError(KafkaException):

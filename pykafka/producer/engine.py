@@ -23,7 +23,7 @@ from pykafka.producer.batch import MessageBatch, Waits
 from pykafka.producer.completion import outcome_unknown
 from pykafka.producer.core import Hooks, ProducerCore
 from pykafka.producer.producer_id import Identity
-from pykafka.producer.record_placement import PASSING
+from pykafka.producer.retry_policy import PASSING
 from pykafka.producer.routing import Routing
 
 if TYPE_CHECKING:

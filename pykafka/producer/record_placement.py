@@ -25,6 +25,7 @@ from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, Route,
 from pykafka.producer.batch import MessageBatch
 from pykafka.producer.engine import ROOM_S, ProducerEngine
 from pykafka.producer.producer_id import Identity
+from pykafka.producer.retry_policy import PASSING
 from pykafka.producer.sender import Sender
 from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_timeout
@@ -53,8 +54,6 @@ LOOK_S = 1.0
 LEAST_S = 0.1
 #: How long closing waits for look-ups in the background, which end when their request does (s).
 JOIN_S = 1.0
-#: What another try may mend.
-PASSING = (NoBrokersAvailableError, ResponseTimeoutError, LeaderNotFoundError)
 
 
 class Engine(Protocol):

@@ -18,6 +18,7 @@ from pykafka.exceptions import (
     KafkaException,
     KafkaStorageError,
     LeaderNotAvailable,
+    LeaderNotFoundError,
     MessageSizeTooLarge,
     NetworkException,
     NoBrokersAvailableError,
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.producer.batch import MessageBatch
     from pykafka.producer.options import ProducerOptions
+
+#: Errors of a metadata request that another one may mend.
+PASSING = (NoBrokersAvailableError, ResponseTimeoutError, LeaderNotFoundError)
 
 
 class Kind(Enum):

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 from crc32c import crc32c
 
-from pykafka.consumer.fetch_response import AbortedTransactions, isolation_number
+from pykafka.consumer.fetch_response import AbortedTransactions
+from pykafka.consumer.options import isolation_number
 from pykafka.exceptions import InvalidMessageError
 from pykafka.protocol.records import RawBatch, RecordBatchBuilder, scan
 
