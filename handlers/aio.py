@@ -48,6 +48,11 @@ from pykafka.handlers.sockets import SocketHandler
 
 R = TypeVar("R")
 
+P = ParamSpec("P")
+#: How long workers may keep the loop before `breathe` yields to it (s).
+HELD_MAX_S = 0.00025
+_numbers = itertools.count(1)
+
 
 class LoopWaiter:
     """Waits on an event loop for a descriptor.
@@ -155,14 +160,6 @@ class LoopSocket(socket.socket):
 
 
 # ruff: noqa: N802  (Event(), Lock() and the rest bear the documented names of what they make)
-
-
-P = ParamSpec("P")
-
-#: How long workers may keep the loop before `breathe` yields to it (s).
-HELD_MAX_S = 0.00025
-
-_numbers = itertools.count(1)
 
 
 def running_loop() -> asyncio.AbstractEventLoop:

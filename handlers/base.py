@@ -28,6 +28,27 @@ _LEAVING = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE", "RETURN", "RAISE",
 #: Where an expression begins in its file: line and column.
 _Place = tuple[int | None, int | None]
 
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+T = TypeVar("T")
+_number = os.getpid()
+#: The frame of the function that forked this process and will end it by `os._exit()`; None if there is none.
+_forker: FrameType | None = None
+#: Flags of the code of generators, coroutines and asynchronous generators.
+_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+#: Names of methods that deliver what is queued.
+_DELIVERING = {"flush", "close", "stop"}
+P = ParamSpec("P")
+#: What can be sent: anything whose bytes can be seen without a copy.
+Buffer = bytes | bytearray | memoryview
+# By the ids of the references, so that one that dies during a loop can be removed.
+_fork_callbacks: dict[int, WeakCall] = {}
+# References whose objects are gone. Appending is C: Python would discard the exception of a signal's handler that runs in
+# Python code which frees an object.
+_forgotten: deque[weakref.ref[Any]] = deque()
+_fork_hooked = False
+
 
 def calls_ahead(frame: FrameType) -> set[str]:
     """Return the names whose calls the function reaches from where it is, if nothing raises an exception.
@@ -69,16 +90,6 @@ def _reachable(steps: list[dis.Instruction], first: int) -> Iterator[int]:
             todo.append(by_offset.get(step.argval, len(steps)))
         if not step.opname.startswith(_LEAVING):
             todo.append(index + 1)
-
-
-_number = os.getpid()
-#: The frame of the function that forked this process and will end it by `os._exit()`; None if there is none.
-_forker: FrameType | None = None
-
-#: Flags of the code of generators, coroutines and asynchronous generators.
-_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-#: Names of methods that deliver what is queued.
-_DELIVERING = {"flush", "close", "stop"}
 
 
 def process_number() -> int:
@@ -174,16 +185,6 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 # ruff: noqa: N802  (Event(), Lock() and the rest bear the documented names of what they make)
-
-
-log = logging.getLogger(__name__)
-
-P = ParamSpec("P")
-R = TypeVar("R")
-T = TypeVar("T")
-
-#: What can be sent: anything whose bytes can be seen without a copy.
-Buffer = bytes | bytearray | memoryview
 
 
 class RLockType(Protocol):
@@ -590,14 +591,6 @@ class WeakCall:
         """Return the function or method; None when its object is gone."""
         target = self.reference()
         return target if target is None or self._function is None else MethodType(self._function, target)
-
-
-# By the ids of the references, so that one that dies during a loop can be removed.
-_fork_callbacks: dict[int, WeakCall] = {}
-# References whose objects are gone. Appending is C: Python would discard the exception of a signal's handler that runs in
-# Python code which frees an object.
-_forgotten: deque[weakref.ref[Any]] = deque()
-_fork_hooked = False
 
 
 def _at_fork(fn: Callable[[], object]) -> None:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from pykafka.handlers.base import Handler, LockType, Worker
 
+#: How often a call that waits for its turn looks (s).
+TURN_S = 0.002
+
 
 class Ending:
     """The final steps of something, such as signing off at a server.
@@ -56,10 +59,6 @@ def _take(former: Worker | None, steps: Callable[[], object]) -> None:
     if former is not None:
         former.join()
     steps()
-
-
-#: How often a call that waits for its turn looks (s).
-TURN_S = 0.002
 
 
 class Turnstile:

@@ -18,6 +18,11 @@ from pykafka.handlers.tls import open_tls
 #: The system gives a look-up up long before (s).
 FOREVER_S = 1e6
 
+#: Connections that may wait to be accepted.
+_WAITING = 16
+#: Where Linux lists the descriptors of a process.
+_DESCRIPTORS = "/proc/self/fd"
+
 
 class SocketHandler(Handler):
     """A handler over the system's sockets and resolver; its kind of concurrency decides how workers wait for them.
@@ -72,10 +77,6 @@ class SocketHandler(Handler):
         return open_tls(self, stream, context, server_hostname, timeout)
 
 
-#: Connections that may wait to be accepted.
-_WAITING = 16
-
-
 def listen(handler: Handler, address: Address) -> Any:
     """Return a socket of the handler that listens at an address; the caller closes it.
 
@@ -94,10 +95,6 @@ def listen(handler: Handler, address: Address) -> Any:
         listener.close()
         raise
     return listener
-
-
-#: Where Linux lists the descriptors of a process.
-_DESCRIPTORS = "/proc/self/fd"
 
 
 def acknowledge_now() -> None:

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
 
+#: The name of the one resource of type CLUSTER.
+CLUSTER_NAME = "kafka-cluster"
+#: From which version on ACLs may be about names that begin alike (KIP-290).
+_PATTERNS = 1
+
 
 class ResourceType(IntEnum):
     """A kind of resource that ACLs protect; the numbers are the protocol's. ANY is for filters alone."""
@@ -49,10 +54,6 @@ class Permission(IntEnum):
     ANY = 1
     DENY = 2
     ALLOW = 3
-
-
-#: The name of the one resource of type CLUSTER.
-CLUSTER_NAME = "kafka-cluster"
 
 
 @dataclass(frozen=True)
@@ -116,10 +117,6 @@ class AclFilter:
             "pattern": self.pattern.name if self.pattern != PatternType.ANY else None,
         }
         return "ACLs with " + (", ".join(f"{name} {value}" for name, value in given.items() if value) or "anything")
-
-
-#: From which version on ACLs may be about names that begin alike (KIP-290).
-_PATTERNS = 1
 
 
 class AclsAdmin(AdminBase):

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.node import Node
 
+_TYPES = (None, "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
+
 
 class ConfigType(IntEnum):
     """A kind of resource that has settings; the numbers are the protocol's."""
@@ -196,8 +198,6 @@ def as_changes(changes: Mapping[str, Any] | Iterable[ConfigChange]) -> list[Conf
 
 
 Configs = dict[str, ConfigEntry]
-
-_TYPES = (None, "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
 
 
 class _Keepers:

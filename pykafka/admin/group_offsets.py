@@ -32,6 +32,14 @@ from pykafka.utils import get_string
 if TYPE_CHECKING:
     from pykafka.network.node import Node
 
+#: Later versions name topics by id.
+_CEILING = 9
+_SEVERAL_GROUPS = 8
+_ALL_TOPICS = 2
+#: How coordinators answer commits of strangers, while the group has members.
+_OCCUPIED = (UnknownMemberId, IllegalGeneration, StaleMemberEpoch)
+Committed = dict[TopicPartition, OffsetAndMetadata]
+
 
 def bounds_wanted(to: OffsetSpec) -> list[OffsetSpec]:
     """Return the places that must be known, for `target`."""
@@ -69,16 +77,6 @@ def target(
             partition=item.partition,
         )
     return min(max(committed + to.value, first), last)
-
-
-#: Later versions name topics by id.
-_CEILING = 9
-_SEVERAL_GROUPS = 8
-_ALL_TOPICS = 2
-#: How coordinators answer commits of strangers, while the group has members.
-_OCCUPIED = (UnknownMemberId, IllegalGeneration, StaleMemberEpoch)
-
-Committed = dict[TopicPartition, OffsetAndMetadata]
 
 
 class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmin):

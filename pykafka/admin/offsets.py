@@ -20,6 +20,8 @@ from pykafka.utils import milliseconds
 if TYPE_CHECKING:
     from pykafka.network.node import Node
 
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+
 
 class _Kind(Enum):
     EARLIEST = -2
@@ -171,9 +173,6 @@ class ShareGroupOffset:
     start_offset: int | None
     lag: int | None
     leader_epoch: int
-
-
-READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 
 class OffsetsAdmin(AdminBase):

@@ -57,6 +57,34 @@ GROUP, TRANSACTION = 0, 1
 #: From which version on FindCoordinator asks for several at a time (KIP-699).
 _SEVERAL = 4
 
+V = TypeVar("V")
+#: Pause before the second attempt (ms), which doubles up to the second one.
+_FIRST_MS, _MOST_MS = 100, 1000
+#: A round that begins with less time (s) is no proof that a broker is silent.
+_HURRIED_S = 0.2
+#: How much longer than its own timeout a broker may take for an answer (ms).
+_GRACE_MS = 2000
+#: Errors that say that nothing was done, and that the same may succeed in a moment, perhaps at another broker.
+_PASSING = (
+    ConcurrentTransactions,
+    FencedLeaderEpoch,
+    GroupCoordinatorNotAvailable,
+    GroupLoadInProgress,
+    KafkaStorageError,
+    LeaderNotAvailable,
+    LeaderNotFoundError,
+    NoBrokersAvailableError,
+    NotController,
+    NotCoordinatorForGroup,
+    NotLeaderForPartition,
+    OffsetNotAvailable,
+    ThrottlingQuotaExceeded,
+    UnknownLeaderEpoch,
+    UnstableOffsetCommit,
+)
+#: Errors that concern the whole call, not one item.
+_WHOLE = (ClientClosedError, FieldNotAvailableError, FieldValueError, UnsupportedVersion)
+
 
 class Placement(Protocol[K]):
     """A way to find the broker for each item."""
@@ -276,36 +304,6 @@ class Coordinators(Generic[K]):
         return found or LeaderNotFoundError(
             f"the cluster names broker {answer.node_id} as the coordinator of {name}, and does not list it; is it starting?"
         )
-
-
-V = TypeVar("V")
-
-#: Pause before the second attempt (ms), which doubles up to the second one.
-_FIRST_MS, _MOST_MS = 100, 1000
-#: A round that begins with less time (s) is no proof that a broker is silent.
-_HURRIED_S = 0.2
-#: How much longer than its own timeout a broker may take for an answer (ms).
-_GRACE_MS = 2000
-#: Errors that say that nothing was done, and that the same may succeed in a moment, perhaps at another broker.
-_PASSING = (
-    ConcurrentTransactions,
-    FencedLeaderEpoch,
-    GroupCoordinatorNotAvailable,
-    GroupLoadInProgress,
-    KafkaStorageError,
-    LeaderNotAvailable,
-    LeaderNotFoundError,
-    NoBrokersAvailableError,
-    NotController,
-    NotCoordinatorForGroup,
-    NotLeaderForPartition,
-    OffsetNotAvailable,
-    ThrottlingQuotaExceeded,
-    UnknownLeaderEpoch,
-    UnstableOffsetCommit,
-)
-#: Errors that concern the whole call, not one item.
-_WHOLE = (ClientClosedError, FieldNotAvailableError, FieldValueError, UnsupportedVersion)
 
 
 def _any_number(_: int) -> int | None:

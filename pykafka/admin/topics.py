@@ -21,6 +21,11 @@ from pykafka.utils import get_string
 if TYPE_CHECKING:
     from pykafka.network.node import Node
 
+#: How long created topics may take to be known to the brokers, and deleted ones to be gone, before the call returns (s).
+SETTLE_S = 5.0
+_PAUSE_S = 0.05
+_ZERO = UUID(int=0)
+
 
 @dataclass(frozen=True)
 class NewTopic:
@@ -169,12 +174,6 @@ def config_text(value: Any) -> str | None:
     if isinstance(value, (list, tuple)):
         return ",".join(str(config_text(one)) for one in value)
     return str(value)
-
-
-#: How long created topics may take to be known to the brokers, and deleted ones to be gone, before the call returns (s).
-SETTLE_S = 5.0
-_PAUSE_S = 0.05
-_ZERO = UUID(int=0)
 
 
 class TopicsAdmin(AdminBase):

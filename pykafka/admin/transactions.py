@@ -21,6 +21,9 @@ from pykafka.protocol import wire
 if TYPE_CHECKING:
     from pykafka.network.node import Node
 
+#: The brokers' own limit of a transaction's timeout, transaction.max.timeout.ms (ms).
+MAX_TRANSACTION_TIMEOUT_MS = 900_000
+
 
 class TransactionState(Enum):
     """The state of a transaction; the values are Kafka's names."""
@@ -128,9 +131,6 @@ def is_hanging(one: HangingTransaction, known: TransactionDescription | None) ->
         return True
     return known.producer_id != one.producer.producer_id or one.partition not in known.partitions
 
-
-#: The brokers' own limit of a transaction's timeout, transaction.max.timeout.ms (ms).
-MAX_TRANSACTION_TIMEOUT_MS = 900_000
 
 Producers = tuple[ProducerState, ...]
 

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 Store = Literal["kafka", "zookeeper"]
 NAMES: dict[Store, str] = {"kafka": "Kafka", "zookeeper": "ZooKeeper"}
 
+#: How many members an error names.
+SHOWN = 3
+#: The longest wait for a connection to ZooKeeper (s).
+CONNECT_S = 10.0
+
 
 @dataclass(frozen=True)
 class OffsetMove:
@@ -65,12 +70,6 @@ def planned(source: int, before: int | None, overwrite: bool) -> OffsetMove:
     """
     stays = before is not None and before > source and not overwrite
     return OffsetMove(source, before, before if stays and before is not None else source)
-
-
-#: How many members an error names.
-SHOWN = 3
-#: The longest wait for a connection to ZooKeeper (s).
-CONNECT_S = 10.0
 
 
 class MigrationAdmin(GroupOffsetsAdmin):

@@ -71,6 +71,13 @@ _json_option = click.option(
 #: Makes of a message what is written, with its newline.
 Render = Callable[["Message"], bytes]
 
+#: Bytes per fetch of a partition when only some messages are wanted: the consumers' default would fetch a thousand
+#: times what is shown.
+_FETCH_FOR_FEW = 64 * 1024
+_FEW = 1000
+#: By how much the search for the last messages goes further back, if offsets without messages were there.
+_FURTHER = 4
+
 
 class Wanted(NamedTuple):
     """Which messages a command writes, and where; the fields are the options.
@@ -264,14 +271,6 @@ def _progress(outfile: BinaryIO, total: int | None) -> Iterator[Callable[[], Non
 
 
 COMMANDS = (consume_topic, consume)
-
-
-#: Bytes per fetch of a partition when only some messages are wanted: the consumers' default would fetch a thousand
-#: times what is shown.
-_FETCH_FOR_FEW = 64 * 1024
-_FEW = 1000
-#: By how much the search for the last messages goes further back, if offsets without messages were there.
-_FURTHER = 4
 
 
 class Span(NamedTuple):

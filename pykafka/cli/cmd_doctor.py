@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _KEY = b"kafka-tools doctor"
 
+_STYLES = {OK: "green", NOTE: "yellow", FAILED: "bold red"}
+
 
 def round_trip(client: KafkaClient, hosts: str, topic: str, create: bool, timeout_ms: int) -> Iterator[Finding]:
     """Write a message to a topic and read it again; yield the finding of each step.
@@ -64,9 +66,6 @@ def round_trip(client: KafkaClient, hosts: str, topic: str, create: bool, timeou
         yield told(OK, f"the message came back with offset {message.offset}")
     except KafkaException as error:
         yield told(FAILED, str(error))
-
-
-_STYLES = {OK: "green", NOTE: "yellow", FAILED: "bold red"}
 
 
 @click.command("doctor")

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 SUMMARY = ("Topic", "Partitions#", "Replicas#?", "Without leader#", "Under-replicated#")
 
+#: The longest pause of --watch (s): a day.
+_WATCH_MAX_S = 86_400
+
 
 def summary_cells(one: listing.TopicSummary) -> tuple[object, ...]:
     """Return the cells of a topic under `SUMMARY`; what is wrong with it is red."""
@@ -104,10 +107,6 @@ def print_offsets(session: Session, topic: str, offset: Moment, with_time: bool,
     columns = ("Partition#", "Offset#", "Time")
     width = 3 if with_time else 2
     show.console().print(show.table(columns[:width], [row[:width] for row in rows]))
-
-
-#: The longest pause of --watch (s): a day.
-_WATCH_MAX_S = 86_400
 
 
 class SecondsType(click.FloatRange):

@@ -19,6 +19,12 @@ from pykafka.exceptions import InvalidReplicaAssignment, KafkaException, Unknown
 
 Plan = dict[TopicPartition, list[int]]
 
+reassign = Noun("reassign", help="Moves of partitions to other brokers. Since Kafka 2.4.")
+_texts = click.argument("texts", metavar="[TOPIC[:PARTITION,...]]...", type=TopicType(), nargs=-1)
+_COLUMNS = ("Topic", "Partition#", "Replicas", "New replicas")
+elect = Noun("elect", help="Elections of leaders. Since Kafka 2.2.")
+COMMANDS = (reassign, elect)
+
 
 def parse_plan(text: str) -> Plan:
     """Return the plan of {"partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}, or of such a list alone.
@@ -128,11 +134,6 @@ def _moved_one(plan: Plan, load: dict[int, int], racks: Mapping[int, str | None]
                     load[empty] += 1
                     return True
     return False
-
-
-reassign = Noun("reassign", help="Moves of partitions to other brokers. Since Kafka 2.4.")
-_texts = click.argument("texts", metavar="[TOPIC[:PARTITION,...]]...", type=TopicType(), nargs=-1)
-_COLUMNS = ("Topic", "Partition#", "Replicas", "New replicas")
 
 
 class BrokersType(click.ParamType[list[int]]):
@@ -302,9 +303,6 @@ def cancel(session: Session, texts: tuple[str, ...], everything: bool, dry_run: 
         click.echo("No move is under way.")
 
 
-elect = Noun("elect", help="Elections of leaders. Since Kafka 2.2.")
-
-
 def _elect(
     session: Session, kind: ElectionType, texts: tuple[str, ...], everything: bool, dry_run: bool, as_json: bool
 ) -> None:
@@ -367,6 +365,3 @@ def unclean(
     _check_which(texts, everything)
     ask("Elect leaders that may lack messages? Those messages are lost for ever.", yes, dry_run)
     _elect(session, ElectionType.UNCLEAN, texts, everything, dry_run, as_json)
-
-
-COMMANDS = (reassign, elect)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
     from pykafka.client import KafkaClient
 
+topics = Noun("topics", help="Topics, their partitions and messages.")
+_names = click.argument("names", metavar="TOPIC...", type=TopicType(), nargs=-1, required=True)
+COMMANDS = (topics,)
+
 
 class Deletion(NamedTuple):
     """The effect of a deletion in a partition; `error` says why it does nothing."""
@@ -68,10 +72,6 @@ def delete_before(
         for one in plan
     ]
     return done, list(errors.values())
-
-
-topics = Noun("topics", help="Topics, their partitions and messages.")
-_names = click.argument("names", metavar="TOPIC...", type=TopicType(), nargs=-1, required=True)
 
 
 @topics.command("list")
@@ -271,6 +271,3 @@ def delete_records(
     if dry_run and not as_json:
         show.console().print("Nothing was changed.")
     fail(errors)
-
-
-COMMANDS = (topics,)

@@ -70,6 +70,9 @@ _MARKS = (
     ("0.10.0", _PRODUCE, 0),
 )
 
+OK, NOTE, FAILED = "ok", "note", "FAILED"
+_METADATA_ID = 7
+
 
 def speaks_as(ranges: ApiRanges) -> str:
     """Return "Kafka 3.9", or several releases that a broker's versions do not distinguish.
@@ -85,10 +88,6 @@ def speaks_as(ranges: ApiRanges) -> str:
     if release == "3.3" and _LEADER_AND_ISR not in ranges:
         return "Kafka 3.3 or 3.4"
     return f"Kafka {release}"
-
-
-OK, NOTE, FAILED = "ok", "note", "FAILED"
-_METADATA_ID = 7
 
 
 class Finding(NamedTuple):

@@ -27,6 +27,15 @@ _CONSUMERS = ("consumer", "")
 #: Groups that are described by one call: few enough for a picture of the progress.
 _AT_A_TIME = 50
 
+_DURATION = re.compile(
+    r"(?:(\d+(?:\.\d+)?)w)?(?:(\d+(?:\.\d+)?)d)?t?(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?",
+    re.IGNORECASE,
+)
+#: Place in the file, group, topic, partition, offset.
+_Row = tuple[str, str | None, str, int, int]
+_HEADING = ("group", "topic", "partition", "offset")
+Changes = Results["TopicPartition", OffsetChange]
+
 
 class GroupMember(NamedTuple):
     """A member; `partitions` are those of the requested topic, else "topic-0" and so on of all topics."""
@@ -135,12 +144,6 @@ def active_members(client: KafkaClient, group: str) -> int | None:
         return None
 
 
-_DURATION = re.compile(
-    r"(?:(\d+(?:\.\d+)?)w)?(?:(\d+(?:\.\d+)?)d)?t?(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?",
-    re.IGNORECASE,
-)
-
-
 class GroupOffset(NamedTuple):
     """A committed offset; `latest` and `lag` are None where the topic is gone.
 
@@ -231,11 +234,6 @@ def parse_offsets(text: str, group: str) -> dict[TopicPartition, int]:
     return found
 
 
-#: Place in the file, group, topic, partition, offset.
-_Row = tuple[str, str | None, str, int, int]
-_HEADING = ("group", "topic", "partition", "offset")
-
-
 def _csv_rows(text: str) -> Iterable[_Row]:
     for number, row in enumerate(csv.reader(io.StringIO(text.removeprefix("\ufeff"))), 1):
         cells = [cell.strip() for cell in row]
@@ -261,9 +259,6 @@ def _json_rows(text: str) -> Iterable[_Row]:
         if not named or type(partition) is not int or type(offset) is not int or offset < 0:
             raise ValueError(f'{place} is not {{"topic": "t", "partition": 0, "offset": 5}}')
         yield place, owner, topic, partition, offset
-
-
-Changes = Results["TopicPartition", OffsetChange]
 
 
 class Reset(NamedTuple):

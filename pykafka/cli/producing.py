@@ -31,6 +31,15 @@ _HEADER_FIELDS = ("name", "value", "value_base64")
 
 Headers = list[tuple[str, bytes | None]]
 
+#: How long a message waits for others (ms): nobody at a terminal notices, and a file fills batches anyway.
+LINGER_MS = 50
+#: What may wait in memory for one broker (bytes).
+QUEUED_MAX_BYTES = 32 * 1024 * 1024
+#: What `read_lines` has behind the last line.
+_END = b"<end>"
+#: JSON writes a character in six at most (an escape), and adds names and headers.
+JSON_GROWTH = 8
+
 
 class InputLine(NamedTuple):
     """A message to produce; `partition` and `timestamp` (ms) are None where the input does not say them."""
@@ -192,16 +201,6 @@ def read_lines(file: BinaryIO, limit: int) -> Iterator[bytes | None]:
             while line and not line.endswith(b"\n"):
                 line = file.readline(limit + 1)
             yield None
-
-
-#: How long a message waits for others (ms): nobody at a terminal notices, and a file fills batches anyway.
-LINGER_MS = 50
-#: What may wait in memory for one broker (bytes).
-QUEUED_MAX_BYTES = 32 * 1024 * 1024
-#: What `read_lines` has behind the last line.
-_END = b"<end>"
-#: JSON writes a character in six at most (an escape), and adds names and headers.
-JSON_GROWTH = 8
 
 
 class Failure(NamedTuple):

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.exceptions import KafkaException
 
+K = TypeVar("K")
+V = TypeVar("V")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where nobody can be asked.")
+
 
 class Noun(click.Group):
     """A noun, whose commands are verbs. Alone it shows its help.
@@ -59,13 +64,6 @@ def _numbers(text: str, topic: str) -> list[int]:
     if not re.fullmatch(r"\d+(,\d+)*", text):
         raise ValueError(f"{topic}:{text} is not TOPIC:PARTITION,PARTITION; write {topic}:0,2")
     return [int(one) for one in text.split(",")]
-
-
-K = TypeVar("K")
-V = TypeVar("V")
-
-dry_run_option = click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
-yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where nobody can be asked.")
 
 
 def can_ask() -> bool:

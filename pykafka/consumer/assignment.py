@@ -28,6 +28,15 @@ if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
 
+log = logging.getLogger(__name__)
+
+#: How long calls for offsets look for leaders (ms).
+START_TIMEOUT_MS = 1000
+#: How long `assign()` asks for a partition that metadata omits (s), as long as it takes for others to count as gone.
+KNOWN_WITHIN_S = 5.0
+#: A pattern's topic is taken for deleted when so many answers in a row lack it.
+LACKING = 2
+
 
 class InHand:
     """The uncommitted records of one consumer, by partition: a transaction must not commit results of lost ones.
@@ -81,16 +90,6 @@ class InHand:
         """Note that all partitions go back to their commits: the application drops what it has."""
         self.lost.clear()
         self._moved.clear()
-
-
-log = logging.getLogger(__name__)
-
-#: How long calls for offsets look for leaders (ms).
-START_TIMEOUT_MS = 1000
-#: How long `assign()` asks for a partition that metadata omits (s), as long as it takes for others to count as gone.
-KNOWN_WITHIN_S = 5.0
-#: A pattern's topic is taken for deleted when so many answers in a row lack it.
-LACKING = 2
 
 
 class ChangingEngine(ConsumerEngine):

@@ -35,6 +35,11 @@ except ImportError:
 #: What a batch counts for besides its bytes: its cursor (bytes).
 CURSOR_BYTES = 256
 
+#: Greenlets: after this much `next` and `take` let the hub turn, if it has not for a while. Bytes, of which handing
+#: out a message counts as some, however short it is.
+BREATHE_EVERY = 128 * 1024
+MESSAGE_COUNTS = 512
+
 
 def volume(readers: Iterable[BatchReader]) -> tuple[int, int]:
     # How many messages are left to read, and what the cursors hold (bytes).
@@ -60,12 +65,6 @@ class Loan:
         self.number = number
         self.readers = readers
         self.rows, self.nbytes = volume(readers)
-
-
-#: Greenlets: after this much `next` and `take` let the hub turn, if it has not for a while. Bytes, of which handing
-#: out a message counts as some, however short it is.
-BREATHE_EVERY = 128 * 1024
-MESSAGE_COUNTS = 512
 
 
 class OwnedPartition:

@@ -17,6 +17,9 @@ log = logging.getLogger(__name__)
 
 Call = Callable[[], object]
 
+#: How often a commit that waits for its turn looks for calls that an interrupt has ended (s); others wake it.
+LOOK_S = 0.05
+
 
 class CallQueue:
     """Functions that a worker calls, one after another.
@@ -100,10 +103,6 @@ class CallQueue:
                 return self._waiting.popleft()
             self._worker = None
             return None
-
-
-#: How often a commit that waits for its turn looks for calls that an interrupt has ended (s); others wake it.
-LOOK_S = 0.05
 
 
 class Place:

@@ -42,6 +42,14 @@ TOGETHER = 0.2
 #: names fail one after another, and would each have a pause of another length.
 JOIN = 0.6
 
+log = logging.getLogger(__name__)
+
+#: Errors that Kafka does not call retriable; recovery retries them all the same before `consume()` raises them.
+PASSING = (UnknownError, OffsetOutOfRangeError)
+#: Errors that Kafka calls retriable, but that do not pass by themselves once they have lasted: the topic was deleted.
+STAYING = (UnknownTopicOrPartition, UnknownTopicId)
+_About = tuple[type[KafkaException], str | None, int | None]
+
 
 @dataclass(eq=False)
 class Case:
@@ -181,17 +189,6 @@ class Cases:
         if self._due.get(pause, 0.0) < now + JOIN * pause:
             self._due[pause] = now + self._pauses.seconds(failures)
         return self._due[pause]
-
-
-log = logging.getLogger(__name__)
-
-#: Errors that Kafka does not call retriable; recovery retries them all the same before `consume()` raises them.
-PASSING = (UnknownError, OffsetOutOfRangeError)
-#: Errors that Kafka calls retriable, but that do not pass by themselves once they have lasted: the topic was deleted.
-STAYING = (UnknownTopicOrPartition, UnknownTopicId)
-
-
-_About = tuple[type[KafkaException], str | None, int | None]
 
 
 def _about(error: KafkaException) -> _About:

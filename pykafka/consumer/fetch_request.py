@@ -39,6 +39,15 @@ SESSION_ERRORS = frozenset(
 #: So many sessions in a row that end before an answer comes: brokers behind one address do not share sessions.
 REFUSED_AT_MOST = 3
 
+#: While a partition waits to be read, requests for others wait this long at first (ms), so that it can join again soon.
+SHORT_WAIT_MS = 5
+#: From this version on Fetch names topics by id, and the highest version that the client uses for that.
+IDS_FROM = 13
+IDS_CEILING = 18
+NO_ID = UUID(int=0)
+#: What a session tells partitions apart by: the id is None where requests name topics.
+Key = tuple[TopicPartition, "UUID | None"]
+
 
 class Step(NamedTuple):
     """The number and the epoch of a request."""
@@ -146,17 +155,6 @@ class FetchSession(Generic[K, V]):
 
     def _advance(self) -> None:
         self._epoch = FIRST_EPOCH + 1 if self._epoch == LAST_EPOCH else self._epoch + 1
-
-
-#: While a partition waits to be read, requests for others wait this long at first (ms), so that it can join again soon.
-SHORT_WAIT_MS = 5
-#: From this version on Fetch names topics by id, and the highest version that the client uses for that.
-IDS_FROM = 13
-IDS_CEILING = 18
-NO_ID = UUID(int=0)
-
-#: What a session tells partitions apart by: the id is None where requests name topics.
-Key = tuple[TopicPartition, "UUID | None"]
 
 
 class Wanted(NamedTuple):

@@ -33,6 +33,13 @@ if TYPE_CHECKING:
 
 _ABORT = 0
 
+log = logging.getLogger(__name__)
+
+#: Records that are less than this part (one in four) of an answer are copied out of it.
+SMALL_PART = 4
+#: The errors beside which brokers name the leader.
+HINTED = (NotLeaderForPartition.ERROR_CODE, FencedLeaderEpoch.ERROR_CODE)
+
 
 class AbortedTransaction(Protocol):
     """An entry in the list of aborted transactions, as FetchResponse has it."""
@@ -63,14 +70,6 @@ class AbortedTransactions:
                 self._aborting.discard(batch.producer_id)
             return True
         return batch.is_transactional and batch.producer_id in self._aborting
-
-
-log = logging.getLogger(__name__)
-
-#: Records that are less than this part (one in four) of an answer are copied out of it.
-SMALL_PART = 4
-#: The errors beside which brokers name the leader.
-HINTED = (NotLeaderForPartition.ERROR_CODE, FencedLeaderEpoch.ERROR_CODE)
 
 
 class Fetched(NamedTuple):

@@ -40,6 +40,16 @@ if TYPE_CHECKING:
 #: The largest answer, whatever the number of partitions (bytes): Kafka's own fetch.max.bytes.
 RESPONSE_MAX_BYTES = 50 * 1024 * 1024
 
+log = logging.getLogger(__name__)
+
+#: How long stop() waits for the worker, which does not wait for anything then (s).
+JOIN_TIMEOUT_S = 5.0
+#: An answer with less records (bytes) goes to the consumers before the next request is sent; the broker is not kept waiting for
+#: long by it.
+SMALL_ANSWER = 16 * 1024
+#: How often the worker calls each consumer's `tick` (s), and checks the answer that it reads itself.
+TICK_S = 0.5
+
 
 class Roster:
     """The partitions of one fetcher, which holds its lock for each call that changes them.
@@ -145,17 +155,6 @@ def _ask(partitions: dict[TopicPartition, Asked], member: Member, epoch: int, of
         return False
     asked.members.append((member, epoch))
     return True
-
-
-log = logging.getLogger(__name__)
-
-#: How long stop() waits for the worker, which does not wait for anything then (s).
-JOIN_TIMEOUT_S = 5.0
-#: An answer with less records (bytes) goes to the consumers before the next request is sent; the broker is not kept waiting for
-#: long by it.
-SMALL_ANSWER = 16 * 1024
-#: How often the worker calls each consumer's `tick` (s), and checks the answer that it reads itself.
-TICK_S = 0.5
 
 
 class _Flight(NamedTuple):

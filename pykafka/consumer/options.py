@@ -55,6 +55,14 @@ RESET = (
     '("earliest"), `OffsetType.LATEST` ("latest"), or "none", which has `consume()` raise'
 )
 
+#: What these settings are called in `ConsumerOptions`, where that is another name.
+ENGINE_NAMES = {
+    "group": "consumer_group",
+    "auto_commit": "auto_commit_enable",
+    "max_partition_fetch_bytes": "fetch_message_max_bytes",
+    "fetch_max_wait_ms": "fetch_wait_max_ms",
+}
+
 
 def isolation_number(name: str) -> int:
     """Return Fetch's number for an isolation level.
@@ -349,15 +357,6 @@ def valid_partitions(param: Any, topic: TopicView) -> list[Partition]:
         if one != topic.partitions.get(one.id) and one.topic is not topic:  # one metadata answer may omit it
             raise ValueError(f"partitions must be those of {topic!r}; {one!r} is not")
     return found
-
-
-#: What these settings are called in `ConsumerOptions`, where that is another name.
-ENGINE_NAMES = {
-    "group": "consumer_group",
-    "auto_commit": "auto_commit_enable",
-    "max_partition_fetch_bytes": "fetch_message_max_bytes",
-    "fetch_max_wait_ms": "fetch_wait_max_ms",
-}
 
 
 def valid_start(param: Any, name: str) -> StartRules | None:

@@ -27,6 +27,11 @@ log = logging.getLogger(__name__)
 #: The pause before the next attempt if the brokers did not answer (s).
 RETRY_S = 5.0
 
+#: Without topic ids (brokers before 2.8) a partition is gone if metadata of its topic has lacked it for so long (s) ...
+GONE_S = 5.0
+#: ... and in so many answers: a broker that lags behind may leave out a partition that is there.
+ANSWERS = 3
+
 
 class Reader(Protocol):
     """The consumer of whole topics: `ConsumerEngine` documents the members."""
@@ -101,12 +106,6 @@ class Growth:
             self._pause = self._handler.now() + min(self._max_age_s, RETRY_S)
             names, text = ", ".join(reader.whole_topics), "topic %s: new partitions cannot be read yet: %s"
             reader.cluster.limiter.warn(log, names, text, names, error)
-
-
-#: Without topic ids (brokers before 2.8) a partition is gone if metadata of its topic has lacked it for so long (s) ...
-GONE_S = 5.0
-#: ... and in so many answers: a broker that lags behind may leave out a partition that is there.
-ANSWERS = 3
 
 
 class Vanished:

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 #: Brokers are asked for at least so long (ms), also when the time is up.
 LEAST_MS = 50
 
+log = logging.getLogger(__name__)
+
+#: How long `subscribe()` and `assign()` wait for partitions whose leader is away: an election takes less (s).
+ELECTION_S = 1.0
+
 
 def explained(
     engine: ChangingEngine, keys: Collection[TopicPartition], deadline: float
@@ -122,12 +127,6 @@ class _Choice:
         if position is None or position == OffsetType.LATEST:
             return self._end[key]
         return self._find({key: position}).get(key)
-
-
-log = logging.getLogger(__name__)
-
-#: How long `subscribe()` and `assign()` wait for partitions whose leader is away: an election takes less (s).
-ELECTION_S = 1.0
 
 
 class Seeking:

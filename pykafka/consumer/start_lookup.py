@@ -35,6 +35,14 @@ Errors = dict["TopicPartition", KafkaException]
 #: neither begins where the application says.
 Starts = tuple[dict["TopicPartition", tuple[int, Lineage]], Errors]
 
+#: Pauses before partitions whose start could not be found are tried again: the first and the longest (ms).
+FIRST_MS = 100
+LONGEST_MS = 1000
+#: How long the first search for a start may take, in which partitions of all brokers are (ms): a silent one delays the others.
+SEARCH_MS = 1000
+#: How many brokers are asked again at a time, each by a worker.
+MOST_WORKERS = 16
+
 
 class StartingConsumer(Protocol):
     """The consumer whose partitions begin: `ConsumerEngine` documents the members."""
@@ -128,15 +136,6 @@ def _log_searched(engine: StartingConsumer, offsets: Mapping[TopicPartition, int
     others = {key: offset for key, offset in offsets.items() if key not in engine.added}
     none = "" if engine.commits is None else f"group {engine.options.consumer_group} has committed nothing; "
     log_beginnings(others, f"{none}auto_offset_reset is {told(engine.rules.no_commit)}")
-
-
-#: Pauses before partitions whose start could not be found are tried again: the first and the longest (ms).
-FIRST_MS = 100
-LONGEST_MS = 1000
-#: How long the first search for a start may take, in which partitions of all brokers are (ms): a silent one delays the others.
-SEARCH_MS = 1000
-#: How many brokers are asked again at a time, each by a worker.
-MOST_WORKERS = 16
 
 
 class Return(NamedTuple):

@@ -25,6 +25,23 @@ Position = int | datetime.datetime
 #: Offsets, and an error for each partition without one.
 Outcome = tuple[dict[TopicPartition, int], dict[TopicPartition, KafkaException]]
 
+EARLIEST: Literal["earliest"] = "earliest"
+LATEST: Literal["latest"] = "latest"
+RAISE: Literal["raise"] = "raise"
+NEAREST: Literal["nearest"] = "nearest"
+#: The first message, the end, an error, or the first message that is not older than a duration.
+Rule = Literal["earliest", "latest", "raise"] | datetime.timedelta
+#: As `Rule`; and "nearest": the first message if the offset is before it, else the end (KIP-842).
+RangeRule = Literal["earliest", "latest", "raise", "nearest"] | datetime.timedelta
+#: What `auto_offset_reset` takes: a rule, an `OffsetType`, or a name of the Java client ("none", "by_duration:PT1H").
+Reset = int | str | datetime.timedelta
+NAMES = (EARLIEST, LATEST, RAISE)
+#: Other names of rules: those of the Java client, and of old code.
+OTHERS: dict[Any, str] = {"none": RAISE, OffsetType.EARLIEST: EARLIEST, OffsetType.LATEST: LATEST}
+#: How the Java client names a duration (KIP-1106), in ISO 8601.
+BY_DURATION = "by_duration:"
+_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+
 
 def key_of(message: Message) -> TopicPartition:
     """Return the partition that a consumed message is from."""
@@ -120,26 +137,6 @@ class Searches:
         is_cut_off = bool(found[1]) and now() - began >= limit_ms / 1000
         self._limit_ms = min(2 * limit_ms, EACH_MOST_MS) if is_cut_off else EACH_MS
         return found
-
-
-EARLIEST: Literal["earliest"] = "earliest"
-LATEST: Literal["latest"] = "latest"
-RAISE: Literal["raise"] = "raise"
-NEAREST: Literal["nearest"] = "nearest"
-
-#: The first message, the end, an error, or the first message that is not older than a duration.
-Rule = Literal["earliest", "latest", "raise"] | datetime.timedelta
-#: As `Rule`; and "nearest": the first message if the offset is before it, else the end (KIP-842).
-RangeRule = Literal["earliest", "latest", "raise", "nearest"] | datetime.timedelta
-#: What `auto_offset_reset` takes: a rule, an `OffsetType`, or a name of the Java client ("none", "by_duration:PT1H").
-Reset = int | str | datetime.timedelta
-
-NAMES = (EARLIEST, LATEST, RAISE)
-#: Other names of rules: those of the Java client, and of old code.
-OTHERS: dict[Any, str] = {"none": RAISE, OffsetType.EARLIEST: EARLIEST, OffsetType.LATEST: LATEST}
-#: How the Java client names a duration (KIP-1106), in ISO 8601.
-BY_DURATION = "by_duration:"
-_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 
 
 @dataclass(frozen=True)

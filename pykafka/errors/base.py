@@ -10,6 +10,11 @@ from typing import Any, ClassVar, Self, TypeVar
 #: Values of these classes can be pickled as they are.
 _PLAIN = (str, int, float, bytes, type(None))
 
+E = TypeVar("E", bound="KafkaException")
+__all__ = ["ERROR_CODES", "KafkaException", "ProtocolClientError", "UnknownError", "UnknownErrorCode", "error_for"]
+#: Each known error code and its class; class declarations fill it.
+ERROR_CODES: dict[int, type[ProtocolClientError]] = {}
+
 
 def portable(value: Any) -> Any:
     """Return a value that can be pickled and unpickled: itself, or one with stand-ins for the parts that cannot.
@@ -61,14 +66,6 @@ def _text(error: BaseException) -> str:
         return str(error)
     except Exception as failure:  # noqa: BLE001 - of the application's own class
         return f"(no text: {type(failure).__name__})"
-
-
-__all__ = ["ERROR_CODES", "KafkaException", "ProtocolClientError", "UnknownError", "UnknownErrorCode", "error_for"]
-
-E = TypeVar("E", bound="KafkaException")
-
-#: Each known error code and its class; class declarations fill it.
-ERROR_CODES: dict[int, type[ProtocolClientError]] = {}
 
 
 class KafkaException(Exception):

@@ -34,6 +34,18 @@ if TYPE_CHECKING:
     from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
 
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+#: Asks a coordinator to remove a member, by a deadline (s), and returns the error code of its answer.
+LeaveOnce = Callable[["Node", float], int]
+#: The longest pause before a request is tried again (ms): Kafka's own retry.backoff.max.ms.
+RETRY_BACKOFF_MAX_MS = 1000
+#: How long leaving may take (ms): a member that leaves is in a hurry, and the session times out by itself.
+LEAVE_TIMEOUT_MS = 5000
+#: How often a caller that waits for an answer looks whether it is still wanted (s).
+LOOK_S = 0.1
+
 
 class Lending:
     """The connections for JoinGroup and SyncGroup: one member has one while it waits; `Broker.shared` has this object.
@@ -89,22 +101,6 @@ class Lending:
 
     def abandon(self) -> None:
         """Do nothing: the broker ends its connections itself."""
-
-
-log = logging.getLogger(__name__)
-
-#: Asks a coordinator to remove a member, by a deadline (s), and returns the error code of its answer.
-LeaveOnce = Callable[["Node", float], int]
-
-#: The longest pause before a request is tried again (ms): Kafka's own retry.backoff.max.ms.
-RETRY_BACKOFF_MAX_MS = 1000
-
-#: How long leaving may take (ms): a member that leaves is in a hurry, and the session times out by itself.
-LEAVE_TIMEOUT_MS = 5000
-#: How often a caller that waits for an answer looks whether it is still wanted (s).
-LOOK_S = 0.1
-
-R = TypeVar("R")
 
 
 class GroupLink:

@@ -24,6 +24,11 @@ Topics = (
     str | bytes | re.Pattern[str] | SubscriptionPattern | Iterable[str | bytes | re.Pattern[str] | SubscriptionPattern]
 )
 
+log = logging.getLogger(__name__)
+
+#: How often a member looks at metadata for partitions and topics that have come or gone (s).
+LOOK_S = 1.0
+
 
 class Selection:
     """The topics of a subscription; immutable but for `matched`.
@@ -120,12 +125,6 @@ def _compiled(text: str) -> re.Pattern[str]:
         return re.compile(text)
     except re.error as error:
         raise ValueError(f"{text!r} begins with {PATTERN_SIGN!r}, and is no pattern: {error}") from error
-
-
-log = logging.getLogger(__name__)
-
-#: How often a member looks at metadata for partitions and topics that have come or gone (s).
-LOOK_S = 1.0
 
 
 class Outlook:

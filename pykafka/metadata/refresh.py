@@ -22,6 +22,9 @@ MISS_KEPT_S = 5.0
 NAME_MAX_BYTES = 32767
 NAME_SHOWN = 20
 
+#: How often a worker with a deadline looks whether another one still updates (s).
+LOOK_S = 0.01
+
 
 class _Miss(NamedTuple):
     """A topic without leaders: the number of such answers in a row, when to ask again, when a worker last wanted it."""
@@ -165,10 +168,6 @@ def _check_name(name: str) -> None:
     if size > NAME_MAX_BYTES:
         text = f"the topic name {name[:NAME_SHOWN]!r}... has {size} bytes; brokers take 249 characters"
         raise FieldValueError(text, api="Metadata")
-
-
-#: How often a worker with a deadline looks whether another one still updates (s).
-LOOK_S = 0.01
 
 
 class Upkeep:

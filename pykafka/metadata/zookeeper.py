@@ -28,6 +28,11 @@ AGREED = "_pykafka_agreed_ms"
 #: How long kazoo may take to end its workers (s).
 KAZOO_S = 10.0
 
+log = logging.getLogger(__name__)
+
+#: How many requests are under way at a time.
+AT_A_TIME = 500
+
 
 def new_client(hosts: str, handler: Handler, timeout_s: float) -> Any:
     """Return a KazooClient that is not connected yet; `agreed_timeout_s` knows its session timeout later.
@@ -143,12 +148,6 @@ def broker_addresses(hosts: str, handler: Handler, timeout_ms: int) -> list[tupl
             f"no broker is registered in ZooKeeper at {hosts}; check its chroot, start a broker"
         )
     return found
-
-
-log = logging.getLogger(__name__)
-
-#: How many requests are under way at a time.
-AT_A_TIME = 500
 
 
 class NodeOffset(NamedTuple):

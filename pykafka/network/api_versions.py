@@ -56,6 +56,9 @@ ADDRESSES_MAX = 1000
 # Addresses that were found to be 0.8.2 in this process, for its next clients: no more than a hint.
 _hints: set[str] = set()
 
+#: How long a connect may take that only finds out whether a broker is newer than the client thought (ms).
+ASK_AGAIN_CONNECT_MS = 3000
+
 
 class KnownVersions:
     """The known versions of one cluster's brokers: newer than Kafka 0.8.2, or not.
@@ -254,10 +257,6 @@ def _pause(connection: BrokerConnection, handler: Handler) -> None:
     end = handler.now() + EVIDENCE_PAUSE_S
     while not connection.given_up and (left := end - handler.now()) > 0:
         handler.sleep(min(left, LOOK_UP_S))
-
-
-#: How long a connect may take that only finds out whether a broker is newer than the client thought (ms).
-ASK_AGAIN_CONNECT_MS = 3000
 
 
 class Speaker(Protocol):

@@ -33,6 +33,15 @@ if TYPE_CHECKING:
 #: How many addresses of a host are remembered: names of moving brokers lead to ever new ones.
 FAILED_MAX = 64
 
+ADVERTISED = (
+    "the broker advertises this address: where it is wrong from here, correct advertised.listeners of that broker"
+)
+PORT_MAX = 65535
+#: The method as it is here: programs replace or override it, and then it wraps the socket.
+_WRAP_SOCKET = SslConfig.wrap_socket
+#: The family of an address that is a name (AF_UNSPEC).
+ANY_FAMILY = 0
+
 
 class Route:
     """The order in which the addresses of a host are tried, and how long each may take.
@@ -76,16 +85,6 @@ class Route:
         if late:
             self._timeouts += 1
         self._failed = (*(one for one in self._failed if one != address), address)[-FAILED_MAX:]
-
-
-ADVERTISED = (
-    "the broker advertises this address: where it is wrong from here, correct advertised.listeners of that broker"
-)
-PORT_MAX = 65535
-#: The method as it is here: programs replace or override it, and then it wraps the socket.
-_WRAP_SOCKET = SslConfig.wrap_socket
-#: The family of an address that is a name (AF_UNSPEC).
-ANY_FAMILY = 0
 
 
 class Attempt(NamedTuple):

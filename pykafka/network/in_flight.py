@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=KafkaException)
 
+#: Why a connection was retired.
+IDLE = (
+    "this client closed the connection, which was not used for connections_max_idle_ms; the next request makes another"
+)
+#: Correlation ids are signed 32-bit numbers on the wire.
+ID_MAX = 2**31 - 1
+
 
 def fresh(error: E) -> E:
     """Return a copy of an error to raise: several workers would add their tracebacks to a shared one."""
@@ -129,14 +136,6 @@ class ResponseFuture:
         if error is not None:
             raise fresh(error) if isinstance(error, KafkaException) else error
         return self.response if response_cls is None else response_cls(self.response, **kwargs)
-
-
-#: Why a connection was retired.
-IDLE = (
-    "this client closed the connection, which was not used for connections_max_idle_ms; the next request makes another"
-)
-#: Correlation ids are signed 32-bit numbers on the wire.
-ID_MAX = 2**31 - 1
 
 
 class Task(NamedTuple):

@@ -15,6 +15,19 @@ T = TypeVar("T")
 #: Acknowledged entries at the front that are kept until there are so many of them: removing them costs a copy of the rest.
 _TRIM = 1024
 
+#: Behind another record of its strand.
+WAITING: Final = 0
+#: To be taken by the next worker that is free.
+READY: Final = 1
+#: In `handle()`, or a worker looks after its failure.
+RUNNING: Final = 2
+#: `handle()` has returned, and the acknowledgement by hand is still to come.
+RETURNED: Final = 3
+#: In the pause before it is tried again.
+PAUSED: Final = 4
+#: Acknowledged, given up, or handled by a worker for nobody.
+ENDED: Final = 5
+
 
 class Ledger(Generic[T]):
     """Offsets in the order in which they were handed out, each with an item until it is acknowledged.
@@ -110,20 +123,6 @@ class Ledger(Generic[T]):
         self._advance()
         self.end = offset
         return replaced
-
-
-#: Behind another record of its strand.
-WAITING: Final = 0
-#: To be taken by the next worker that is free.
-READY: Final = 1
-#: In `handle()`, or a worker looks after its failure.
-RUNNING: Final = 2
-#: `handle()` has returned, and the acknowledgement by hand is still to come.
-RETURNED: Final = 3
-#: In the pause before it is tried again.
-PAUSED: Final = 4
-#: Acknowledged, given up, or handled by a worker for nobody.
-ENDED: Final = 5
 
 
 class Job:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 #: What a failed batch takes besides its messages (bytes).
 BATCH_COST = 5 * 1024
 
+log = logging.getLogger(__name__)
+
 
 class Failures:
     """Failed batches that no caller has heard of yet.
@@ -95,9 +97,6 @@ class Failures:
                 if error is not None and message._index not in told:
                     found.append((message, error))
         return found
-
-
-log = logging.getLogger(__name__)
 
 
 class Settlement:

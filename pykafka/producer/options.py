@@ -44,6 +44,11 @@ LINGER_COSTS = (
     "Full batches never wait."
 )
 
+#: Kafka's own default of retries: without a bound but `delivery_timeout_ms`.
+RETRIES_MAX = 2**31 - 1
+#: Messages that may be queued for a broker, or wait for `on_delivery`; `buffer_memory` is the usual bound.
+QUEUED_MAX = 1_000_000
+
 
 def _codec(value: Any, name: str) -> int:
     codec = integer(value, name)
@@ -286,11 +291,6 @@ class ProducerOptions(SendingOptions):
 
 
 # -- of `KafkaProducer` ------------------------------------------------------------------------------------------------
-
-#: Kafka's own default of retries: without a bound but `delivery_timeout_ms`.
-RETRIES_MAX = 2**31 - 1
-#: Messages that may be queued for a broker, or wait for `on_delivery`; `buffer_memory` is the usual bound.
-QUEUED_MAX = 1_000_000
 
 
 def _codec_by_name(value: Any, name: str) -> int:

@@ -34,6 +34,26 @@ NO_ID = UUID(int=0)
 #: What became of a batch: None, or why it was not written.
 Outcome = tuple["MessageBatch", KafkaException | None]
 
+#: The first version with compact types, and the first one that names topics by id.
+FLEXIBLE_FROM, IDS_FROM = 9, 13
+_Asked = wire.ProduceRequest.Topic
+_Told = wire.ProduceResponse.Topic
+#: Records up to this size are copied into the request (bytes); a large copy would cost more than a piece.
+JOINED_MAX = 2048
+# What follows the name or id of the topic: partitions; index, error, offset, time, start of the log, errors of records, text,
+# tags of the partition; tags of the topic; throttle time, tags.
+_WRITTEN = struct.Struct(">BihqqqBBBBiB")
+#: The compact lengths of an array of one element, of an empty array, and of null.
+_ONE, _EMPTY, _NULL = 2, 1, 0
+#: From this size on a batch is compressed off the hub (bytes); below, the detour costs more than it saves.
+OFFLOAD_FROM = 8 * 1024
+#: Produce versions at which the form of messages changed.
+PRODUCE_V1_MESSAGES = 2
+PRODUCE_RECORD_BATCHES = 3
+PRODUCE_ZSTD = 7
+#: The `wire_form` of a batch that is compressed, and has no header yet.
+COMPRESSED = (2,)
+
 
 class Request:
     """A Produce request in flight.
@@ -188,19 +208,6 @@ def _read(batch: MessageBatch, part: wire.ProduceResponse.Topic.Partition, where
     return error_for(part.error_code, part.error_message, **context)
 
 
-#: The first version with compact types, and the first one that names topics by id.
-FLEXIBLE_FROM, IDS_FROM = 9, 13
-_Asked = wire.ProduceRequest.Topic
-_Told = wire.ProduceResponse.Topic
-#: Records up to this size are copied into the request (bytes); a large copy would cost more than a piece.
-JOINED_MAX = 2048
-# What follows the name or id of the topic: partitions; index, error, offset, time, start of the log, errors of records, text,
-# tags of the partition; tags of the topic; throttle time, tags.
-_WRITTEN = struct.Struct(">BihqqqBBBBiB")
-#: The compact lengths of an array of one element, of an empty array, and of null.
-_ONE, _EMPTY, _NULL = 2, 1, 0
-
-
 class ProduceResponse(wire.ProduceResponse, api_key=0, versions="0-13", flexible="9+", early="6+"):
     """A response about one batch.
 
@@ -321,16 +328,6 @@ def _around(
     body = wire.ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[asked]).encode(version)
     behind = 3  # the tags of partition, topic and request, all empty; before them the length
     return body[: -behind - 1], body[-behind:]
-
-
-#: From this size on a batch is compressed off the hub (bytes); below, the detour costs more than it saves.
-OFFLOAD_FROM = 8 * 1024
-#: Produce versions at which the form of messages changed.
-PRODUCE_V1_MESSAGES = 2
-PRODUCE_RECORD_BATCHES = 3
-PRODUCE_ZSTD = 7
-#: The `wire_form` of a batch that is compressed, and has no header yet.
-COMPRESSED = (2,)
 
 
 def magic_of(version: int) -> int:

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
     K = TypeVar("K", default=bytes)
     V = TypeVar("V", default=bytes)
+else:
+    from typing import TypeVar
 
+    K, V = TypeVar("K"), TypeVar("V")
 
 Headers = Mapping[str, bytes | None] | Iterable[tuple[str, bytes | None]]
 

@@ -55,6 +55,17 @@ LEAST_S = 0.1
 #: How long closing waits for look-ups in the background, which end when their request does (s).
 JOIN_S = 1.0
 
+log = logging.getLogger(__name__)
+
+#: What a batch may take beyond its delivery timeout and the last request's (s).
+MARGIN_S = 5.0
+#: A topic to which nothing was written for so long leaves the metadata that the producer asks for (s): metadata.max.idle.ms.
+IDLE_S = 300.0
+#: The arguments of `Accumulator.send`: topic, value, key, timestamp, headers, partition, told, given value, given key.
+Outgoing = tuple[str, bytes | None, bytes | None, int, list[tuple[str, bytes | None]] | None, int, Any, Any, Any]
+#: `(partitions, key) -> partition`.
+Partitioner = Callable[[Sequence[Any], Any], Any]
+
 
 class Engine(Protocol):
     """The producer whose topics these are; `AnyTopicEngine` has it."""
@@ -202,10 +213,6 @@ def _anew(error: Exception) -> Exception:
     return error.again() if isinstance(error, KafkaException) else error
 
 
-#: What a batch may take beyond its delivery timeout and the last request's (s).
-MARGIN_S = 5.0
-
-
 class Waits:
     """The waits for batches of one producer, in one process.
 
@@ -265,17 +272,6 @@ class Waits:
         options = engine.options
         request = max(options.ack_timeout_ms, engine.cluster.socket_timeout_ms) / 1000
         return min(options.delivery_timeout_s + request + MARGIN_S, math.inf)
-
-
-log = logging.getLogger(__name__)
-
-#: A topic to which nothing was written for so long leaves the metadata that the producer asks for (s): metadata.max.idle.ms.
-IDLE_S = 300.0
-
-#: The arguments of `Accumulator.send`: topic, value, key, timestamp, headers, partition, told, given value, given key.
-Outgoing = tuple[str, bytes | None, bytes | None, int, list[tuple[str, bytes | None]] | None, int, Any, Any, Any]
-#: `(partitions, key) -> partition`.
-Partitioner = Callable[[Sequence[Any], Any], Any]
 
 
 class AnyTopicEngine(ProducerEngine):

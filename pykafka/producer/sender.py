@@ -38,6 +38,17 @@ if TYPE_CHECKING:
 #: As many messages that their callers sent themselves, within `linger_s`, make it worth to look again.
 OFTEN = 2
 
+log = logging.getLogger(__name__)
+
+#: How often a sender looks up that is not woken (s): what was queued may have gone out since, or its producer be gone.
+LOOK_UP_S = 5.0
+#: How long a sender's worker stays without a message (s); the next one starts another.
+IDLE_S = 60.0
+#: While more messages than this wait, those that produce leave the sending to the sender.
+PROMPT_MAX = 8
+#: So much (bytes) the buffers of an idle connection take, at this end and the other, so that sending it is no wait.
+PROMPT_BYTES_MAX = 160 * 1024
+
 
 class Doze:
     """The light sleep of a sender whose messages are sent by the workers that wait for them (`Delivery.get`).
@@ -92,18 +103,6 @@ class Doze:
         for queue in quiet.values():
             queue.armed = queue.lane.on_wire > 0
         return any(queue.waiting for queue in quiet.values())
-
-
-log = logging.getLogger(__name__)
-
-#: How often a sender looks up that is not woken (s): what was queued may have gone out since, or its producer be gone.
-LOOK_UP_S = 5.0
-#: How long a sender's worker stays without a message (s); the next one starts another.
-IDLE_S = 60.0
-#: While more messages than this wait, those that produce leave the sending to the sender.
-PROMPT_MAX = 8
-#: So much (bytes) the buffers of an idle connection take, at this end and the other, so that sending it is no wait.
-PROMPT_BYTES_MAX = 160 * 1024
 
 
 class Sender:

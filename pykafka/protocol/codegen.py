@@ -25,6 +25,8 @@ _NO_TAGS = b"\x00"
 #: What a writer raises for a value of the wrong type or size.
 _MISFITS = (struct.error, ValueError, TypeError, AttributeError)
 
+_SMALL = [bytes((number,)) for number in range(0x80)]
+
 
 class VersionOf:
     """The version that is compiled, and whether it is a flexible one."""
@@ -353,7 +355,6 @@ class Unusual(Exception):
 
 #: What the functions of this module raise where the closures have to say what is wrong.
 GIVES_UP = (Unusual, Unfit, Malformed, struct.error, LookupError, ValueError, TypeError, AttributeError)
-_SMALL = [bytes((number,)) for number in range(0x80)]
 
 
 def _varint(number: int) -> bytes:

@@ -42,6 +42,15 @@ _STORED = [
 #: `Message.__slots__` of PyKafka 2, by which programs list a message's attributes.
 _NAMES = [*_STORED[:3], "offset", *_STORED[3:], "timestamp"]
 
+_TIME = Struct(">q")
+_SIZE = Struct(">i")
+#: Checksum, format, attributes.
+_HEAD = Struct(">IBB")
+_CODEC = 7
+_APPEND_TIME = 8
+#: Where a message has its attributes, counted from its checksum.
+_ATTRIBUTES_AT = 5
+
 
 class AcknowledgedBatch(Protocol):
     """The batch of a produced message: one store here acknowledges all its messages."""
@@ -297,16 +306,6 @@ def _shortened(data: bytes | None) -> str:
     if data is None or len(data) <= _SHOWN:
         return repr(data)
     return f"{data[:_SHOWN]!r}... ({len(data)} bytes)"
-
-
-_TIME = Struct(">q")
-_SIZE = Struct(">i")
-#: Checksum, format, attributes.
-_HEAD = Struct(">IBB")
-_CODEC = 7
-_APPEND_TIME = 8
-#: Where a message has its attributes, counted from its checksum.
-_ATTRIBUTES_AT = 5
 
 
 class Unpacked(NamedTuple):

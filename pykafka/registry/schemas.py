@@ -10,6 +10,13 @@ from uuid import UUID
 #: Kinds of schemas, as a registry names them.
 AVRO, PROTOBUF, JSON = "AVRO", "PROTOBUF", "JSON"
 
+#: The first byte before an id of four bytes, and that before a GUID of sixteen.
+BY_ID, BY_GUID = 0, 1
+#: The header that has the schema of a record's key or value.
+HEADERS = {"key": b"__key_schema_id", "value": b"__value_schema_id"}
+_ID_END, _GUID_END = 5, 17
+_VARINT_BITS, _MORE = 35, 0x80
+
 
 @dataclass(frozen=True)
 class Reference:
@@ -76,14 +83,6 @@ def topic_subject(topic: str, side: str = "value") -> str:
     :param side: "key" or "value"
     """
     return f"{topic}-{side}"
-
-
-#: The first byte before an id of four bytes, and that before a GUID of sixteen.
-BY_ID, BY_GUID = 0, 1
-#: The header that has the schema of a record's key or value.
-HEADERS = {"key": b"__key_schema_id", "value": b"__value_schema_id"}
-_ID_END, _GUID_END = 5, 17
-_VARINT_BITS, _MORE = 35, 0x80
 
 
 class FramingError(ValueError):

@@ -31,6 +31,34 @@ _TOKEN = re.compile(
 _ESCAPE = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v": "\v"}
 
+#: The mechanism that Java's library for MSK has; its brokers take OAUTHBEARER with a signed address as well.
+AWS_MSK_IAM = "AWS_MSK_IAM"
+_IAM_MODULE, _OAUTH_MODULE = "IAMLoginModule", "OAuthBearerLoginModule"
+_IAM = ("IAMClientCallbackHandler", "IAMOAuthBearerLoginCallbackHandler")
+#: The properties of a Java client that name such a class.
+CALLBACKS = ("sasl.client.callback.handler.class", "sasl.login.callback.handler.class")
+#: The lines for MSK, where a configuration has the mechanism alone.
+MSK_LINES = (
+    "AWS_MSK_IAM needs the two lines that Java's clients have, sasl.jaas.config=software.amazon.msk.auth.iam.IAMLoginModule "
+    "required; and sasl.client.callback.handler.class=software.amazon.msk.auth.iam.IAMClientCallbackHandler"
+)
+_ENTRA = ("CustomAuthenticateCallbackHandler", "KafkaOAuth2AuthenticateCallbackHandler")
+#: What Java's own client needs for tokens of an endpoint, and this one does without.
+_OIDC = ("OAuthBearerLoginCallbackHandler",)
+#: Other sources of tokens: a part of the class's name, and what to do instead.
+_OTHER_TOKENS = {
+    "GcpLoginCallbackHandler": "give KafkaClient sasl=OAuthBearer(...) with tokens of the package google-auth",
+    "strimzi": "write oauth.token.endpoint.uri as sasl.oauthbearer.token.endpoint.url, with clientId and clientSecret in "
+    "sasl.jaas.config; or give KafkaClient sasl=OAuthBearer(...)",
+    "": "write the address of the tokens as sasl.oauthbearer.token.endpoint.url, with clientId and clientSecret in "
+    "sasl.jaas.config; or give KafkaClient sasl=OAuthBearer(...)",
+}
+_REGION = re.compile(r"\.kafka(?:-serverless)?\.([a-z]{2}(?:-[a-z]+)+-\d+)\.(?:api\.)?amazonaws\.com")
+_EVENT_HUBS = re.compile(r"([\w-]+\.servicebus\.(?:windows\.net|usgovcloudapi\.net|chinacloudapi\.cn))", re.IGNORECASE)
+#: Options of a JAAS text for MSK, and those of them without a meaning here.
+_PROFILE, _ROLE, _SESSION = "awsProfileName", "awsRoleArn", "awsRoleSessionName"
+_TUNING = ("awsDebugCreds", "awsMaxRetries", "awsMaxBackOffTimeMs", "awsStsRegion")
+
 
 class LoginModule(NamedTuple):
     """One entry of a JAAS text.
@@ -207,35 +235,6 @@ def _kerberos(options: Mapping[str, str], told: Mapping[str, str]) -> Mechanism:
         raise ValueError("GSSAPI needs sasl.kerberos.service.name: the name of the brokers' service, often 'kafka'")
     host = told.get("sasl.kerberos.domain.name")
     return Gssapi(service, principal=options.get("principal"), keytab=keytab, host=host)
-
-
-#: The mechanism that Java's library for MSK has; its brokers take OAUTHBEARER with a signed address as well.
-AWS_MSK_IAM = "AWS_MSK_IAM"
-_IAM_MODULE, _OAUTH_MODULE = "IAMLoginModule", "OAuthBearerLoginModule"
-_IAM = ("IAMClientCallbackHandler", "IAMOAuthBearerLoginCallbackHandler")
-#: The properties of a Java client that name such a class.
-CALLBACKS = ("sasl.client.callback.handler.class", "sasl.login.callback.handler.class")
-#: The lines for MSK, where a configuration has the mechanism alone.
-MSK_LINES = (
-    "AWS_MSK_IAM needs the two lines that Java's clients have, sasl.jaas.config=software.amazon.msk.auth.iam.IAMLoginModule "
-    "required; and sasl.client.callback.handler.class=software.amazon.msk.auth.iam.IAMClientCallbackHandler"
-)
-_ENTRA = ("CustomAuthenticateCallbackHandler", "KafkaOAuth2AuthenticateCallbackHandler")
-#: What Java's own client needs for tokens of an endpoint, and this one does without.
-_OIDC = ("OAuthBearerLoginCallbackHandler",)
-#: Other sources of tokens: a part of the class's name, and what to do instead.
-_OTHER_TOKENS = {
-    "GcpLoginCallbackHandler": "give KafkaClient sasl=OAuthBearer(...) with tokens of the package google-auth",
-    "strimzi": "write oauth.token.endpoint.uri as sasl.oauthbearer.token.endpoint.url, with clientId and clientSecret in "
-    "sasl.jaas.config; or give KafkaClient sasl=OAuthBearer(...)",
-    "": "write the address of the tokens as sasl.oauthbearer.token.endpoint.url, with clientId and clientSecret in "
-    "sasl.jaas.config; or give KafkaClient sasl=OAuthBearer(...)",
-}
-_REGION = re.compile(r"\.kafka(?:-serverless)?\.([a-z]{2}(?:-[a-z]+)+-\d+)\.(?:api\.)?amazonaws\.com")
-_EVENT_HUBS = re.compile(r"([\w-]+\.servicebus\.(?:windows\.net|usgovcloudapi\.net|chinacloudapi\.cn))", re.IGNORECASE)
-#: Options of a JAAS text for MSK, and those of them without a meaning here.
-_PROFILE, _ROLE, _SESSION = "awsProfileName", "awsRoleArn", "awsRoleSessionName"
-_TUNING = ("awsDebugCreds", "awsMaxRetries", "awsMaxBackOffTimeMs", "awsStsRegion")
 
 
 class CallbackError(ValueError):

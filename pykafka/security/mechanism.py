@@ -18,6 +18,9 @@ SAID_MAX = 300
 #: What looks like a JWT: JSON in base64, which begins with '{"'.
 _LIKE_A_TOKEN = re.compile(r"eyJ[A-Za-z0-9_\-.=]{8,}")
 
+#: What a mechanism must have.
+_MEMBERS = ("name", "begin", "prepare", "waits", "remedy")
+
 
 class Exchange(Protocol):
     """One login: the tokens that go back and forth. It does no I/O of its own with the broker.
@@ -111,10 +114,6 @@ def for_host(mechanism: Mechanism, host: str) -> Mechanism:
     """
     narrow: Callable[[str], Mechanism] | None = getattr(mechanism, "for_host", None)
     return mechanism if narrow is None else narrow(host)
-
-
-#: What a mechanism must have.
-_MEMBERS = ("name", "begin", "prepare", "waits", "remedy")
 
 
 @concealing

@@ -52,6 +52,16 @@ ENDING_S = 1.2
 #: KIP-1222: brokers of 4.2 and later know the renewal of locks.
 RENEWS_FROM = 2
 
+P = TypeVar("P", bound=Hashable)
+#: The epoch of a request that opens a session, and of one that ends it.
+FIRST_EPOCH = 0
+FINAL_EPOCH = -1
+#: After the highest epoch comes the one after the first.
+LAST_EPOCH = 2**31 - 1
+#: The errors of an answer that mean that the session is over.
+SESSION_ERRORS = frozenset(kind.ERROR_CODE for kind in (ShareSessionNotFound, InvalidShareSessionEpoch))
+Found = dict[int, "Record[Any, Any]"]
+
 
 class Port(Protocol):
     """The engine, as its session workers see it."""
@@ -351,17 +361,6 @@ def _topics(
     return [kind(topic_id=id_, partitions=list(found.values())) for id_, found in parts.items()]
 
 
-P = TypeVar("P", bound=Hashable)
-
-#: The epoch of a request that opens a session, and of one that ends it.
-FIRST_EPOCH = 0
-FINAL_EPOCH = -1
-#: After the highest epoch comes the one after the first.
-LAST_EPOCH = 2**31 - 1
-#: The errors of an answer that mean that the session is over.
-SESSION_ERRORS = frozenset(kind.ERROR_CODE for kind in (ShareSessionNotFound, InvalidShareSessionEpoch))
-
-
 class Step(NamedTuple, Generic[P]):
     """The content of a fetch: its epoch, the partitions to name, and those to remove."""
 
@@ -407,9 +406,6 @@ class ShareSession(Generic[P]):
 
     def _advance(self) -> None:
         self._epoch = FIRST_EPOCH + 1 if self._epoch == LAST_EPOCH else self._epoch + 1
-
-
-Found = dict[int, "Record[Any, Any]"]
 
 
 def read(

@@ -10,6 +10,10 @@ from uuid import UUID
 from pykafka.common import TopicPartition
 from pykafka.spark.errors import DataLossError, OpenTransactionError, RecreatedTopicError
 
+log = logging.getLogger("pykafka.spark")
+
+_GOING_ON = "Going on with the remaining records, as failOnDataLoss is false"
+
 
 class Recreated(NamedTuple):
     """A topic that was deleted and made anew.
@@ -74,10 +78,6 @@ class TopicIds:
         """Note that the query's offsets are those of the new topic from now on."""
         self._known = {**self._known, one.topic: one.new_id}
         self._former.add(one.old_id)
-
-
-log = logging.getLogger("pykafka.spark")
-_GOING_ON = "Going on with the remaining records, as failOnDataLoss is false"
 
 
 class LossReporter:

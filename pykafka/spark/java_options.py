@@ -149,6 +149,10 @@ _AS_IT_IS = {
     "kafka.transaction.two.phase.commit.enable": ("false",),
 }
 
+_SASL_PREFIX = "kafka.sasl."
+__all__ = ["TlsOptions", "tls_options", "tls_versions"]
+_SSL_PREFIX = "kafka.ssl."
+
 
 def why_harmless(key: str, text: str, reads: bool) -> str | None:
     """Return why an option that our table does not have has no effect here, or None: it is unknown, or refused.
@@ -200,9 +204,6 @@ def _only_known_providers(key: str, text: str) -> bool:
     )
 
 
-_SASL_PREFIX = "kafka.sasl."
-
-
 def sasl_options(values: Mapping[str, Any]) -> Mechanism | None:
     """Return the credentials; None: no login.
 
@@ -239,11 +240,6 @@ def sasl_options(values: Mapping[str, Any]) -> Mechanism | None:
         return mechanism_of_jaas(jaas, mechanism, properties)
     except (ValueError, ImportError) as error:
         raise OptionError(f"options 'kafka.sasl.*' cannot be used: {error}") from None
-
-
-__all__ = ["TlsOptions", "tls_options", "tls_versions"]
-
-_SSL_PREFIX = "kafka.ssl."
 
 
 def tls_versions(text: str, name: str) -> str:

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+#: A mark in the end of an empty first micro-batch, in the place of a topic. No topic can have this name, and as it has no
+#: partitions, Spark's own connector reads the offsets as if it were not there.
+NOTHING_READ = "pykafka:nothing-read"
+
 
 class Admission:
     """The limits of a query's micro-batches; used by the driver process of one query alone.
@@ -91,11 +95,6 @@ class Admission:
 
 
 # ruff: noqa: N802 - the names of methods and arguments are Spark's
-
-
-#: A mark in the end of an empty first micro-batch, in the place of a topic. No topic can have this name, and as it has no
-#: partitions, Spark's own connector reads the offsets as if it were not there.
-NOTHING_READ = "pykafka:nothing-read"
 
 
 class MicroBatchReader(Shipped, DataSourceStreamReader):

@@ -27,6 +27,21 @@ _IDS = "; topic ids:"
 NEIGHBOURS = 3
 MAX_LENGTH = 1000
 
+BACKOFF_MS = 200
+RETRIES = 5
+#: How long stop() waits for the last commit (s).
+CLOSE_TIMEOUT_S = 10.0
+#: How long a micro-batch waits for the commit of a topic's id (s).
+ANCHOR_TIMEOUT_S = 10.0
+#: What has not changed is committed again after this time (s): brokers forget offsets after offsets.retention.minutes.
+AGAIN_S = 3600.0
+#: The right that a request needs; READ includes DESCRIBE, unless an ACL denies that.
+_RIGHTS = {"OffsetCommit": AclOperation.READ}
+#: The last DescribeGroups that says the rights also of a group that does not exist yet.
+_DESCRIBE_CEILING = 5
+# Groups whose lack of a right this process has told; it changes by single operations.
+_told: set[str] = set()
+
 
 class Kept(NamedTuple):
     """A group's knowledge of a query's topics.
@@ -89,22 +104,6 @@ def _parsed(text: str) -> dict[str, UUID]:
         except ValueError:  # of another version: as if it were not there
             continue
     return found
-
-
-BACKOFF_MS = 200
-RETRIES = 5
-#: How long stop() waits for the last commit (s).
-CLOSE_TIMEOUT_S = 10.0
-#: How long a micro-batch waits for the commit of a topic's id (s).
-ANCHOR_TIMEOUT_S = 10.0
-#: What has not changed is committed again after this time (s): brokers forget offsets after offsets.retention.minutes.
-AGAIN_S = 3600.0
-#: The right that a request needs; READ includes DESCRIBE, unless an ACL denies that.
-_RIGHTS = {"OffsetCommit": AclOperation.READ}
-#: The last DescribeGroups that says the rights also of a group that does not exist yet.
-_DESCRIBE_CEILING = 5
-# Groups whose lack of a right this process has told; it changes by single operations.
-_told: set[str] = set()
 
 
 class Progress(NamedTuple):

@@ -25,6 +25,11 @@ NEEDED = {
     "kazoo": "kazoo",
 }
 
+log = logging.getLogger("pykafka.spark")
+
+#: Each of these sets the workers' Python, or shows that Spark's JVM runs already or elsewhere.
+_DECIDED = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE")
+
 
 def here() -> str:
     """Return this Python as errors name it: its host and its path."""
@@ -78,12 +83,6 @@ def check(wanted: str) -> None:
             "installing that version there"
         )
     need_all()
-
-
-log = logging.getLogger("pykafka.spark")
-
-#: Each of these sets the workers' Python, or shows that Spark's JVM runs already or elsewhere.
-_DECIDED = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE")
 
 
 def offer_python() -> None:

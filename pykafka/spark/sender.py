@@ -47,6 +47,17 @@ MAX_QUEUED_BYTES = 16 * 1024 * 1024
 #: How long a task that fails waits for the answers still to come, to tell what is written (s).
 SETTLE_S = 2.0
 
+_SETTING = "max.message.bytes"
+_TOPIC_RESOURCE = 2
+#: How long the brokers have to tell a setting (ms): halving does without it.
+_PATIENCE_MS = 5000
+#: The share of the limit that compressed batches are cut to, as no two of them are compressed alike.
+_COMPRESSED_SHARE = 0.9
+# Bytes of a batch before compression, by cluster and topic; entries are replaced whole, so they need no lock.
+_learnt: dict[tuple[ClientOptions, str], int] = {}
+# What the last task of this process left behind in good order.
+_kept: dict[tuple[int, ClientOptions], Sequences] = {}
+
 
 def producer_options(options: WriteOptions) -> ProducerOptions:
     """Return the settings of a producer that writes as these options say."""
@@ -337,17 +348,6 @@ def _pending(request: Request) -> ResponseFuture:
     return request.pending.future
 
 
-_SETTING = "max.message.bytes"
-_TOPIC_RESOURCE = 2
-#: How long the brokers have to tell a setting (ms): halving does without it.
-_PATIENCE_MS = 5000
-#: The share of the limit that compressed batches are cut to, as no two of them are compressed alike.
-_COMPRESSED_SHARE = 0.9
-
-# Bytes of a batch before compression, by cluster and topic; entries are replaced whole, so they need no lock.
-_learnt: dict[tuple[ClientOptions, str], int] = {}
-
-
 def limit_of(options: ClientOptions, topic: str) -> int | None:
     """Return what a batch of a topic may take before compression (bytes); None where none was refused."""
     return _learnt.get((options, topic))
@@ -424,10 +424,6 @@ class Sequences:
                 "the cluster gives no producer id (it is older than Kafka 0.11, or denies it): where the answer to a batch "
                 "of rows is lost, the batch is sent again, and its rows may be stored twice"
             )
-
-
-# What the last task of this process left behind in good order.
-_kept: dict[tuple[int, ClientOptions], Sequences] = {}
 
 
 def take(cluster: BaseCluster, options: ClientOptions) -> Sequences:

@@ -13,6 +13,8 @@ from pykafka.utils.compression import GZIP, LEVELS
 
 _UNITS_MS = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
+_REPLACED = {"(?<": "(?P<", "\\z": "\\Z"}
+
 
 def text_of(text: str, name: str) -> str:
     """Return any text that is not empty."""
@@ -179,9 +181,6 @@ def translated(text: str) -> str:
             found.append(first[0])
             at += len(first[0])
     return "".join(found)
-
-
-_REPLACED = {"(?<": "(?P<", "\\z": "\\Z"}
 
 
 def _piece(text: str, at: int, in_class: bool) -> str:

@@ -59,6 +59,57 @@ if TYPE_CHECKING:
     from pykafka.protocol.schema import Request
     from pykafka.transactions.states import Ledger
 
+log = logging.getLogger(__name__)
+
+R = TypeVar("R", bound=Any)
+#: The errors of Produce that no abort mends. An old epoch is not one of them: the coordinator tells why, when asked.
+FATAL_FOR_BATCHES = (TransactionalIdAuthorizationFailed, ProducerFenced)
+#: The answers of a group to a member that is out of it, or of another generation.
+OUT_OF_GROUP = (FencedInstanceId, FencedMemberEpoch, IllegalGeneration, StaleMemberEpoch, UnknownMemberId)
+#: Answers which say that their EndTxn changed nothing, and never will. Any other error may come after the coordinator has
+#: written its decision: UNKNOWN_SERVER_ERROR; COORDINATOR_NOT_AVAILABLE and NOT_COORDINATOR if replicas failed meanwhile.
+UNCHANGED = (
+    ConcurrentTransactions,
+    GroupLoadInProgress,
+    TransactionAbortable,
+    ProducerFenced,
+    InvalidProducerEpoch,
+    InvalidProducerIdMapping,
+    InvalidTxnState,
+    InvalidRequest,
+    TransactionalIdAuthorizationFailed,
+    TransactionalIdNotFound,
+    UnsupportedVersion,
+)
+#: Errors of requests that were not sent.
+NOT_SENT = (
+    ConnectionRefused,
+    ConnectTimeoutError,
+    NameResolutionError,
+    NoBrokersAvailableError,
+    ProxyError,
+    ThrottledError,
+    TlsError,
+    *LOGIN_ERRORS,
+)
+CHANNEL = "transactions"
+#: The request whose answer says how the transaction has ended.
+END_TXN = "EndTxn"
+#: The key type of FindCoordinator.
+TRANSACTIONS = 1
+#: The finalized feature that says which version of transactions the cluster has, and the version that needs no AddPartitions.
+FEATURE, IMPLICIT = "transaction.version", 2
+#: The highest versions of requests that producers send in version 1 of transactions, and in version 2 (KIP-890).
+ADD_PARTITIONS, ADD_OFFSETS, INIT = 3, 4, 5
+END = {False: 4, True: 5}
+OFFSET_COMMIT = {False: 4, True: 5}
+#: From which version on InitProducerId raises the epoch of a producer that names its own (KIP-360).
+INIT_BUMPS = 3
+#: From which version on TxnOffsetCommit names the member (KIP-447).
+NAMES_MEMBER = 3
+#: The pauses between attempts, the first and the longest (ms): coordinators mostly are ready after a few milliseconds.
+PAUSE_MS, PAUSE_MAX_MS = 20, 1000
+
 
 class Fault(Enum):
     """The consequence of an error for the transaction."""
@@ -96,11 +147,6 @@ FAULTS: dict[type[KafkaException], Fault] = {
     UnsupportedVersion: Fault.FATAL,
 }
 
-#: The errors of Produce that no abort mends. An old epoch is not one of them: the coordinator tells why, when asked.
-FATAL_FOR_BATCHES = (TransactionalIdAuthorizationFailed, ProducerFenced)
-#: The answers of a group to a member that is out of it, or of another generation.
-OUT_OF_GROUP = (FencedInstanceId, FencedMemberEpoch, IllegalGeneration, StaleMemberEpoch, UnknownMemberId)
-
 
 def fault_of(error: KafkaException) -> Fault:
     """Return the consequence of an error that a coordinator answered, or that kept its answer from coming."""
@@ -110,34 +156,6 @@ def fault_of(error: KafkaException) -> Fault:
     if not isinstance(error, ProtocolClientError):
         return Fault.REFRESH if error.retriable else Fault.FATAL
     return Fault.RETRY if error.retriable else Fault.ABORT
-
-
-#: Answers which say that their EndTxn changed nothing, and never will. Any other error may come after the coordinator has
-#: written its decision: UNKNOWN_SERVER_ERROR; COORDINATOR_NOT_AVAILABLE and NOT_COORDINATOR if replicas failed meanwhile.
-UNCHANGED = (
-    ConcurrentTransactions,
-    GroupLoadInProgress,
-    TransactionAbortable,
-    ProducerFenced,
-    InvalidProducerEpoch,
-    InvalidProducerIdMapping,
-    InvalidTxnState,
-    InvalidRequest,
-    TransactionalIdAuthorizationFailed,
-    TransactionalIdNotFound,
-    UnsupportedVersion,
-)
-#: Errors of requests that were not sent.
-NOT_SENT = (
-    ConnectionRefused,
-    ConnectTimeoutError,
-    NameResolutionError,
-    NoBrokersAvailableError,
-    ProxyError,
-    ThrottledError,
-    TlsError,
-    *LOGIN_ERRORS,
-)
 
 
 def is_settled(error: KafkaException) -> bool:
@@ -159,29 +177,6 @@ def is_fence(error: KafkaException) -> bool:
 def is_out(error: KafkaException) -> bool:
     """Return whether the group has refused the offsets of a member that is out of it, or of another generation."""
     return isinstance(error, OUT_OF_GROUP)
-
-
-log = logging.getLogger(__name__)
-
-R = TypeVar("R", bound=Any)
-
-CHANNEL = "transactions"
-#: The request whose answer says how the transaction has ended.
-END_TXN = "EndTxn"
-#: The key type of FindCoordinator.
-TRANSACTIONS = 1
-#: The finalized feature that says which version of transactions the cluster has, and the version that needs no AddPartitions.
-FEATURE, IMPLICIT = "transaction.version", 2
-#: The highest versions of requests that producers send in version 1 of transactions, and in version 2 (KIP-890).
-ADD_PARTITIONS, ADD_OFFSETS, INIT = 3, 4, 5
-END = {False: 4, True: 5}
-OFFSET_COMMIT = {False: 4, True: 5}
-#: From which version on InitProducerId raises the epoch of a producer that names its own (KIP-360).
-INIT_BUMPS = 3
-#: From which version on TxnOffsetCommit names the member (KIP-447).
-NAMES_MEMBER = 3
-#: The pauses between attempts, the first and the longest (ms): coordinators mostly are ready after a few milliseconds.
-PAUSE_MS, PAUSE_MAX_MS = 20, 1000
 
 
 class Coordinator:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from pykafka.producer.batch import MessageBatch
     from pykafka.producer.completion import Settlement
 
+T = TypeVar("T")
+
 
 class State(Enum):
     """The state of a transactional producer, with the calls that fit it."""
@@ -219,9 +221,6 @@ class Ledger:
     def takes(self) -> bool:
         """Whether messages may be written now."""
         return self.state is State.IN_TRANSACTION
-
-
-T = TypeVar("T")
 
 
 class TransactionalLane(Lane[T]):

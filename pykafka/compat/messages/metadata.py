@@ -26,6 +26,8 @@ from pykafka.utils.name import Name
 _Broker = wire.MetadataResponse.Broker
 _Topic = wire.MetadataResponse.Topic
 
+_Partition = wire.ListOffsetsResponse.Topic.Partition
+
 
 class MetadataRequest(Request):
     """A request for brokers, topics and leaders.
@@ -200,9 +202,6 @@ class MetadataResponseV5(MetadataResponseV4):
             )
             for part in topic.partitions
         }
-
-
-_Partition = wire.ListOffsetsResponse.Topic.Partition
 
 
 class ListOffsetRequest(Request):

@@ -19,6 +19,17 @@ from pykafka.utils import Serializable, get_string, msg_protocol_version
 from pykafka.utils.compression import MAX_UNPACKED, SNAPPY, compress, decompress, encode_snappy
 from pykafka.utils.name import Name
 
+# The first versions with message sets of format 1, and with record batches.
+_FORMAT_1 = 2
+_BATCHES = 3
+_PLACE = Struct(">qi")
+#: Where an entry has its format, counted from its offset; record batches have theirs there, too.
+_MAGIC_AT = 16
+_BATCH_MAGIC = 2
+_DEEPEST = 4
+#: The offset that PyKafka 2 writes: brokers assign the offsets.
+_UNASSIGNED = -1
+
 
 class FetchPartitionResponse(NamedTuple):
     """The high watermark of a partition, its messages, and an error code."""
@@ -138,11 +149,6 @@ class FetchResponseV2(FetchResponseV1):
     API_VERSION = 2
 
 
-# The first versions with message sets of format 1, and with record batches.
-_FORMAT_1 = 2
-_BATCHES = 3
-
-
 class ProducePartitionResponse(NamedTuple):
     """An error code, and the offset of the first message."""
 
@@ -251,15 +257,6 @@ class ProduceResponse(Response[wire.ProduceResponse]):
             }
             for topic in message.responses
         }
-
-
-_PLACE = Struct(">qi")
-#: Where an entry has its format, counted from its offset; record batches have theirs there, too.
-_MAGIC_AT = 16
-_BATCH_MAGIC = 2
-_DEEPEST = 4
-#: The offset that PyKafka 2 writes: brokers assign the offsets.
-_UNASSIGNED = -1
 
 
 class MessageSet(Serializable):

@@ -13,6 +13,8 @@ from pykafka.groups.assignors.abstract import AbstractPartitionAssignor, Racks, 
 from pykafka.utils import get_string
 from pykafka.utils.struct_helpers import unpack_from
 
+Near = Callable[[str, TopicPartition], bool]
+
 
 class Claim(NamedTuple):
     """The partitions that a member says that it has, and since which generation; -1 if it does not say."""
@@ -142,9 +144,6 @@ class CooperativeStickyAssignor(StickyPartitionAssignor):
     def user_data(cls, share: Iterable[TopicPartition], generation: int) -> bytes | None:
         """Return the generation as bytes, for leaders that read no version 2 of the metadata; parameters as of `sticky`."""
         return generation.to_bytes(4, "big", signed=True)
-
-
-Near = Callable[[str, TopicPartition], bool]
 
 
 def owners_of(claims: Mapping[str, Claim]) -> dict[TopicPartition, str]:

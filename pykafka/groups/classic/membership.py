@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler, Worker
     from pykafka.metadata.cluster import BaseCluster
 
+log = logging.getLogger(__name__)
+
+__all__ = ["Identity", "ShareHooks", "Subscriber"]
+
 
 class JoinAside:
     """One attempt to take part in a rebalance, by a worker of its own, until the member has its share or is out.
@@ -77,11 +81,6 @@ class JoinAside:
         finally:
             self._ended.set()
             self._tell()
-
-
-__all__ = ["Identity", "ShareHooks", "Subscriber"]
-
-log = logging.getLogger(__name__)
 
 
 class Subscriber(BaseCoordinator, ServedShares):

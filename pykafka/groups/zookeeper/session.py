@@ -27,6 +27,17 @@ UNANSWERED = (AuthFailedError, ConnectionLoss, SessionExpiredError)
 #: The name of an attribute of a KazooClient: its contacts.
 CONTACTS = "_pykafka_contacts"
 
+log = logging.getLogger(__name__)
+
+#: How often the application's signs of life are looked at (s).
+LOOK_S = 1.0
+#: The shortest pause between looks (s).
+LEAST_S = 0.05
+#: How long the first connection may take (s).
+CONNECT_S = 10.0
+#: Returns a number that grows with each call of the application, and whether it waits; None if the consumer is gone.
+Pulse = Callable[[], "tuple[int, bool] | None"]
+
 
 class _Asked:
     """Requests that went out together; ZooKeeper answers in order, so the last one's answer ends them.
@@ -267,19 +278,6 @@ class Contact:
         os.close(nowhere)
         if cooperative:  # the event of a thread may be locked, with no thread left to unlock it
             client._stopped.set()
-
-
-log = logging.getLogger(__name__)
-
-#: How often the application's signs of life are looked at (s).
-LOOK_S = 1.0
-#: The shortest pause between looks (s).
-LEAST_S = 0.05
-#: How long the first connection may take (s).
-CONNECT_S = 10.0
-
-#: Returns a number that grows with each call of the application, and whether it waits; None if the consumer is gone.
-Pulse = Callable[[], "tuple[int, bool] | None"]
 
 
 class ZooKeeperSession:

@@ -52,6 +52,11 @@ _OWN = {"avro": (), "protobuf": ("descriptor_file", "message"), "json-schema": (
 SECRETS = ("registry_password", "registry_token", "registry_key_password")
 _TIMEOUT_MS = 60_000
 
+handler = ThreadingHandler()
+# A worker is forked from a daemon that asks no registry; a child of other code starts with none of its own. Single steps.
+# Beside each are the options that it was made with: a secret that has changed counts from the next question on.
+_registries: dict[tuple[int, RegistryOptions], tuple[dict[str, str], Registry]] = {}
+
 
 def known(format: str, writing: bool = False) -> tuple[str, ...]:
     """Return the names of the options of a format."""
@@ -253,12 +258,6 @@ def _text(options: Mapping[str, str], name: str) -> str:
         return _bytes(options, name).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise OptionError(f"{name!r}: {options[name]} is no UTF-8") from error
-
-
-handler = ThreadingHandler()
-# A worker is forked from a daemon that asks no registry; a child of other code starts with none of its own. Single steps.
-# Beside each are the options that it was made with: a secret that has changed counts from the next question on.
-_registries: dict[tuple[int, RegistryOptions], tuple[dict[str, str], Registry]] = {}
 
 
 @concealing

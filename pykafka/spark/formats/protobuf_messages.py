@@ -15,6 +15,12 @@ _WRAPPERS = {
 #: By the numbers of FieldDescriptorProto.Label and FieldDescriptorProto.Type.
 REPEATED, GROUP, MESSAGE, ENUM = 3, 10, 11, 14
 
+_FLOAT, _UINT64, _FIXED64 = 2, 4, 6
+#: The largest number of 32 bits with a fraction.
+_FLOAT_MAX = float.fromhex("0x1.fffffep+127")
+#: Sets a field of a message, or a message, to a value of a row.
+_Put = Callable[[Any, Any], None]
+
 
 def described_fields(message: Any) -> dict[str, Any]:
     """Return FieldDescriptorProto by name: it says alike in all releases whether a field repeats."""
@@ -81,13 +87,6 @@ def without_values(message: Any) -> set[str]:
             seen.remove(name)
             filled += around.get(name, ())
     return seen
-
-
-_FLOAT, _UINT64, _FIXED64 = 2, 4, 6
-#: The largest number of 32 bits with a fraction.
-_FLOAT_MAX = float.fromhex("0x1.fffffep+127")
-#: Sets a field of a message, or a message, to a value of a row.
-_Put = Callable[[Any, Any], None]
 
 
 class FieldError(ValueError):

@@ -51,6 +51,9 @@ from pykafka.spark.references import looks_secret
 #: Keys by which one of several tables is named.
 _NAMES = ("name", "view")
 
+#: Formats that can keep malformed records.
+_KEPT = (*FILES, "topic")
+
 
 def override(data: dict[str, Any], text: str, problems: list[Problem]) -> None:
     """Set a value at its place: as TOML if it is valid TOML, else as text.
@@ -111,10 +114,6 @@ def _chosen(tables: list[dict[str, Any]], key: str, which: str) -> dict[str, Any
 
 def _is(table: Mapping[str, Any], number: int, which: str) -> bool:
     return which in (str(number), *(table.get(name) for name in _NAMES))
-
-
-#: Formats that can keep malformed records.
-_KEPT = (*FILES, "topic")
 
 
 @dataclass(frozen=True)

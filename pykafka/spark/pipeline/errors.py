@@ -8,6 +8,14 @@ from collections.abc import Iterable
 from pykafka.exceptions import KafkaException
 from pykafka.spark.pipeline.tables import Problem
 
+_STACK = re.compile(r"Traceback \(most recent call last\):\s*$")
+_HANDLING = "During handling of the above exception, another exception occurred:"
+#: The line of a Python stack with its error: not indented, a name, and mostly a text.
+_ERROR = re.compile(r"[A-Za-z_][\w.]*(: .*|$)")
+_CAUSED_BY = "Caused by: "
+#: How Py4J begins the second line of its errors, which has that of Java.
+_OF_JAVA = ": "
+
 
 class PipelineError(KafkaException):
     """A pipeline cannot run at present; the text has the reason."""
@@ -39,15 +47,6 @@ class SparkMissingError(PipelineError):
 
 class FunctionError(PipelineError):
     """A function of a module of [udf] failed; the text has module, function and error."""
-
-
-_STACK = re.compile(r"Traceback \(most recent call last\):\s*$")
-_HANDLING = "During handling of the above exception, another exception occurred:"
-#: The line of a Python stack with its error: not indented, a name, and mostly a text.
-_ERROR = re.compile(r"[A-Za-z_][\w.]*(: .*|$)")
-_CAUSED_BY = "Caused by: "
-#: How Py4J begins the second line of its errors, which has that of Java.
-_OF_JAVA = ": "
 
 
 def first_line(error: Exception) -> str:

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.spark.lag import QueryLag
 
+#: Kinds of events.
+STARTED, BATCH, LAG, FAILED, RESTARTING = "started", "batch", "lag", "failed", "restarting"
+RECOVERED, STOPPING, ENDED = "recovered", "stopping", "ended"
+#: Of one query, before the pipeline fails; as lags, for those that watch from within.
+QUERY_FAILED = "query_failed"
+
 
 @dataclass(frozen=True)
 class Counts:
@@ -86,13 +92,6 @@ class Progress:
             records_per_s=float(report.get("processedRowsPerSecond") or 0.0),
             lag=lag,
         )
-
-
-#: Kinds of events.
-STARTED, BATCH, LAG, FAILED, RESTARTING = "started", "batch", "lag", "failed", "restarting"
-RECOVERED, STOPPING, ENDED = "recovered", "stopping", "ended"
-#: Of one query, before the pipeline fails; as lags, for those that watch from within.
-QUERY_FAILED = "query_failed"
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,21 @@ if TYPE_CHECKING:
 #: The view of a micro-batch, and columns of our own.
 BATCH, _RANK, _GONE = "pykafka_batch", "_pykafka_rank", "_pykafka_gone"
 
+T = TypeVar("T")
+#: As Delta Lake and Iceberg name a commit that found another one before it: nothing of it is in the table.
+_LOST = re.compile(
+    r"DELTA_CONCURRENT_\w+|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED|\bConcurrent\w+Exception\b|\bMetadataChangedException\b"
+    r"|\bCommitFailedException\b"
+    r"|ValidationException: (Found conflicting|Missing required files|Cannot commit, (found|missing)|Found new conflicting)"
+)
+#: How often a change is tried, and the longest pause in between (s): half a minute at most.
+_ATTEMPTS, _MOST_S = 7, 8.0
+#: Delta leaves out a micro-batch with a number that it has of this writer.
+_WRITER, _NUMBER = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
+#: How each format adds columns to a table by itself, where it is asked to.
+_MERGES_SCHEMA = {"delta": ("mergeschema",), "iceberg": ("mergeschema", "merge-schema")}
+_MERGES_SCHEMA_IN_SQL = "spark.databricks.delta.schema.autoMerge.enabled"
+
 
 def quoted(name: str) -> str:
     """Return a name as Spark's SQL writes it; in the methods of DataFrames, too: they read "a.b" as a field of a."""
@@ -82,18 +97,6 @@ def merge_statement(identifier: str, merge: Merge, pairs: Sequence[tuple[str, st
     return "\n".join(lines)
 
 
-T = TypeVar("T")
-
-#: As Delta Lake and Iceberg name a commit that found another one before it: nothing of it is in the table.
-_LOST = re.compile(
-    r"DELTA_CONCURRENT_\w+|DELTA_METADATA_CHANGED|DELTA_PROTOCOL_CHANGED|\bConcurrent\w+Exception\b|\bMetadataChangedException\b"
-    r"|\bCommitFailedException\b"
-    r"|ValidationException: (Found conflicting|Missing required files|Cannot commit, (found|missing)|Found new conflicting)"
-)
-#: How often a change is tried, and the longest pause in between (s): half a minute at most.
-_ATTEMPTS, _MOST_S = 7, 8.0
-
-
 def is_conflict(error: BaseException) -> bool:
     """Return whether a change lost against another one, so that it may succeed the next time."""
     return _LOST.search(str(error)) is not None
@@ -113,13 +116,6 @@ def tried_again(handler: Handler, change: Callable[[], T]) -> T:
                 raise
         handler.sleep(handler.random.uniform(0.5, 1.0) * min(2.0 ** (number - 1), _MOST_S))
     return change()
-
-
-#: Delta leaves out a micro-batch with a number that it has of this writer.
-_WRITER, _NUMBER = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
-#: How each format adds columns to a table by itself, where it is asked to.
-_MERGES_SCHEMA = {"delta": ("mergeschema",), "iceberg": ("mergeschema", "merge-schema")}
-_MERGES_SCHEMA_IN_SQL = "spark.databricks.delta.schema.autoMerge.enabled"
 
 
 class TableWriter:

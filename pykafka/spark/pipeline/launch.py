@@ -40,6 +40,35 @@ _MORE_SECRETS = "jaas|keystore[.]key|^proxy$"
 _AT_LAUNCH = re.compile(r"spark[.](driver|submit|jars|files|archives)\b")
 _PYTHON_SETTING, _PYTHON_VARIABLE = "spark.pyspark.python", "PYSPARK_PYTHON"
 
+_PACKAGES, _EXCLUDES, _EXTENSIONS = "spark.jars.packages", "spark.jars.excludes", "spark.sql.extensions"
+#: What Delta's jars depend on and Spark has itself: another release beside it could contradict that.
+_OF_SPARK = (
+    "com.fasterxml.jackson.core:jackson-annotations",
+    "com.fasterxml.jackson.core:jackson-core",
+    "com.fasterxml.jackson.core:jackson-databind",
+    "com.github.luben:zstd-jni",
+    "com.google.code.findbugs:jsr305",
+    "commons-pool:commons-pool",
+    "io.airlift:aircompressor",
+    "org.apache.hadoop:hadoop-client-api",
+    "org.apache.hadoop:hadoop-client-runtime",
+    "org.apache.logging.log4j:log4j-api",
+    "org.apache.logging.log4j:log4j-core",
+    "org.apache.logging.log4j:log4j-slf4j2-impl",
+    "org.apache.parquet:parquet-column",
+    "org.apache.parquet:parquet-common",
+    "org.apache.parquet:parquet-encoding",
+    "org.apache.parquet:parquet-format-structures",
+    "org.apache.parquet:parquet-hadoop",
+    "org.apache.parquet:parquet-jackson",
+    "org.roaringbitmap:RoaringBitmap",
+    "org.scala-lang:scala-library",
+    "org.slf4j:slf4j-api",
+    "org.xerial.snappy:snappy-java",
+)
+#: Settings by which a user brings jars.
+_JARS = (_PACKAGES, "spark.jars", "spark.driver.extraClassPath")
+
 
 @contextmanager
 def session(declaration: Declaration, master: str = "") -> Iterator[SparkSession]:
@@ -139,36 +168,6 @@ def _need_java() -> None:
     if shutil.which(java) is None:
         where = f"JAVA_HOME is {home}, and has no bin/java" if home else "there is no `java` on the path"
         raise SparkMissingError(f"Spark needs Java 17 or later, and {where}: install a JDK, or point JAVA_HOME at one")
-
-
-_PACKAGES, _EXCLUDES, _EXTENSIONS = "spark.jars.packages", "spark.jars.excludes", "spark.sql.extensions"
-#: What Delta's jars depend on and Spark has itself: another release beside it could contradict that.
-_OF_SPARK = (
-    "com.fasterxml.jackson.core:jackson-annotations",
-    "com.fasterxml.jackson.core:jackson-core",
-    "com.fasterxml.jackson.core:jackson-databind",
-    "com.github.luben:zstd-jni",
-    "com.google.code.findbugs:jsr305",
-    "commons-pool:commons-pool",
-    "io.airlift:aircompressor",
-    "org.apache.hadoop:hadoop-client-api",
-    "org.apache.hadoop:hadoop-client-runtime",
-    "org.apache.logging.log4j:log4j-api",
-    "org.apache.logging.log4j:log4j-core",
-    "org.apache.logging.log4j:log4j-slf4j2-impl",
-    "org.apache.parquet:parquet-column",
-    "org.apache.parquet:parquet-common",
-    "org.apache.parquet:parquet-encoding",
-    "org.apache.parquet:parquet-format-structures",
-    "org.apache.parquet:parquet-hadoop",
-    "org.apache.parquet:parquet-jackson",
-    "org.roaringbitmap:RoaringBitmap",
-    "org.scala-lang:scala-library",
-    "org.slf4j:slf4j-api",
-    "org.xerial.snappy:snappy-java",
-)
-#: Settings by which a user brings jars.
-_JARS = (_PACKAGES, "spark.jars", "spark.driver.extraClassPath")
 
 
 @dataclass(frozen=True)

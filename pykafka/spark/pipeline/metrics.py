@@ -38,6 +38,15 @@ _FAMILIES = (
 _PREFIX = "pykafka_pipeline_"
 Labels = tuple[tuple[str, str], ...]
 
+log = logging.getLogger("pykafka.spark.pipeline")
+
+#: How long a request and its answer may take together (s), and how often the server looks whether it is to end (s).
+REQUEST_S, _LOOK_S = 5.0, 0.5
+#: The longest head of a request that is read (bytes).
+_MOST_HEAD = 8192
+_PATHS = (b"/metrics", b"/")
+_RESOLVE_S = 10.0
+
 
 class Metrics:
     """The numbers of one pipeline: its own worker adds events, and any worker renders them.
@@ -116,16 +125,6 @@ class Metrics:
 
 def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-log = logging.getLogger("pykafka.spark.pipeline")
-
-#: How long a request and its answer may take together (s), and how often the server looks whether it is to end (s).
-REQUEST_S, _LOOK_S = 5.0, 0.5
-#: The longest head of a request that is read (bytes).
-_MOST_HEAD = 8192
-_PATHS = (b"/metrics", b"/")
-_RESOLVE_S = 10.0
 
 
 class TextServer:

@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 #: Options that limit a micro-batch, in lower case.
 _LIMITS = {"maxoffsetspertrigger", "minoffsetspertrigger"}
 
+log = logging.getLogger("pykafka.spark.pipeline")
+
+#: Pause between polls of the queries (s); shorter if one must stop before its next micro-batch.
+_LOOK_S, _LOOK_CLOSELY_S = 0.2, 0.05
+AVAILABLE_NOW: Mapping[str, Any] = {"availableNow": True}
+
 
 class Goal:
     """The ends that a query is to reach; it is run again until it has.
@@ -105,13 +111,6 @@ def without_limits(source: Source) -> Source:
 def parsed(ends: Iterable[str]) -> list[Offsets]:
     """Return the ends of sources as in Spark's progress, as offsets."""
     return [from_json(json.loads(end) or {}) for end in ends]
-
-
-log = logging.getLogger("pykafka.spark.pipeline")
-
-#: Pause between polls of the queries (s); shorter if one must stop before its next micro-batch.
-_LOOK_S, _LOOK_CLOSELY_S = 0.2, 0.05
-AVAILABLE_NOW: Mapping[str, Any] = {"availableNow": True}
 
 
 class StopRequest:

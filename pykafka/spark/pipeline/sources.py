@@ -32,6 +32,9 @@ _FIRST_PARTS = {option.name.lower().partition(".")[0] for option in OPTIONS if "
 INTERVAL = re.compile(r"\d+ ?(milliseconds?|seconds?|minutes?|hours?|days?)")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
+#: Spark would run any other statement at once, even for a check.
+_QUERY = re.compile(r"(\s|--[^\n]*(\n|$)|/\*.*?\*/)*(\(|(select|with|from|values|table)\b)", re.IGNORECASE | re.DOTALL)
+
 
 def read_source(table: Table) -> Source:
     """Return the topics that a table names."""
@@ -193,10 +196,6 @@ def read_view(table: Table, key: str, default: str, taken: list[str]) -> str:
     if view and view.lower() in taken:
         table.problem(key, f"{view!r} exists already; give this one another name")
     return view
-
-
-#: Spark would run any other statement at once, even for a check.
-_QUERY = re.compile(r"(\s|--[^\n]*(\n|$)|/\*.*?\*/)*(\(|(select|with|from|values|table)\b)", re.IGNORECASE | re.DOTALL)
 
 
 def read_steps(tables: Sequence[Table], views: Sequence[str]) -> tuple[Step, ...]:
