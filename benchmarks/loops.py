@@ -16,8 +16,8 @@ from benchmarks.job import payloads
 from pykafka.consumer.arrow import ArrowDecoder
 from pykafka.consumer.buffers import Buffers, OwnedPartition
 from pykafka.handlers import ThreadingHandler
-from pykafka.producer.accumulator import Accumulator, PartitionQueue, Route
-from pykafka.producer.batch import Backlog, MessageBatch
+from pykafka.producer.accumulator import PartitionQueue, RecordAccumulator, TopicInfo
+from pykafka.producer.batch import BrokerQueue, ProducerBatch
 from pykafka.producer.delivery import call_each
 from pykafka.producer.delivery_callbacks import Callback
 from pykafka.protocol.records import RecordBatchBuilder, scan
@@ -90,14 +90,14 @@ def _arrow(decoder: ArrowDecoder, messages: int) -> None:
 def produce(messages: int) -> None:
     """Append to the open batches of three partitions like a producer, and seal full ones."""
     handler = ThreadingHandler()
-    backlog = Backlog(handler.Event(), 10**9, 10**12, 10**9)
-    accumulator = Accumulator(handler, 10**6)
+    backlog = BrokerQueue(handler.Event(), 10**9, 10**12, 10**9)
+    accumulator = RecordAccumulator(handler, 10**6)
     accumulator.queues = [PartitionQueue(number) for number in range(PARTITIONS)]
     accumulator.closed = False
     left = messages
     while left:
         for queue in accumulator.queues:
-            queue.open = MessageBatch("topic", queue.partition_id, backlog, 0.0, None)
+            queue.open = ProducerBatch("topic", queue.partition_id, backlog, 0.0, None)
         for value in VALUES:
             accumulator.append(value, None, -1, None, None, None)
         for queue in accumulator.queues:
@@ -120,13 +120,13 @@ def send_callback(messages: int) -> None:
 
 def _send(messages: int, told: Callback | None) -> None:
     handler = ThreadingHandler()
-    backlog = Backlog(handler.Event(), 10**9, 10**12, 10**9)
-    accumulator = Accumulator(handler, 10**6)
-    queue, route = PartitionQueue(0, "topic"), Route(cast("TopicView", SimpleNamespace(name="topic")))
+    backlog = BrokerQueue(handler.Event(), 10**9, 10**12, 10**9)
+    accumulator = RecordAccumulator(handler, 10**6)
+    queue, route = PartitionQueue(0, "topic"), TopicInfo(cast("TopicView", SimpleNamespace(name="topic")))
     route.queues, route.current = [queue], queue
     accumulator.routes["topic"], accumulator.closed = route, False
     for _ in range(messages // BATCH):
-        queue.open = MessageBatch("topic", 0, backlog, 0.0, None)
+        queue.open = ProducerBatch("topic", 0, backlog, 0.0, None)
         for value in VALUES:
             accumulator.send("topic", value, None, -1, None, -1, told, value, None)
         batch = accumulator.take_open(queue)

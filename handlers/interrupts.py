@@ -1,4 +1,4 @@
-"""`Ending`: final steps that run to their end once they have begun, whatever interrupts the worker that waits for them."""
+"""`FinalSteps`: final steps that run to their end once they have begun, whatever interrupts the worker that waits for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 TURN_S = 0.002
 
 
-class Ending:
+class FinalSteps:
     """The final steps of something, such as signing off at a server.
 
     A greenlet's timeout or Ctrl-C may come at any wait, and half of these steps would be worse than none: the server would
@@ -61,7 +61,7 @@ def _take(former: Worker | None, steps: Callable[[], object]) -> None:
     steps()
 
 
-class Turnstile:
+class SingleCaller:
     """Lets one call in at a time; a second one is refused, or waits.
 
     Each call brings a lock of its own, its pass, and holds it as long as it is inside:
@@ -146,7 +146,7 @@ class Closure:
 
     def __init__(self, handler: Handler, complete: bool = False) -> None:
         self._handler = handler
-        self._turnstile = Turnstile(handler)
+        self._turnstile = SingleCaller(handler)
         #: Whether the steps were taken to their end.
         self.complete = complete
 

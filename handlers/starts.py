@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pykafka.exceptions import KafkaException, ResponseTimeoutError
-from pykafka.handlers.interrupts import Turnstile
+from pykafka.handlers.interrupts import SingleCaller
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
@@ -39,7 +39,7 @@ class Starts:
         """
         self.due = self.due or ran
         self._stops = 0
-        self._turns = Turnstile(self._handler)
+        self._turns = SingleCaller(self._handler)
         self._failures = 0
         self._error: KafkaException | None = None
 

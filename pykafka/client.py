@@ -189,9 +189,9 @@ class KafkaClient:
             **{name: value for name, (value, default) in beyond.items() if value != default},
         )
         if memory is not None:
-            from pykafka.producer.buffer_pool import Memory
+            from pykafka.producer.buffer_pool import BufferPool
 
-            self.cluster.memory = Memory(self._handler, memory)
+            self.cluster.memory = BufferPool(self._handler, memory)
         self._admin: Admin | None = None
 
     @classmethod

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Self
 
 from pykafka.common import SubscriptionPattern, TopicPartition
 from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES, ArrowTables
-from pykafka.consumer.assignment import KNOWN_WITHIN_S, ChangingEngine
+from pykafka.consumer.assignment import KNOWN_WITHIN_S, AssignmentEngine
 from pykafka.consumer.call_arguments import unpacked, valid_topics
 from pykafka.consumer.commit_calls import Committing, LaterCommits
 from pykafka.consumer.options import KafkaConsumerOptions, from_configuration
-from pykafka.consumer.record_pipeline import Handing
+from pykafka.consumer.record_pipeline import RecordPipeline
 from pykafka.consumer.seek_calls import Seeking, valid_keys
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
-from pykafka.groups.assignment_follower import Sharing
+from pykafka.groups.assignment_follower import AssignmentFollower
 from pykafka.groups.options import SubscriberOptions
-from pykafka.handlers.interrupts import Closure, Turnstile
+from pykafka.handlers.interrupts import Closure, SingleCaller
 from pykafka.kafkaproducer import KafkaProducer, configured
 from pykafka.parallel.consuming import InParallel
 from pykafka.record import Record
@@ -118,7 +118,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     :raises KafkaException: the brokers refuse, or cannot be reached
     """
 
-    _sharing: Sharing
+    _sharing: AssignmentFollower
 
     if not TYPE_CHECKING:
         consume = Elsewhere("poll(max_records, timeout=seconds)")
@@ -194,9 +194,9 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         self._subscribed: tuple[tuple[str, ...], re.Pattern[str] | SubscriptionPattern | None] = ((), None)
         self._closing = self._closed = False
         self._closure = Closure(self._handler)
-        self._engine = ChangingEngine(cluster, options.for_engine(more), options.rules)
+        self._engine = AssignmentEngine(cluster, options.for_engine(more), options.rules)
         self._buffers = self._engine.buffers  # close at hand: each record is taken from there
-        self._handing = Handing(
+        self._handing = RecordPipeline(
             self._engine,
             options.key_deserializer,
             options.value_deserializer,
@@ -209,8 +209,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         self._later = later = LaterCommits(self._handler, self._engine.worker_failed)
         timeout = cluster.socket_timeout_ms / 1000
         now = self._handler.now
-        self._sharing = Sharing(self._engine, listener, members, lambda: later.join(now() + timeout))
-        self._reading = Turnstile(self._handler)
+        self._sharing = AssignmentFollower(self._engine, listener, members, lambda: later.join(now() + timeout))
+        self._reading = SingleCaller(self._handler)
         self._at_close = _AtClose(self)
         cluster.stop_at_close(self._at_close)
         self._handler.at_fork(self._after_fork)
@@ -565,7 +565,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         self._closure = Closure(self._handler, self._closure.complete)
         self._buffers = self._engine.buffers
         self._later.after_fork()
-        self._reading = Turnstile(self._handler)
+        self._reading = SingleCaller(self._handler)
 
 
 class _AtClose:

@@ -17,7 +17,7 @@ from pykafka.producer.fastpath import FastPath
 from pykafka.producer.options import KafkaProducerOptions
 from pykafka.producer.produce_request import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES
 from pykafka.producer.producer_record import Interceptors, ProducerRecord, as_bytes, header_pairs, timestamp_ms
-from pykafka.producer.record_placement import AnyTopicEngine, Outgoing, Partitioner
+from pykafka.producer.record_placement import KafkaProducerEngine, Outgoing, Partitioner
 from pykafka.protocol import wire
 from pykafka.serialization import may_wait, serializer_of
 from pykafka.transactions.calls import Transacting
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition
-    from pykafka.producer.batch import MessageBatch
+    from pykafka.producer.batch import ProducerBatch
     from pykafka.serialization import SerializerLike
 
 __all__ = ["Delivery", "KafkaProducer", "ProducerRecord"]
@@ -146,9 +146,9 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         self._may_wait = may_wait(self._of_key) or may_wait(self._of_value)
         valid_callable(partitioner, "partitioner")
         chooses: Partitioner | None = None if type(partitioner) is Murmur2Partitioner else partitioner
-        self._engine: AnyTopicEngine
+        self._engine: KafkaProducerEngine
         if options.transactional_id is None:
-            self._engine = AnyTopicEngine(cluster, options, self, chooses)
+            self._engine = KafkaProducerEngine(cluster, options, self, chooses)
         else:
             self._engine = TransactionalEngine(cluster, options, self, chooses)
             self._transactions = self._engine.transactions
@@ -236,7 +236,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
     def _outgoing(
         self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
     ) -> Outgoing:
-        """Return the arguments of `AnyTopicEngine.place`: checked, intercepted and serialized."""
+        """Return the arguments of `KafkaProducerEngine.place`: checked, intercepted and serialized."""
         engine = self._engine
         if engine.starts.due:
             engine.start()
@@ -353,10 +353,10 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
 
     # -- for the engine -----------------------------------------------------------------------------------------------
 
-    def _send_request(self, message_batch: Iterable[MessageBatch], owned_broker: Any) -> None:
+    def _send_request(self, message_batch: Iterable[ProducerBatch], owned_broker: Any) -> None:
         owned_broker._send(list(message_batch))
 
-    def _mark_as_delivered(self, owned_broker: Any, message_batch: Iterable[MessageBatch], req: Any = None) -> None:
+    def _mark_as_delivered(self, owned_broker: Any, message_batch: Iterable[ProducerBatch], req: Any = None) -> None:
         for batch in message_batch:
             self._engine.settlement.finish(batch, None)
 

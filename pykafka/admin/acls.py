@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, several
 from pykafka.admin.releases import need, version_of
 from pykafka.admin.results import AclOperation, Results, fault, outcome
-from pykafka.admin.routing import AnyBroker, Controller, Question
+from pykafka.admin.routing import AnyBroker, Controller, RequestFactory
 from pykafka.exceptions import KafkaException
 from pykafka.protocol import wire
 
@@ -164,7 +164,7 @@ class AclsAdmin(AdminBase):
             ]
             return {"": error or sorted(found, key=str)}
 
-        asked: Question[str, list[AclBinding]] = Question(wire.DescribeAclsRequest, request, read)
+        asked: RequestFactory[str, list[AclBinding]] = RequestFactory(wire.DescribeAclsRequest, request, read)
         return self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]
 
     def create_acls(
@@ -189,7 +189,7 @@ class AclsAdmin(AdminBase):
                 for item, one in zip(items, response.results, strict=False)
             }
 
-        asked: Question[AclBinding, None] = Question(wire.CreateAclsRequest, request, read, waits=True)
+        asked: RequestFactory[AclBinding, None] = RequestFactory(wire.CreateAclsRequest, request, read, waits=True)
         return self._ask(several(acls, "acls", AclBinding), Controller(self._cluster), asked, timeout_ms, raise_errors)
 
     def delete_acls(
@@ -213,7 +213,9 @@ class AclsAdmin(AdminBase):
                 item: _deleted(item, one, broker) for item, one in zip(items, response.filter_results, strict=False)
             }
 
-        asked: Question[AclFilter, list[AclBinding]] = Question(wire.DeleteAclsRequest, request, read, waits=True)
+        asked: RequestFactory[AclFilter, list[AclBinding]] = RequestFactory(
+            wire.DeleteAclsRequest, request, read, waits=True
+        )
         return self._ask(several(acls, "acls", AclFilter), Controller(self._cluster), asked, timeout_ms, raise_errors)
 
 

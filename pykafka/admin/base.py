@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pykafka.admin.results import Results
-from pykafka.admin.routing import GROUP, Coordinators, Placement, Question, Router
+from pykafka.admin.routing import GROUP, Coordinators, RequestFactory, RequestTarget, Router
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
 from pykafka.utils import get_string
@@ -48,8 +48,8 @@ class AdminBase:
     def _ask(
         self,
         items: Iterable[K],
-        placement: Placement[K],
-        question: Question[K, V],
+        placement: RequestTarget[K],
+        question: RequestFactory[K, V],
         timeout_ms: int,
         raise_errors: bool,
     ) -> Results[K, V]:

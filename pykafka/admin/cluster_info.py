@@ -11,7 +11,7 @@ from pykafka._version import __version__
 from pykafka.admin.base import TIMEOUT_MS, AdminBase
 from pykafka.admin.releases import need
 from pykafka.admin.results import AclOperation, Results, operations, outcome
-from pykafka.admin.routing import AnyBroker, Controller, Question
+from pykafka.admin.routing import AnyBroker, Controller, RequestFactory
 from pykafka.exceptions import KafkaException, UnsupportedVersion
 from pykafka.protocol import wire
 
@@ -108,13 +108,15 @@ class ClusterAdmin(AdminBase):
                 made.include_fenced_brokers = True
             return made
 
-        asked: Question[str, ClusterDescription] = Question(wire.DescribeClusterRequest, request, _described)
+        asked: RequestFactory[str, ClusterDescription] = RequestFactory(
+            wire.DescribeClusterRequest, request, _described
+        )
         try:
             return self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]
         except UnsupportedVersion:
             if authorized_operations or fenced_brokers:
                 raise
-        older: Question[str, ClusterDescription] = Question(
+        older: RequestFactory[str, ClusterDescription] = RequestFactory(
             wire.MetadataRequest,
             lambda items, broker, left: wire.MetadataRequest(topics=[], allow_auto_topic_creation=False),
             _of_metadata,
@@ -139,7 +141,9 @@ class ClusterAdmin(AdminBase):
             api = "UnregisterBroker"
             return {"": outcome(response.error_code, response.error_message, broker=broker, api=api, what=what)}
 
-        asked: Question[str, None] = Question(wire.UnregisterBrokerRequest, request, read, once=True, waits=True)
+        asked: RequestFactory[str, None] = RequestFactory(
+            wire.UnregisterBrokerRequest, request, read, once=True, waits=True
+        )
         self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)
 
     def describe_features(self, *, timeout_ms: int = TIMEOUT_MS) -> FeatureDescription:
@@ -163,7 +167,7 @@ class ClusterAdmin(AdminBase):
             epoch = response.finalized_features_epoch
             return {"": error or FeatureDescription(final, supported, epoch if epoch >= 0 else None)}
 
-        asked: Question[str, FeatureDescription] = Question(wire.ApiVersionsRequest, request, read)
+        asked: RequestFactory[str, FeatureDescription] = RequestFactory(wire.ApiVersionsRequest, request, read)
         return self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]
 
     def update_features(
@@ -205,7 +209,9 @@ class ClusterAdmin(AdminBase):
                 )
             return found
 
-        asked: Question[str, None] = Question(wire.UpdateFeaturesRequest, request, read, once=True, waits=True)
+        asked: RequestFactory[str, None] = RequestFactory(
+            wire.UpdateFeaturesRequest, request, read, once=True, waits=True
+        )
         return self._ask(levels, Controller(self._cluster), asked, timeout_ms, raise_errors)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, several
 from pykafka.admin.releases import need, version_of
 from pykafka.admin.results import Results, fault, outcome
-from pykafka.admin.routing import AnyBroker, CertainBrokers, Placement, Question
+from pykafka.admin.routing import AnyBroker, CertainBrokers, RequestFactory, RequestTarget
 from pykafka.admin.topics import config_text
 from pykafka.exceptions import KafkaException
 from pykafka.protocol import wire
@@ -278,8 +278,8 @@ class ConfigsAdmin(AdminBase):
                     }
             return found
 
-        asked: Question[ConfigResource, Configs] = Question(wire.DescribeConfigsRequest, request, read)
-        placement: Placement[ConfigResource] = _Keepers(self._cluster)
+        asked: RequestFactory[ConfigResource, Configs] = RequestFactory(wire.DescribeConfigsRequest, request, read)
+        placement: RequestTarget[ConfigResource] = _Keepers(self._cluster)
         return self._ask(wanted, placement, asked, timeout_ms, raise_errors)
 
     def alter_configs(
@@ -318,7 +318,9 @@ class ConfigsAdmin(AdminBase):
                     found[item] = _without(error, wanted[item])
             return found
 
-        asked: Question[ConfigResource, None] = Question(wire.IncrementalAlterConfigsRequest, request, read, waits=True)
+        asked: RequestFactory[ConfigResource, None] = RequestFactory(
+            wire.IncrementalAlterConfigsRequest, request, read, waits=True
+        )
         return self._ask(wanted, _Keepers(self._cluster), asked, timeout_ms, raise_errors)
 
     def list_config_resources(
@@ -345,7 +347,9 @@ class ConfigsAdmin(AdminBase):
             known = [ConfigResource(ConfigType(kind), name) for kind, name in listed if kind in set(ConfigType)]
             return {"": error or sorted(known)}
 
-        asked: Question[str, list[ConfigResource]] = Question(wire.ListConfigResourcesRequest, request, read)
+        asked: RequestFactory[str, list[ConfigResource]] = RequestFactory(
+            wire.ListConfigResourcesRequest, request, read
+        )
         return self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]
 
 

@@ -11,7 +11,7 @@ from pykafka.admin.groups import GroupsAdmin
 from pykafka.admin.offsets import OffsetChange, OffsetsAdmin, OffsetSpec
 from pykafka.admin.releases import need, version_of
 from pykafka.admin.results import Results, fault, outcome
-from pykafka.admin.routing import Coordinators, Question
+from pykafka.admin.routing import Coordinators, RequestFactory
 from pykafka.admin.share_offsets import ShareOffsetsAdmin
 from pykafka.admin.topics import TopicsAdmin
 from pykafka.common import OffsetAndMetadata, TopicPartition
@@ -130,7 +130,7 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
                 return {group.group_id: _committed(group.group_id, group, broker) for group in response.groups}
             return {items[0]: _committed(items[0], response, broker)}
 
-        asked: Question[str, Committed] = Question(
+        asked: RequestFactory[str, Committed] = RequestFactory(
             wire.OffsetFetchRequest,
             request,
             read,
@@ -174,7 +174,9 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
                 found[item] = _occupied(group, item, error, broker) if isinstance(error, _OCCUPIED) else error
             return found
 
-        asked: Question[TopicPartition, None] = Question(wire.OffsetCommitRequest, request, read, ceiling=_CEILING)
+        asked: RequestFactory[TopicPartition, None] = RequestFactory(
+            wire.OffsetCommitRequest, request, read, ceiling=_CEILING
+        )
         placement: Coordinators[TopicPartition] = Coordinators(self._cluster, lambda _: group)
         return self._ask(wanted, placement, asked, timeout_ms, raise_errors)
 
@@ -222,7 +224,7 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
                 for part in topic.partitions
             }
 
-        asked: Question[TopicPartition, None] = Question(wire.OffsetDeleteRequest, request, read)
+        asked: RequestFactory[TopicPartition, None] = RequestFactory(wire.OffsetDeleteRequest, request, read)
         placement: Coordinators[TopicPartition] = Coordinators(self._cluster, lambda _: group)
         return self._ask([topic_partition(part) for part in partitions], placement, asked, timeout_ms, raise_errors)
 

@@ -19,7 +19,7 @@ from pykafka.admin.group_types import (
 )
 from pykafka.admin.releases import need, version_of
 from pykafka.admin.results import Listing, Results, fault, operations, outcome
-from pykafka.admin.routing import CertainBrokers, Coordinators, Question
+from pykafka.admin.routing import CertainBrokers, Coordinators, RequestFactory
 from pykafka.exceptions import GroupIdNotFound, KafkaException, UnsupportedVersion
 from pykafka.protocol import wire
 
@@ -73,7 +73,7 @@ class GroupsAdmin(AdminBase):
             error = outcome(response.error_code, broker=broker, api="ListGroups")
             return {items[0]: error or [_listed(group, broker) for group in response.groups]}
 
-        asked: Question[int, list[GroupListing]] = Question(wire.ListGroupsRequest, request, read)
+        asked: RequestFactory[int, list[GroupListing]] = RequestFactory(wire.ListGroupsRequest, request, read)
         placement: CertainBrokers[int] = CertainBrokers(self._cluster, int)
         results = self._ask(self._every_broker(), placement, asked, timeout_ms, raise_errors)
         listed = self._once((one for groups in results.values() for one in groups), lambda one: one.group, deadline)
@@ -142,7 +142,7 @@ class GroupsAdmin(AdminBase):
                 for one in response.results
             }
 
-        asked: Question[str, None] = Question(wire.DeleteGroupsRequest, request, read, once=True)
+        asked: RequestFactory[str, None] = RequestFactory(wire.DeleteGroupsRequest, request, read, once=True)
         placement: Coordinators[str] = Coordinators(self._cluster, str)
         return self._ask(several(groups, "groups", str), placement, asked, timeout_ms, raise_errors)
 
@@ -206,7 +206,7 @@ class GroupsAdmin(AdminBase):
                 found[group, name, is_static] = outcome(one.error_code, broker=broker, api="LeaveGroup", what=what)
             return found
 
-        asked: Question[tuple[str, str, bool], None] = Question(
+        asked: RequestFactory[tuple[str, str, bool], None] = RequestFactory(
             wire.LeaveGroupRequest,
             request,
             read,
@@ -258,7 +258,7 @@ def _described(
     )
 
 
-def _ask_classic(authorized_operations: bool) -> Question[str, GroupDescription]:
+def _ask_classic(authorized_operations: bool) -> RequestFactory[str, GroupDescription]:
     def request(items: Sequence[str], broker: Node, left: int) -> wire.DescribeGroupsRequest:
         made = wire.DescribeGroupsRequest(groups=list(items))
         if authorized_operations:
@@ -283,14 +283,14 @@ def _ask_classic(authorized_operations: bool) -> Question[str, GroupDescription]
                 found[name] = _described(group, *args)
         return found
 
-    return Question(wire.DescribeGroupsRequest, request, read)
+    return RequestFactory(wire.DescribeGroupsRequest, request, read)
 
 
 def _ask_newer(
     api: type[Any],
     authorized_operations: bool,
     described: Callable[[Any, Node], GroupDescription],
-) -> Question[str, GroupDescription]:
+) -> RequestFactory[str, GroupDescription]:
     name_of_api = api.__name__.removesuffix("Request")
 
     def request(items: Sequence[str], broker: Node, left: int) -> Any:
@@ -305,10 +305,10 @@ def _ask_newer(
             for group in response.groups
         }
 
-    return Question(api, request, read)
+    return RequestFactory(api, request, read)
 
 
-def _ask_consumer(authorized_operations: bool) -> Question[str, GroupDescription]:
+def _ask_consumer(authorized_operations: bool) -> RequestFactory[str, GroupDescription]:
     def described(group: wire.ConsumerGroupDescribeResponse.Group, broker: Node) -> GroupDescription:
         members = tuple(consumer_member(one) for one in group.members)
         return _described(group, GroupType.CONSUMER, "consumer", group.assignor_name, members, broker)
@@ -316,7 +316,7 @@ def _ask_consumer(authorized_operations: bool) -> Question[str, GroupDescription
     return _ask_newer(wire.ConsumerGroupDescribeRequest, authorized_operations, described)
 
 
-def _ask_share(authorized_operations: bool) -> Question[str, GroupDescription]:
+def _ask_share(authorized_operations: bool) -> RequestFactory[str, GroupDescription]:
     def described(group: wire.ShareGroupDescribeResponse.Group, broker: Node) -> GroupDescription:
         members = tuple(share_member(one) for one in group.members)
         return _described(group, GroupType.SHARE, "share", group.assignor_name, members, broker)
@@ -324,7 +324,7 @@ def _ask_share(authorized_operations: bool) -> Question[str, GroupDescription]:
     return _ask_newer(wire.ShareGroupDescribeRequest, authorized_operations, described)
 
 
-def _ask_streams(authorized_operations: bool) -> Question[str, GroupDescription]:
+def _ask_streams(authorized_operations: bool) -> RequestFactory[str, GroupDescription]:
     def described(group: wire.StreamsGroupDescribeResponse.Group, broker: Node) -> GroupDescription:
         return _described(group, GroupType.STREAMS, "streams", "", streams_members(group), broker)
 

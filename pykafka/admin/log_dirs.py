@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pykafka.admin.base import TIMEOUT_MS, several, topic_partition
 from pykafka.admin.groups import GroupsAdmin
 from pykafka.admin.results import Results, outcome
-from pykafka.admin.routing import CertainBrokers, Question
+from pykafka.admin.routing import CertainBrokers, RequestFactory
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
 from pykafka.metadata.group_offsets import by_topic
@@ -101,7 +101,7 @@ class LogDirsAdmin(GroupsAdmin):
             error = outcome(response.error_code, broker=broker, api="DescribeLogDirs")
             return {items[0]: error or tuple(_described(one, broker) for one in response.results)}
 
-        asked: Question[int, tuple[LogDir, ...]] = Question(wire.DescribeLogDirsRequest, request, read)
+        asked: RequestFactory[int, tuple[LogDir, ...]] = RequestFactory(wire.DescribeLogDirsRequest, request, read)
         placement: CertainBrokers[int] = CertainBrokers(self._cluster, int)
         return self._ask(ids, placement, asked, timeout_ms, raise_errors)
 
@@ -148,7 +148,7 @@ class LogDirsAdmin(GroupsAdmin):
                 for part in topic.partitions
             }
 
-        asked: Question[Replica, None] = Question(wire.AlterReplicaLogDirsRequest, request, read)
+        asked: RequestFactory[Replica, None] = RequestFactory(wire.AlterReplicaLogDirsRequest, request, read)
         placement: CertainBrokers[Replica] = CertainBrokers(self._cluster, lambda item: item.broker)
         return self._ask(wanted, placement, asked, timeout_ms, raise_errors)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, topic_partition
 from pykafka.admin.releases import need, version_of
 from pykafka.admin.results import Results, fault
-from pykafka.admin.routing import Leaders, Question
+from pykafka.admin.routing import Leaders, RequestFactory
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
 from pykafka.protocol import wire
@@ -232,7 +232,7 @@ class OffsetsAdmin(AdminBase):
                 for part in topic.partitions
             }
 
-        asked: Question[TopicPartition, ListedOffset] = Question(wire.ListOffsetsRequest, request, read)
+        asked: RequestFactory[TopicPartition, ListedOffset] = RequestFactory(wire.ListOffsetsRequest, request, read)
         placement: Leaders[TopicPartition] = Leaders(self._cluster, lambda item: item)
         return self._ask(wanted, placement, asked, timeout_ms, raise_errors)
 

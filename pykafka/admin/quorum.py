@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pykafka.admin.base import TIMEOUT_MS, AdminBase
 from pykafka.admin.results import outcome
-from pykafka.admin.routing import AnyBroker, Question
+from pykafka.admin.routing import AnyBroker, RequestFactory
 from pykafka.exceptions import IncompleteResponseError, KafkaException
 from pykafka.protocol import wire
 
@@ -91,7 +91,7 @@ class QuorumAdmin(AdminBase):
             error = outcome(parts[0].error_code, parts[0].error_message, broker=broker, api=api)
             return {"": error or _described(parts[0], response.nodes)}
 
-        asked: Question[str, QuorumInfo] = Question(wire.DescribeQuorumRequest, request, read)
+        asked: RequestFactory[str, QuorumInfo] = RequestFactory(wire.DescribeQuorumRequest, request, read)
         return self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]
 
     def add_raft_voter(
@@ -128,7 +128,9 @@ class QuorumAdmin(AdminBase):
         ) -> Mapping[str, KafkaException | None]:
             return {"": outcome(response.error_code, response.error_message, broker=broker, api="AddRaftVoter")}
 
-        asked: Question[str, None] = Question(wire.AddRaftVoterRequest, request, read, once=True, waits=True)
+        asked: RequestFactory[str, None] = RequestFactory(
+            wire.AddRaftVoterRequest, request, read, once=True, waits=True
+        )
         self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)
 
     def remove_raft_voter(self, voter: int, directory_id: UUID, *, timeout_ms: int = TIMEOUT_MS) -> None:
@@ -149,7 +151,9 @@ class QuorumAdmin(AdminBase):
         ) -> Mapping[str, KafkaException | None]:
             return {"": outcome(response.error_code, response.error_message, broker=broker, api="RemoveRaftVoter")}
 
-        asked: Question[str, None] = Question(wire.RemoveRaftVoterRequest, request, read, once=True, waits=True)
+        asked: RequestFactory[str, None] = RequestFactory(
+            wire.RemoveRaftVoterRequest, request, read, once=True, waits=True
+        )
         self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)
 
 

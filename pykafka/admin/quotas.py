@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pykafka.admin.base import TIMEOUT_MS, AdminBase
 from pykafka.admin.releases import need
 from pykafka.admin.results import Results, outcome
-from pykafka.admin.routing import AnyBroker, Controller, Question
+from pykafka.admin.routing import AnyBroker, Controller, RequestFactory
 from pykafka.exceptions import KafkaException
 from pykafka.protocol import wire
 
@@ -91,7 +91,9 @@ class QuotasAdmin(AdminBase):
             }
             return {"": error or found}
 
-        asked: Question[str, dict[QuotaEntity, Quotas]] = Question(wire.DescribeClientQuotasRequest, request, read)
+        asked: RequestFactory[str, dict[QuotaEntity, Quotas]] = RequestFactory(
+            wire.DescribeClientQuotasRequest, request, read
+        )
         return self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]
 
     def alter_client_quotas(
@@ -146,7 +148,9 @@ class QuotasAdmin(AdminBase):
                 for item, one in found.items()
             }
 
-        asked: Question[QuotaEntity, None] = Question(wire.AlterClientQuotasRequest, request, read, waits=True)
+        asked: RequestFactory[QuotaEntity, None] = RequestFactory(
+            wire.AlterClientQuotasRequest, request, read, waits=True
+        )
         return self._ask(quotas, Controller(self._cluster), asked, timeout_ms, raise_errors)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, topic_partition
 from pykafka.admin.releases import need
 from pykafka.admin.results import Results, fault, outcome
-from pykafka.admin.routing import Controller, Question
+from pykafka.admin.routing import Controller, RequestFactory
 from pykafka.common import TopicPartition
 from pykafka.exceptions import ElectionNotNeeded, KafkaException
 from pykafka.metadata.group_offsets import by_topic
@@ -99,7 +99,7 @@ class MovesAdmin(AdminBase):
                 for part in topic.partitions
             }
 
-        asked: Question[TopicPartition, None] = Question(
+        asked: RequestFactory[TopicPartition, None] = RequestFactory(
             wire.AlterPartitionReassignmentsRequest, request, read, waits=True
         )
         return self._ask(wanted, Controller(self._cluster), asked, timeout_ms, raise_errors)
@@ -135,7 +135,7 @@ class MovesAdmin(AdminBase):
             }
             return {"": error or dict(sorted(found.items()))}
 
-        asked: Question[str, dict[TopicPartition, PartitionReassignment]] = Question(
+        asked: RequestFactory[str, dict[TopicPartition, PartitionReassignment]] = RequestFactory(
             wire.ListPartitionReassignmentsRequest, request, read, waits=True
         )
         return self._ask([""], Controller(self._cluster), asked, timeout_ms, True)[""]
@@ -191,7 +191,7 @@ class MovesAdmin(AdminBase):
                     )
             return {"": error or dict(sorted(found.items()))}
 
-        asked: Question[str, Elected] = Question(wire.ElectLeadersRequest, request, read, waits=True)
+        asked: RequestFactory[str, Elected] = RequestFactory(wire.ElectLeadersRequest, request, read, waits=True)
         results = Results(self._ask([""], Controller(self._cluster), asked, timeout_ms, True)[""])
         if raise_errors:
             results.raise_errors()

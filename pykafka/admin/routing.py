@@ -86,7 +86,7 @@ _PASSING = (
 _WHOLE = (ClientClosedError, FieldNotAvailableError, FieldValueError, UnsupportedVersion)
 
 
-class Placement(Protocol[K]):
+class RequestTarget(Protocol[K]):
     """A way to find the broker for each item."""
 
     #: Errors of brokers that say that they are the wrong ones to ask.
@@ -311,7 +311,7 @@ def _any_number(_: int) -> int | None:
 
 
 @dataclass(frozen=True)
-class Question(Generic[K, V]):
+class RequestFactory(Generic[K, V]):
     """A kind of request, which one broker answers for any number of items.
 
     :param api: the class of the requests
@@ -342,7 +342,7 @@ class Router:
         self._cluster = cluster
 
     def ask(
-        self, items: Iterable[K], placement: Placement[K], question: Question[K, V], timeout_ms: int
+        self, items: Iterable[K], placement: RequestTarget[K], question: RequestFactory[K, V], timeout_ms: int
     ) -> dict[K, V | KafkaException]:
         """Return the value or the error of each item, in order.
 
@@ -380,7 +380,7 @@ class Router:
             raise nowhere[0]
         return outcomes
 
-    def _refresh(self, placement: Placement[K], seen: int, items: Sequence[K], left_ms: int) -> None:
+    def _refresh(self, placement: RequestTarget[K], seen: int, items: Sequence[K], left_ms: int) -> None:
         try:
             placement.refresh(seen, items, left_ms)
         except NoBrokersAvailableError:
@@ -420,12 +420,12 @@ class _Sent(Generic[K]):
 class _Round(Generic[K, V]):
     """One attempt: each broker concerned is asked once."""
 
-    def __init__(self, cluster: BaseCluster, question: Question[K, V], deadline: float) -> None:
+    def __init__(self, cluster: BaseCluster, question: RequestFactory[K, V], deadline: float) -> None:
         self._cluster = cluster
         self._question = question
         self._deadline = deadline
 
-    def run(self, items: Sequence[K], placement: Placement[K]) -> dict[K, V | KafkaException]:
+    def run(self, items: Sequence[K], placement: RequestTarget[K]) -> dict[K, V | KafkaException]:
         """Return the value or the error of each item; `_Passing` if it may be asked about again."""
         found: dict[K, V | KafkaException] = {}
         by_broker: dict[Node, list[K]] = {}
@@ -452,7 +452,7 @@ class _Round(Generic[K, V]):
             found |= self._collect(one, placement.stale)
         return found
 
-    def _places(self, items: Sequence[K], placement: Placement[K]) -> Mapping[K, Node | KafkaException]:
+    def _places(self, items: Sequence[K], placement: RequestTarget[K]) -> Mapping[K, Node | KafkaException]:
         try:
             return placement.find(items, self._left_ms())
         except NoBrokersAvailableError as error:

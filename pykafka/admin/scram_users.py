@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, several
 from pykafka.admin.results import Results, fault, outcome
-from pykafka.admin.routing import AnyBroker, Controller, Question
+from pykafka.admin.routing import AnyBroker, Controller, RequestFactory
 from pykafka.exceptions import KafkaException
 from pykafka.protocol import wire
 
@@ -132,7 +132,7 @@ class ScramUsersAdmin(AdminBase):
             error = outcome(response.error_code, response.error_message, broker=broker, api=api)
             return {"": error or {one.user: described(one, broker) for one in response.results}}
 
-        asked: Question[str, dict[str, tuple[ScramCredentialInfo, ...] | KafkaException]] = Question(
+        asked: RequestFactory[str, dict[str, tuple[ScramCredentialInfo, ...] | KafkaException]] = RequestFactory(
             wire.DescribeUserScramCredentialsRequest, request, read
         )
         found = self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]
@@ -203,7 +203,7 @@ def _entry(change: _Change) -> _Entry:
     )
 
 
-def _alteration(entries: Mapping[str, _Entry]) -> Question[str, None]:
+def _alteration(entries: Mapping[str, _Entry]) -> RequestFactory[str, None]:
     message = wire.AlterUserScramCredentialsRequest
 
     def request(items: Sequence[str], broker: Node, left: int) -> wire.AlterUserScramCredentialsRequest:
@@ -222,7 +222,7 @@ def _alteration(entries: Mapping[str, _Entry]) -> Question[str, None]:
             for one in response.results
         }
 
-    return Question(message, request, read, waits=True)
+    return RequestFactory(message, request, read, waits=True)
 
 
 def described(

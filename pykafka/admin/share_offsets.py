@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, several, topic_partition
 from pykafka.admin.offsets import ShareGroupOffset
 from pykafka.admin.results import Results, fault, outcome
-from pykafka.admin.routing import Coordinators, Question
+from pykafka.admin.routing import Coordinators, RequestFactory
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
 from pykafka.metadata.group_offsets import by_topic
@@ -43,7 +43,7 @@ class ShareOffsetsAdmin(AdminBase):
         ) -> Mapping[str, Offsets | KafkaException]:
             return {group.group_id: _offsets(group, broker) for group in response.groups}
 
-        asked: Question[str, Offsets] = Question(wire.DescribeShareGroupOffsetsRequest, request, read)
+        asked: RequestFactory[str, Offsets] = RequestFactory(wire.DescribeShareGroupOffsetsRequest, request, read)
         placement: Coordinators[str] = Coordinators(self._cluster, str)
         return self._ask(several(groups, "groups", str), placement, asked, timeout_ms, raise_errors)
 
@@ -96,7 +96,7 @@ class ShareOffsetsAdmin(AdminBase):
                 for part in topic.partitions
             }
 
-        asked: Question[TopicPartition, None] = Question(wire.AlterShareGroupOffsetsRequest, request, read)
+        asked: RequestFactory[TopicPartition, None] = RequestFactory(wire.AlterShareGroupOffsetsRequest, request, read)
         placement: Coordinators[TopicPartition] = Coordinators(self._cluster, lambda _: group)
         return self._ask(wanted, placement, asked, timeout_ms, raise_errors)
 
@@ -128,7 +128,7 @@ class ShareOffsetsAdmin(AdminBase):
                 for one in response.responses
             }
 
-        asked: Question[str, None] = Question(wire.DeleteShareGroupOffsetsRequest, request, read)
+        asked: RequestFactory[str, None] = RequestFactory(wire.DeleteShareGroupOffsetsRequest, request, read)
         placement: Coordinators[str] = Coordinators(self._cluster, lambda _: group)
         return self._ask(several(topics, "topics", str), placement, asked, timeout_ms, raise_errors)
 

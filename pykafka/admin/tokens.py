@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, several
 from pykafka.admin.releases import need
 from pykafka.admin.results import outcome
-from pykafka.admin.routing import AnyBroker, Controller, Question
+from pykafka.admin.routing import AnyBroker, Controller, RequestFactory
 from pykafka.exceptions import KafkaException
 from pykafka.protocol import wire
 from pykafka.security import DelegationToken as TokenLogin
@@ -107,7 +107,7 @@ class TokensAdmin(AdminBase):
                 )
             }
 
-        asked: Question[str, DelegationToken] = Question(
+        asked: RequestFactory[str, DelegationToken] = RequestFactory(
             wire.CreateDelegationTokenRequest, request, read, once=True, waits=True
         )
         return self._ask([""], Controller(self._cluster), asked, timeout_ms, True)[""]
@@ -128,7 +128,7 @@ class TokensAdmin(AdminBase):
             period = _DEFAULT if period_ms is None else period_ms
             return wire.RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period)
 
-        return self._expiry(Question(wire.RenewDelegationTokenRequest, request, _expiry, waits=True), timeout_ms)
+        return self._expiry(RequestFactory(wire.RenewDelegationTokenRequest, request, _expiry, waits=True), timeout_ms)
 
     def expire_delegation_token(
         self, token: DelegationToken | bytes, period_ms: int | None = None, *, timeout_ms: int = TIMEOUT_MS
@@ -146,9 +146,9 @@ class TokensAdmin(AdminBase):
             period = _DEFAULT if period_ms is None else period_ms
             return wire.ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period)
 
-        return self._expiry(Question(wire.ExpireDelegationTokenRequest, request, _expiry, waits=True), timeout_ms)
+        return self._expiry(RequestFactory(wire.ExpireDelegationTokenRequest, request, _expiry, waits=True), timeout_ms)
 
-    def _expiry(self, question: Question[str, int], timeout_ms: int) -> int:
+    def _expiry(self, question: RequestFactory[str, int], timeout_ms: int) -> int:
         return self._ask([""], Controller(self._cluster), question, timeout_ms, True)[""]
 
     def describe_delegation_tokens(
@@ -177,7 +177,9 @@ class TokensAdmin(AdminBase):
             found = [_described(token) for token in response.tokens]
             return {"": error or sorted(found, key=lambda token: (token.issued_ms, token.token_id))}
 
-        asked: Question[str, list[DelegationToken]] = Question(wire.DescribeDelegationTokenRequest, request, read)
+        asked: RequestFactory[str, list[DelegationToken]] = RequestFactory(
+            wire.DescribeDelegationTokenRequest, request, read
+        )
         return self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]
 
 

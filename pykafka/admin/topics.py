@@ -11,7 +11,7 @@ from uuid import UUID
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, several, topic_partition
 from pykafka.admin.releases import need, version_of
 from pykafka.admin.results import AclOperation, Results, fault, operations, outcome
-from pykafka.admin.routing import AnyBroker, CertainBrokers, Controller, Leaders, Question
+from pykafka.admin.routing import AnyBroker, CertainBrokers, Controller, Leaders, RequestFactory
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
 from pykafka.metadata.group_offsets import by_topic
@@ -185,7 +185,7 @@ class TopicsAdmin(AdminBase):
         :param internal: also topics that Kafka keeps for itself, as `__consumer_offsets`
         :param timeout_ms: of the whole call
         """
-        asked: Question[str, wire.MetadataResponse] = Question(
+        asked: RequestFactory[str, wire.MetadataResponse] = RequestFactory(
             wire.MetadataRequest,
             lambda items, broker, left: wire.MetadataRequest(topics=None, allow_auto_topic_creation=False),
             lambda response, items, broker: {"": response},
@@ -233,7 +233,7 @@ class TopicsAdmin(AdminBase):
                     found[topic.name] = error or _described(topic.name, topic)
             return found
 
-        asked: Question[str, TopicDescription] = Question(wire.MetadataRequest, request, read)
+        asked: RequestFactory[str, TopicDescription] = RequestFactory(wire.MetadataRequest, request, read)
         return self._ask(names, AnyBroker(self._cluster), asked, timeout_ms, raise_errors)
 
     def create_topics(
@@ -272,7 +272,9 @@ class TopicsAdmin(AdminBase):
                 for topic in response.topics
             }
 
-        asked: Question[str, CreatedTopic] = Question(wire.CreateTopicsRequest, request, read, once=True, waits=True)
+        asked: RequestFactory[str, CreatedTopic] = RequestFactory(
+            wire.CreateTopicsRequest, request, read, once=True, waits=True
+        )
         deadline = self._deadline(timeout_ms)
         results = self._ask(wanted, Controller(self._cluster), asked, timeout_ms, False)
         if results and not validate_only:
@@ -313,7 +315,9 @@ class TopicsAdmin(AdminBase):
                         found[key] = error
             return found
 
-        asked: Question[str | UUID, None] = Question(wire.DeleteTopicsRequest, request, read, once=True, waits=True)
+        asked: RequestFactory[str | UUID, None] = RequestFactory(
+            wire.DeleteTopicsRequest, request, read, once=True, waits=True
+        )
         deadline = self._deadline(timeout_ms)
         results = self._ask(wanted, Controller(self._cluster), asked, timeout_ms, False)
         names = [item for item in results if isinstance(item, str)]
@@ -330,7 +334,7 @@ class TopicsAdmin(AdminBase):
         """
         handler = self._cluster.handler
         end = min(deadline, handler.now() + SETTLE_S)
-        asked: Question[int, bool] = Question(
+        asked: RequestFactory[int, bool] = RequestFactory(
             wire.MetadataRequest,
             lambda items, broker, left: _metadata_request(wanted),
             lambda response, items, broker: {items[0]: _has_settled(response, wanted)},
@@ -381,7 +385,9 @@ class TopicsAdmin(AdminBase):
                 for topic in response.results
             }
 
-        asked: Question[str, None] = Question(wire.CreatePartitionsRequest, request, read, once=True, waits=True)
+        asked: RequestFactory[str, None] = RequestFactory(
+            wire.CreatePartitionsRequest, request, read, once=True, waits=True
+        )
         deadline = self._deadline(timeout_ms)
         results = self._ask(wanted, Controller(self._cluster), asked, timeout_ms, False)
         if results and not validate_only:
@@ -435,7 +441,9 @@ class TopicsAdmin(AdminBase):
                         )
             return found
 
-        asked: Question[TopicPartition, int] = Question(wire.DeleteRecordsRequest, request, read, waits=True)
+        asked: RequestFactory[TopicPartition, int] = RequestFactory(
+            wire.DeleteRecordsRequest, request, read, waits=True
+        )
         placement: Leaders[TopicPartition] = Leaders(self._cluster, lambda item: item)
         return self._ask(wanted, placement, asked, timeout_ms, raise_errors)
 

@@ -11,7 +11,7 @@ from pykafka.admin.base import TIMEOUT_MS, several, topic_partition
 from pykafka.admin.groups import GroupsAdmin
 from pykafka.admin.releases import need
 from pykafka.admin.results import Listing, Results, fault, outcome
-from pykafka.admin.routing import TRANSACTION, CertainBrokers, Coordinators, Leaders, Question
+from pykafka.admin.routing import TRANSACTION, CertainBrokers, Coordinators, Leaders, RequestFactory
 from pykafka.admin.topics import TopicsAdmin
 from pykafka.common import TopicPartition
 from pykafka.exceptions import InvalidTxnState, KafkaException
@@ -185,7 +185,9 @@ class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
             ]
             return {items[0]: error or found}
 
-        asked: Question[int, list[TransactionListing]] = Question(wire.ListTransactionsRequest, request, read)
+        asked: RequestFactory[int, list[TransactionListing]] = RequestFactory(
+            wire.ListTransactionsRequest, request, read
+        )
         placement: CertainBrokers[int] = CertainBrokers(self._cluster, int)
         results = self._ask(self._every_broker(), placement, asked, timeout_ms, raise_errors)
         listed = (one for found in results.values() for one in found)
@@ -219,7 +221,9 @@ class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
                 for one in response.transaction_states
             }
 
-        asked: Question[str, TransactionDescription] = Question(wire.DescribeTransactionsRequest, request, read)
+        asked: RequestFactory[str, TransactionDescription] = RequestFactory(
+            wire.DescribeTransactionsRequest, request, read
+        )
         placement: Coordinators[str] = Coordinators(self._cluster, str, TRANSACTION)
         ids: list[str] = several(transactional_ids, "transactional_ids", str)
         return self._ask(ids, placement, asked, timeout_ms, raise_errors)
@@ -259,7 +263,7 @@ class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
                     found[TopicPartition(topic.name, part.partition_index)] = error or producers
             return found
 
-        asked: Question[TopicPartition, Producers] = Question(wire.DescribeProducersRequest, request, read)
+        asked: RequestFactory[TopicPartition, Producers] = RequestFactory(wire.DescribeProducersRequest, request, read)
         placement: Leaders[TopicPartition] = Leaders(self._cluster, lambda item: item)
         parts = [topic_partition(part) for part in partitions]
         return self._ask(parts, placement, asked, timeout_ms, raise_errors)
@@ -336,12 +340,12 @@ class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
                     topic=item.topic,
                     partition=item.partition,
                 )
-        found: Question[TopicPartition, None] = _abortion(producer)
+        found: RequestFactory[TopicPartition, None] = _abortion(producer)
         placement: Leaders[TopicPartition] = Leaders(self._cluster, lambda one: one)
         self._ask([item], placement, found, self._left_ms(deadline), True)
 
 
-def _abortion(producer: ProducerState) -> Question[TopicPartition, None]:
+def _abortion(producer: ProducerState) -> RequestFactory[TopicPartition, None]:
     def request(items: Sequence[TopicPartition], broker: Node, left: int) -> wire.WriteTxnMarkersRequest:
         marker = wire.WriteTxnMarkersRequest.Marker
         named = by_topic(dict.fromkeys(items, 0))
@@ -377,7 +381,7 @@ def _abortion(producer: ProducerState) -> Question[TopicPartition, None]:
                         )
         return found
 
-    return Question(wire.WriteTxnMarkersRequest, request, read, waits=True)
+    return RequestFactory(wire.WriteTxnMarkersRequest, request, read, waits=True)
 
 
 def _described(state: wire.DescribeTransactionsResponse.TransactionState, broker: Node) -> TransactionDescription:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from pykafka.aio.base import Messages
 from pykafka.compat.group_consumer import GroupConsumer as _GroupConsumer
 from pykafka.compat.simple_consumer import BATCH_MESSAGES
-from pykafka.compat.simple_consumer import SimpleConsumer as _SimpleConsumer
 from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.handlers.bridge import bridged
+from pykafka.simpleconsumer import SimpleConsumer as _SimpleConsumer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class SimpleConsumer(Messages[_SimpleConsumer]):
     """A consumer that does not share its topic: each of several such consumers gets every message.
 
-    As `pykafka.compat.simple_consumer.SimpleConsumer`, which documents parameters and errors.
+    As `pykafka.simpleconsumer.SimpleConsumer`, which documents parameters and errors.
     """
 
     @property

@@ -21,7 +21,7 @@ import pykafka.exceptions
 from pykafka.cli import show
 from pykafka.cli.exit_status import Status, explain, status_of
 from pykafka.cli.options import HIDE
-from pykafka.cli.shutdown_watchdog import STDERR, STDOUT, Patience, write_at_once
+from pykafka.cli.shutdown_watchdog import STDERR, STDOUT, ShutdownWatchdog, write_at_once
 from pykafka.exceptions import KafkaException, RegistryUnavailableError
 
 if TYPE_CHECKING:
@@ -361,7 +361,7 @@ def _run(declaration: Declaration, master: str, stop: StopRequest, as_json: bool
                 for check in cluster_checks(declaration):  # at once: Spark takes seconds to start
                     check.find_out()
             with (
-                Patience(stop.grace_s + SPARK_END_S, NOT_WAITED_FOR, end_at_once) as patience,
+                ShutdownWatchdog(stop.grace_s + SPARK_END_S, NOT_WAITED_FOR, end_at_once) as patience,
                 session(declaration, master) as spark,
                 _progress(declaration, stop, silent=as_json) as advance,
             ):
@@ -400,7 +400,7 @@ class _Signals:
         self._kill = kill
         self._stop: StopRequest | None = None
         self._times = 0
-        self._patience: Patience | None = None
+        self._patience: ShutdownWatchdog | None = None
         self._received: list[int] = []
 
     def __enter__(self) -> _Signals:
@@ -414,7 +414,7 @@ class _Signals:
             if handler is not None:  # else it is not Python's
                 signal.signal(number, handler)
 
-    def ask(self, stop: StopRequest, times: int, patience: Patience | None = None) -> None:
+    def ask(self, stop: StopRequest, times: int, patience: ShutdownWatchdog | None = None) -> None:
         """Turn the next `times` signals into stop requests, the first of them with patience; one more ends the program."""
         self._stop, self._times, self._patience = stop, times, patience
 

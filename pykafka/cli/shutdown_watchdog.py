@@ -33,7 +33,7 @@ def write_at_once(fd: int, data: bytes) -> None:
             data = data[os.write(fd, data[:_AT_ONCE]) :]
 
 
-class Patience:
+class ShutdownWatchdog:
     """A watchdog that ends the process if it does not end by itself in time.
 
     A worker of its own watches: the main thread may wait in foreign code, where deadlines do not work.
@@ -60,7 +60,7 @@ class Patience:
         self._status = status
         self._asked.set()
 
-    def __enter__(self) -> Patience:
+    def __enter__(self) -> ShutdownWatchdog:
         return self
 
     def __exit__(

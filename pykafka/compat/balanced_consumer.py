@@ -13,7 +13,7 @@ from pykafka.common import OffsetType
 from pykafka.compat.group_consumer import GroupConsumer
 from pykafka.exceptions import KafkaException, PartitionOwnedError, ZooKeeperError
 from pykafka.groups.options import RebalanceCallback, ZooKeeperOptions
-from pykafka.handlers.interrupts import Ending
+from pykafka.handlers.interrupts import FinalSteps
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
 from pykafka.utils import get_string, old_attributes
 from pykafka.utils.name import Name
@@ -154,7 +154,7 @@ class BalancedConsumer(GroupConsumer):
         #: The ids of the partitions that were shared out last.
         self._divided: set[int] = set()
         self._outage_told_s = 0.0
-        self._ending = Ending(self._handler, f"pykafka.Leaving.{self._topic.name}")
+        self._ending = FinalSteps(self._handler, f"pykafka.Leaving.{self._topic.name}")
         # When the worker checks the share next, even if no watch was called.
         self._check_at = 0.0
         #: Set when shares may have to change, and when a member may have released a partition.

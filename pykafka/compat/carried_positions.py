@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from pykafka.compat.simple_consumer import SimpleConsumer
-    from pykafka.consumer.leader_epochs import Lineage
+    from pykafka.consumer.leader_epochs import LeaderEpochs
     from pykafka.metadata.partition import Partition, TopicView
 
 
@@ -28,7 +28,7 @@ class _Carried(NamedTuple):
     done: int
     #: The topic that the position is of, and the leader epochs of the records before it.
     topic_id: UUID | None
-    lineage: Lineage
+    lineage: LeaderEpochs
 
 
 class CarriedPositions:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pykafka.common import OffsetType
 from pykafka.compat.carried_positions import CarriedPositions
-from pykafka.compat.group_worker import InternalConsumers, Unraised, discard, look_after, wanted_positions
+from pykafka.compat.group_worker import InternalConsumers, UnraisedErrors, discard, look_after, wanted_positions
 from pykafka.compat.simple_consumer import BATCH_MESSAGES, SimpleConsumer
 from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.consumer.committed_offsets import may_commit_later
@@ -120,7 +120,7 @@ class GroupConsumer(ABC):
         self._rebalancing_lock = self._handler.RLock()
         self._changed = self._handler.Event()
         self._stopping = self._handler.Event()
-        self._worker_exceptions = Unraised()
+        self._worker_exceptions = UnraisedErrors()
         self._consumer: SimpleConsumer | None = None
         self._positions = CarriedPositions(self._topic)
         self._midway = False

@@ -75,7 +75,7 @@ def look_after(
             raise
 
 
-class Unraised(deque[BaseException]):
+class UnraisedErrors(deque[BaseException]):
     """The errors, the oldest first. Any worker adds one; each is raised once, by whoever takes it."""
 
     def report(self, error: BaseException, consumer: SimpleConsumer | None) -> None:

@@ -11,7 +11,7 @@ from pykafka.exceptions import KafkaException, LeaderNotFoundError, MessageSizeT
 from pykafka.handlers.lastcalls import note_block
 from pykafka.partitioners import RandomPartitioner
 from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, headers_size
-from pykafka.producer.batch import MessageBatch
+from pykafka.producer.batch import ProducerBatch
 from pykafka.producer.delivery_callbacks import Callback, OnDelivery
 from pykafka.producer.engine import ProducerEngine
 from pykafka.producer.options import ProducerOptions
@@ -417,7 +417,7 @@ class Producer:
         message._batch = queued._batch
         message._index = queued._index
 
-    def _send_request(self, message_batch: Iterable[MessageBatch], owned_broker: OwnedBroker) -> None:
+    def _send_request(self, message_batch: Iterable[ProducerBatch], owned_broker: OwnedBroker) -> None:
         """Send one request; its answer settles the batches, or has them sent again.
 
         :param message_batch: what to send, at most a batch a partition
@@ -426,7 +426,7 @@ class Producer:
         owned_broker._send(list(message_batch))
 
     def _mark_as_delivered(
-        self, owned_broker: OwnedBroker, message_batch: Iterable[MessageBatch], req: Any = None
+        self, owned_broker: OwnedBroker, message_batch: Iterable[ProducerBatch], req: Any = None
     ) -> None:
         """Settle batches that were acknowledged.
 

@@ -21,7 +21,7 @@ from kazoo.exceptions import NodeExistsError, NoNodeError
 from pykafka.exceptions import PartitionOwnedError, ZooKeeperError
 from pykafka.groups.options import DEFAULT_ZOOKEEPER
 from pykafka.groups.zookeeper.session import Contact
-from pykafka.handlers.interrupts import Ending
+from pykafka.handlers.interrupts import FinalSteps
 from pykafka.metadata.zookeeper import BROKER_IDS, KAZOO_S, end_session, is_connected, new_client
 from pykafka.network.addresses import parse_address
 
@@ -65,7 +65,7 @@ class ZooKeeperGroup:
         self._timeout_s = timeout_ms / 1000
         self._patience_s = 2 * self._timeout_s + KAZOO_S
         self._changed = changed
-        self._ending = Ending(handler, "pykafka.ZooKeeper.end")
+        self._ending = FinalSteps(handler, "pykafka.ZooKeeper.end")
         self.ids_path = f"/consumers/{group}/ids"
         self._owners_paths = [f"/consumers/{group}/owners/{name}" for name in (topic, repr(topic.encode()))]
         self._contact: Contact | None = None

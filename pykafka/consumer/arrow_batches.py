@@ -11,7 +11,7 @@ from pykafka.exceptions import InvalidMessageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pykafka.consumer.buffers import Loan
+    from pykafka.consumer.buffers import Borrow
     from pykafka.consumer.engine import ConsumerEngine
 
 #: The default size of a batch, as in the Spark source: rows, and bytes of keys, values and headers.
@@ -85,22 +85,22 @@ class ArrowBatches:
             if self._settle(loans, last_offsets) and batch is not None:
                 return batch
 
-    def _settle(self, loans: list[Loan], last_offsets: dict[int, int]) -> bool:
+    def _settle(self, loans: list[Borrow], last_offsets: dict[int, int]) -> bool:
         counted = False
         for loan in reversed(loans):  # partitions of which nothing was taken come first next time
             counted = self._engine.buffers.settle(loan, last_offsets.get(loan.owned.partition_id, -1)) or counted
         self._engine.arrived()  # another consume() may have found nothing meanwhile
         return counted
 
-    def _abandon(self, loans: list[Loan]) -> None:
+    def _abandon(self, loans: list[Borrow]) -> None:
         for loan in loans:
             self._engine.buffers.abandon(loan)
             if loan.owned.wake is not None:
                 loan.owned.wake.set()
 
-    def _borrow(self, rows: int, nbytes: int) -> list[Loan]:
+    def _borrow(self, rows: int, nbytes: int) -> list[Borrow]:
         """Borrow messages for an Arrow batch, of as many partitions of one topic as that takes."""
-        loans: list[Loan] = []
+        loans: list[Borrow] = []
         cursors = CURSORS_MAX
         while rows > 0 and nbytes > 0 and cursors > 0:
             loan = self._engine.buffers.lend(rows, cursors)

@@ -1,4 +1,4 @@
-"""`ChangingEngine`: an engine whose partitions come and go while it runs; those that stay keep position and buffer."""
+"""`AssignmentEngine`: an engine whose partitions come and go while it runs; those that stay keep position and buffer."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.engine import ConsumerEngine
-from pykafka.consumer.leader_epochs import Lineage
-from pykafka.consumer.start_lookup import Return, Starting, Starts, Wanted, beginnings, committed_apart
+from pykafka.consumer.leader_epochs import LeaderEpochs
+from pykafka.consumer.start_lookup import Return, StartLookup, Starts, Wanted, beginnings, committed_apart
 from pykafka.exceptions import (
     ConsumerStoppedException,
     TopicAuthorizationFailed,
@@ -38,7 +38,7 @@ KNOWN_WITHIN_S = 5.0
 LACKING = 2
 
 
-class InHand:
+class InProcess:
     """The uncommitted records of one consumer, by partition: a transaction must not commit results of lost ones.
 
     A record is in hand from the call that returns it until an offset behind it is committed, or the partition is put back to
@@ -92,7 +92,7 @@ class InHand:
         self._moved.clear()
 
 
-class ChangingEngine(ConsumerEngine):
+class AssignmentEngine(ConsumerEngine):
     """An engine for which partitions are named while it runs, and which looks up their starts by a worker.
 
     State: `topics` and `partitions` are replaced, never changed.
@@ -116,7 +116,7 @@ class ChangingEngine(ConsumerEngine):
         # Where reading of each partition began last: an aborted transaction goes back there where nothing is committed.
         self._began: dict[TopicPartition, int] = {}
         #: What the application was given since its last commit, for transactions.
-        self.in_hand = InHand()
+        self.in_hand = InProcess()
         self._lacking: dict[str, int] = {}
         self._wanted_at_fork: dict[TopicPartition, Wanted] = {}
         super().__init__(cluster, options, "", self, rules)
@@ -124,7 +124,7 @@ class ChangingEngine(ConsumerEngine):
 
     def _begin(self) -> None:
         super()._begin()
-        self.starting = Starting(self)
+        self.starting = StartLookup(self)
 
     def _start(self) -> None:
         """Begin to fetch, in the background: a worker looks for the starts of partitions that have no position."""
@@ -162,7 +162,7 @@ class ChangingEngine(ConsumerEngine):
         self._shelved = {}
         super().after_fork()
         self._wanted_at_fork = wanted
-        self.in_hand = InHand()  # what is in hand is the parent's
+        self.in_hand = InProcess()  # what is in hand is the parent's
         self.settle(self.positions())
 
     def stop(self, midway: bool = False) -> None:
@@ -286,13 +286,13 @@ class ChangingEngine(ConsumerEngine):
         self.name = ", ".join(names[:3]) + (f" and {len(names) - 3} more topics" if len(names) > 3 else "")
 
     def note_start(self, key: TopicPartition, offset: int) -> None:
-        """Note where a partition begins. `Starting` calls this in the same step that sets its position."""
+        """Note where a partition begins. `StartLookup` calls this in the same step that sets its position."""
         self._began[key] = offset
         if (owned := self.partitions.get(key)) is not None:
             self.in_hand.moved(owned, offset)
 
     def begun(self, owned: OwnedPartition) -> None:
-        """Fetch a partition whose start was found. `Starting` calls this."""
+        """Fetch a partition whose start was found. `StartLookup` calls this."""
         if not owned.given_up:
             self.recovery.attach(owned)
 
@@ -451,7 +451,7 @@ class ChangingEngine(ConsumerEngine):
         )
         named = {key: one for key, one in wanted.items() if one is not None and not isinstance(one, Return)}
         offsets, errors = ask(named)
-        starts = {key: (offset, Lineage()) for key, offset in offsets.items()}
+        starts = {key: (offset, LeaderEpochs()) for key, offset in offsets.items()}
         return begin | back | starts, begin_errors | back_errors | errors
 
     def _returns(self, back: Mapping[TopicPartition, int], limit_ms: int) -> Starts:
@@ -459,10 +459,10 @@ class ChangingEngine(ConsumerEngine):
         if not back or self.commits is None:
             return {}, {}
         committed, errors = committed_apart(self, back.keys(), limit_ms)
-        found = {key: (offset, Lineage()) for key, offset in back.items() if key not in errors}
+        found = {key: (offset, LeaderEpochs()) for key, offset in back.items() if key not in errors}
         for key, one in committed.items():
             if one.offset >= 0:
-                found[key] = one.offset, Lineage.ending_at(one.offset, one.leader_epoch)
+                found[key] = one.offset, LeaderEpochs.ending_at(one.offset, one.leader_epoch)
         return found, errors
 
 

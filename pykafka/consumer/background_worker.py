@@ -1,4 +1,4 @@
-"""`OnDemand`: the life of a worker that starts when there is something to do, and ends when nothing is left."""
+"""`BackgroundWorker`: the life of a worker that starts when there is something to do, and ends when nothing is left."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ R = TypeVar("R", bound="Reader")
 JOIN_S = 5.0
 
 
-class OnDemand(ABC, Generic[R]):
+class BackgroundWorker(ABC, Generic[R]):
     """Work of one consumer that a worker of its own does.
 
     State: `_worker` changes under `_lock`, and so does what `_is_left` reads: the worker sets `_worker` to None in the same

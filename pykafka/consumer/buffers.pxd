@@ -10,7 +10,7 @@ cdef Py_ssize_t CURSOR_BYTES
 cdef (Py_ssize_t, Py_ssize_t) volume(object readers)
 
 
-cdef class Loan:
+cdef class Borrow:
     cdef readonly object owned
     cdef readonly long long number
     cdef readonly list readers
@@ -123,10 +123,10 @@ cdef class Buffers:
 
     @cython.locals(owned=OwnedPartition, reader=BatchReader, done=Py_ssize_t, left=list, messages=Py_ssize_t,
                    nbytes=Py_ssize_t)
-    cpdef bint settle(self, Loan loan, long long last_offset) except -1
+    cpdef bint settle(self, Borrow loan, long long last_offset) except -1
 
     @cython.locals(owned=OwnedPartition)
-    cpdef abandon(self, Loan loan)
+    cpdef abandon(self, Borrow loan)
 
     cpdef bint correct(self, OwnedPartition owned, long long moves, long long before, long long after) except -1
     cpdef bint move(self, OwnedPartition owned, long long position, long long last_offset_consumed, long long moves=*,

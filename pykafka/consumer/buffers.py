@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import TopicPartition
-from pykafka.consumer.leader_epochs import NO_EPOCH, Lineage, Start
+from pykafka.consumer.leader_epochs import NO_EPOCH, LeaderEpochs, Start
 from pykafka.exceptions import InvalidMessageError
 from pykafka.protocol.records_read import BatchReader
 from pykafka.utils.compression import MAX_UNPACKED
@@ -50,7 +50,7 @@ def volume(readers: Iterable[BatchReader]) -> tuple[int, int]:
     return messages, nbytes
 
 
-class Loan:
+class Borrow:
     """The cursors of a partition, lent to a reader that bypasses `Buffers.next`.
 
     :param owned: the partition
@@ -108,7 +108,7 @@ class OwnedPartition:
         self.trouble_since: float | None = None
         self.topic_id: UUID | None = None  # of the topic that the position is of
         self.leader_epoch = NO_EPOCH  # of the leader that the client knew when it began to fetch there
-        self.lineage = Lineage()
+        self.lineage = LeaderEpochs()
 
     def copy_into(self, buffers: Buffers) -> OwnedPartition:
         """Return a copy with this position and an empty buffer, in another round."""
@@ -446,7 +446,7 @@ class Buffers:
             self._waiting.append(wake)
             return True
 
-    def lend(self, rows: int, cursors: int) -> Loan | None:
+    def lend(self, rows: int, cursors: int) -> Borrow | None:
         """Lend the cursors of the partition whose turn it is; None if nothing is buffered or all is closed.
 
         :param rows: how many messages are wanted
@@ -473,9 +473,9 @@ class Buffers:
                 rows -= reader.remaining
             self._loans += 1
             owned.loan = self._loans
-            return Loan(owned, owned.loan, lent)
+            return Borrow(owned, owned.loan, lent)
 
-    def settle(self, loan: Loan, last_offset: int) -> bool:
+    def settle(self, loan: Borrow, last_offset: int) -> bool:
         """Take lent cursors back, and count what was read of them as consumed.
 
         :param last_offset: of the last message that was read; -1 where none was
@@ -508,7 +508,7 @@ class Buffers:
             self.forget(loan.nbytes - nbytes)
             return True
 
-    def abandon(self, loan: Loan) -> None:
+    def abandon(self, loan: Borrow) -> None:
         """Leave lent cursors to their reader, and fetch their messages again; do nothing if the partition has moved on."""
         owned = loan.owned
         with self.lock:
@@ -522,7 +522,7 @@ class Buffers:
         position: int,
         last_offset_consumed: int,
         moves: int = -1,
-        lineage: Lineage | None = None,
+        lineage: LeaderEpochs | None = None,
     ) -> bool:
         """Drop what is buffered or in flight of a partition, and continue at another position.
 
@@ -535,7 +535,7 @@ class Buffers:
             if 0 <= moves != owned.moves:
                 return False
             self._move(owned, position, last_offset_consumed)
-            owned.lineage = Lineage() if lineage is None else lineage
+            owned.lineage = LeaderEpochs() if lineage is None else lineage
             return True
 
     def correct(self, owned: OwnedPartition, moves: int, before: int, after: int) -> bool:

@@ -17,7 +17,7 @@ from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.contexts import in_context
 
 if TYPE_CHECKING:
-    from pykafka.consumer.assignment import ChangingEngine
+    from pykafka.consumer.assignment import AssignmentEngine
     from pykafka.consumer.commit_order import CommitOrder
     from pykafka.consumer.commits import Commits
     from pykafka.handlers import Handler
@@ -31,7 +31,7 @@ OnCommit = Callable[[KafkaException | None, dict[TopicPartition, OffsetAndMetada
 
 
 class Member(Protocol):
-    """A membership of a group, as transactions see it; `pykafka.groups.membership.Shares` documents it."""
+    """A membership of a group, as transactions see it; `pykafka.groups.membership.GroupMembership` documents it."""
 
     @property
     def holds(self) -> bool: ...
@@ -64,7 +64,7 @@ class Sharing(Protocol):
 class Committing:
     """The calls that commit. Other workers may make them while one reads."""
 
-    _engine: ChangingEngine
+    _engine: AssignmentEngine
     _later: LaterCommits
     _sharing: Sharing
     _closed: bool

@@ -17,8 +17,8 @@ from pykafka.consumer.committed_offsets import GroupOffsets, Membership
 from pykafka.consumer.failed_partitions import concerns
 from pykafka.consumer.leader_epochs import NO_EPOCH
 from pykafka.consumer.options import isolation_number
-from pykafka.consumer.partition_discovery import Growth, Vanished
-from pykafka.consumer.preferred_replica import Sources
+from pykafka.consumer.partition_discovery import PartitionDiscovery, ShrunkTopics
+from pykafka.consumer.preferred_replica import PreferredReplicas
 from pykafka.consumer.recovery import Recovery
 from pykafka.consumer.start_lookup import beginnings, committed_apart, committed_together
 from pykafka.consumer.startrules import Outcome, Position, Searches, StartRules, find_each_offset, find_offsets, key_of
@@ -130,13 +130,13 @@ class ConsumerEngine:
         self.has_arrived = self.handler.Event()
         self.stopping = self.handler.Event()
         rack = self.options.client_rack
-        self.sources = Sources(
+        self.sources = PreferredReplicas(
             self.cluster.client_rack if rack is None else rack, self.options.metadata_max_age_ms / 1000
         )
-        self._vanished = Vanished(self.cluster)
+        self._vanished = ShrunkTopics(self.cluster)
         self._changing = self.handler.Lock()
         self.recovery = Recovery(self)
-        self.growth = Growth(self, self.options.metadata_max_age_ms / 1000)
+        self.growth = PartitionDiscovery(self, self.options.metadata_max_age_ms / 1000)
 
     # -- life ------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""`Cases`: the partitions of a consumer that cannot be fetched, each with its error and the next attempt's time. No I/O."""
+"""`FailedPartitions`: partitions that cannot be fetched, each with its error and the time of the next attempt. No I/O."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _About = tuple[type[KafkaException], str | None, int | None]
 
 
 @dataclass(eq=False)
-class Case:
+class FailedPartition:
     """A partition that is not fetched.
 
     :param owned: the partition
@@ -110,7 +110,7 @@ def may_lead_no_more(error: KafkaException) -> bool:
     return not is_answer(error) or error.invalid_metadata or isinstance(error, UnknownLeaderEpoch)
 
 
-class Cases:
+class FailedPartitions:
     """The partitions that are looked after, and when each is due. The recovery worker owns them.
 
     :param now: the handler's clock (s)
@@ -120,7 +120,7 @@ class Cases:
     def __init__(self, now: Callable[[], float], pauses: Backoff) -> None:
         self._now = now
         self._pauses = pauses
-        self._open: dict[OwnedPartition, Case] = {}
+        self._open: dict[OwnedPartition, FailedPartition] = {}
         # {average length of a pause (s): the latest time at which partitions with such a pause are due}.
         self._due: dict[float, float] = {}
         # How often in a row each partition has failed.
@@ -132,21 +132,21 @@ class Cases:
     def __contains__(self, owned: OwnedPartition) -> bool:
         return owned in self._open
 
-    def __iter__(self) -> Iterator[Case]:
+    def __iter__(self) -> Iterator[FailedPartition]:
         return iter(self._open.values())
 
-    def add(self, owned: OwnedPartition, moves: int, error: KafkaException) -> Case:
-        """Look after a partition that has failed; parameters as of `Case`."""
+    def add(self, owned: OwnedPartition, moves: int, error: KafkaException) -> FailedPartition:
+        """Look after a partition that has failed; parameters as of `FailedPartition`."""
         lasts = owned.trouble_since is not None
         failures = self._failures[owned] = self._failures.get(owned, 0) + 1 if lasts else 1
         # An offset is corrected at once, and so is a leader epoch; if it is wrong again before anything was fetched, the
         # broker contradicts itself, and there is no need to hurry.
         at_once = isinstance(error, (*LOST, FencedLeaderEpoch)) and not lasts
         due = self._now() if at_once else self._due_after(failures)
-        case = self._open[owned] = Case(owned, moves, error, due)
+        case = self._open[owned] = FailedPartition(owned, moves, error, due)
         return case
 
-    def close(self, case: Case) -> None:
+    def close(self, case: FailedPartition) -> None:
         """Look no more after a partition."""
         self._open.pop(case.owned, None)
 
@@ -160,7 +160,7 @@ class Cases:
             del self._open[owned]
             self._failures.pop(owned, None)
 
-    def due(self) -> list[Case]:
+    def due(self) -> list[FailedPartition]:
         """Return what is to be served now."""
         soon = self._now() + TOGETHER * self._pauses.first_ms / 1000
         return [case for case in self if case.due <= soon or case.moved]
@@ -169,12 +169,12 @@ class Cases:
         """Return how long nothing is due (s)."""
         return max(min(case.due for case in self) - self._now(), 0.0)
 
-    def wait_first(self, case: Case) -> None:
+    def wait_first(self, case: FailedPartition) -> None:
         """Put a partition off until its buffered messages have been read."""
         case.waited = True
         case.due = self._now() + self._pauses.first_ms / 1000
 
-    def again(self, case: Case, error: KafkaException | None = None) -> None:
+    def again(self, case: FailedPartition, error: KafkaException | None = None) -> None:
         """Try a partition again after another pause.
 
         :param error: of a question for another position
@@ -195,7 +195,7 @@ def _about(error: KafkaException) -> _About:
     return type(error), error.topic, error.partition
 
 
-class Complaints:
+class ErrorsToRaise:
     """The reports to one consumer of its partitions' errors; the recovery worker owns it.
 
     :param now: the handler's clock (s)

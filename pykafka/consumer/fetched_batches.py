@@ -1,4 +1,4 @@
-"""`Underway`: what a fetcher has fetched and not handed over yet. It unpacks compressed batches only where there is room."""
+"""`CompletedFetches`: fetched batches that are not delivered yet. Compressed ones are unpacked only if there is room."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Kept(NamedTuple):
     aborted: set[int]
 
 
-class Underway:
+class CompletedFetches:
     """The messages that one fetcher has fetched and not handed over; all of it changes under the fetcher's lock.
 
     :param handler: decompresses large batches off the hub

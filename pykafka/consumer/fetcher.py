@@ -5,9 +5,9 @@ before. A partition that has enough buffered is left out until its messages are 
 that has enough bytes. The worker unpacks compressed batches only where there is room, and keeps them as they came until then.
 Two consumers of one partition share a request while they are at the same offset, and take turns otherwise.
 
-`Roster` has the partitions, and chooses; `FetchRequests` and `AnswerReader` have the requests and answers, without I/O;
-`Underway` has what was fetched until it is handed over. `Fetcher` has the worker and the errors: these go to the consumers, by
-`Subscriber.fetch_failed`; they attach the partition again when they have dealt with the error.
+`FetchablePartitions` has the partitions, and chooses; `FetchRequests` and `AnswerReader` have the requests and answers,
+without I/O; `CompletedFetches` keeps fetched batches until they are delivered. `Fetcher` has the worker and the errors:
+these go to the consumers, by `Subscriber.fetch_failed`; they attach the partition again when they have dealt with the error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pykafka.consumer.fetch_plan import Asked, LeaderHint, Member, Plan
 from pykafka.consumer.fetch_request import SESSION_ERRORS, FetchRequests
 from pykafka.consumer.fetch_response import AnswerReader
-from pykafka.consumer.fetched_batches import Kept, Underway
+from pykafka.consumer.fetched_batches import CompletedFetches, Kept
 from pykafka.exceptions import KafkaException, ProtocolClientError, SocketDisconnectedError, error_for
 from pykafka.protocol import wire
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.fetch_plan import Subscriber
     from pykafka.consumer.fetch_request import FetchSettings
     from pykafka.consumer.fetch_response import Fetched
-    from pykafka.consumer.fetched_batches import Underway
+    from pykafka.consumer.fetched_batches import CompletedFetches
     from pykafka.handlers import Handler, Worker
     from pykafka.handlers.base import EventType
     from pykafka.network.channel import PendingResponse
@@ -51,14 +51,14 @@ SMALL_ANSWER = 16 * 1024
 TICK_S = 0.5
 
 
-class Roster:
+class FetchablePartitions:
     """The partitions of one fetcher, which holds its lock for each call that changes them.
 
     :param underway: what the fetcher has fetched of them
     :param wake: set when a consumer without room has some again
     """
 
-    def __init__(self, underway: Underway, wake: EventType) -> None:
+    def __init__(self, underway: CompletedFetches, wake: EventType) -> None:
         self._underway = underway
         self._wake = wake
         self._members: dict[OwnedPartition, Member] = {}
@@ -183,8 +183,8 @@ class Fetcher:
         self._settings = settings
         self._lock = handler.Lock()
         self.wake = handler.Event()
-        self._underway = Underway(handler, self._lock, self.wake)
-        self._roster = Roster(self._underway, self.wake)
+        self._underway = CompletedFetches(handler, self._lock, self.wake)
+        self._roster = FetchablePartitions(self._underway, self.wake)
         self._requests = FetchRequests(settings)
         self._answers = AnswerReader(broker.id, broker.address, settings)
         self._stopped = False

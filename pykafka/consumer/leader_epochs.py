@@ -1,4 +1,4 @@
-"""`Lineage`: the leader epochs of the records that were fetched of a partition. No I/O.
+"""`LeaderEpochs`: the leader epochs of the records that were fetched of a partition. No I/O.
 
 Each record batch has the epoch of the leader that wrote it. After an unclean election the new leader's log may lack batches
 that a consumer has read, and have others at their offsets. The broker finds that out from the epoch of the last batch before
@@ -23,7 +23,7 @@ class Start(NamedTuple):
     epoch: int
 
 
-class Lineage:
+class LeaderEpochs:
     """The epochs of a part of a log, each from its first fetched offset on. Immutable, so that readers take no lock.
 
     :param starts: in order of their offsets
@@ -39,7 +39,7 @@ class Lineage:
         """Return the lineage of a position whose last record before it is of an epoch, if that is known."""
         return cls() if epoch < 0 else cls([Start(offset - 1, epoch)])
 
-    def with_batches(self, batches: Iterable[Start]) -> Lineage:
+    def with_batches(self, batches: Iterable[Start]) -> LeaderEpochs:
         """Return a lineage that goes on with batches, each with its first offset and its epoch."""
         starts: list[Start] | None = None
         last = self._starts[-1] if self._starts else None
@@ -53,7 +53,7 @@ class Lineage:
             last = batch
             if not starts or starts[-1].epoch != batch.epoch:
                 starts.append(batch)
-        return self if starts is None else Lineage(starts)
+        return self if starts is None else LeaderEpochs(starts)
 
     def before(self, offset: int) -> int:
         """Return the epoch of the last record before an offset; `NO_EPOCH` if it is not known."""
@@ -71,6 +71,6 @@ class Lineage:
         later = next((start.offset for start in self._starts if start.epoch > epoch), end_offset)
         return min(later, end_offset)
 
-    def until(self, offset: int) -> Lineage:
+    def until(self, offset: int) -> LeaderEpochs:
         """Return the lineage of what lies before an offset."""
-        return Lineage(start for start in self._starts if start.offset < offset)
+        return LeaderEpochs(start for start in self._starts if start.offset < offset)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import OwnedPartition
-    from pykafka.consumer.failed_partitions import Case, Cases, Complaints
+    from pykafka.consumer.failed_partitions import ErrorsToRaise, FailedPartition, FailedPartitions
     from pykafka.consumer.startrules import Position
     from pykafka.consumer.weak_subscriber import Reader
 
@@ -39,11 +39,11 @@ class Resets:
     :param complaints: tells the consumer of errors
     """
 
-    def __init__(self, cases: Cases, complaints: Complaints) -> None:
+    def __init__(self, cases: FailedPartitions, complaints: ErrorsToRaise) -> None:
         self._cases = cases
         self._complaints = complaints
 
-    def move(self, reader: Reader, lost: list[Case]) -> Iterator[list[Case]]:
+    def move(self, reader: Reader, lost: list[FailedPartition]) -> Iterator[list[FailedPartition]]:
         """Move partitions whose positions are not in the log (any more).
 
         They go where the rule for positions out of range says; where a log was cut, to the offset from which on it differs;
@@ -55,7 +55,7 @@ class Resets:
         if reader.rules.out_of_range == RAISE:
             self.ask_the_user(reader, lost)
             return
-        by_leader: dict[Any, list[Case]] = defaultdict(list)
+        by_leader: dict[Any, list[FailedPartition]] = defaultdict(list)
         cut = []
         for case in lost:
             if isinstance(case.error, LogTruncationError) and case.error.divergent_offset is not None:
@@ -71,7 +71,7 @@ class Resets:
         for cases in by_leader.values():
             yield self._move_by_rule(reader, cases)
 
-    def _move_by_rule(self, reader: Reader, cases: list[Case]) -> list[Case]:
+    def _move_by_rule(self, reader: Reader, cases: list[FailedPartition]) -> list[FailedPartition]:
         """Ask a leader for offsets, once, and move its partitions there; return those that it gave an offset."""
         rule = reader.rules.out_of_range
         position = position_of(rule, reader.handler.time_ms())
@@ -96,7 +96,7 @@ class Resets:
         return moved
 
     @staticmethod
-    def _move(reader: Reader, case: Case, offset: int) -> None:
+    def _move(reader: Reader, case: FailedPartition, offset: int) -> None:
         owned, error, before = case.owned, case.error, case.owned.position
         if not reader.buffers.move(owned, offset, offset - 1, case.moves):
             return
@@ -114,7 +114,7 @@ class Resets:
     @staticmethod
     def _stay_near(
         reader: Reader,
-        cases: list[Case],
+        cases: list[FailedPartition],
         offsets: dict[TopicPartition, int],
         errors: dict[TopicPartition, KafkaException],
     ) -> None:
@@ -129,7 +129,7 @@ class Resets:
         offsets.update({key: min(end, behind[key]) for key, end in ends.items()})
         errors.update(failed)
 
-    def _go_back(self, reader: Reader, case: Case, divergent: int) -> None:
+    def _go_back(self, reader: Reader, case: FailedPartition, divergent: int) -> None:
         """Move a partition whose log was cut to where the leader's log begins to differ from what was read."""
         owned = case.owned
         position = owned.position
@@ -142,7 +142,7 @@ class Resets:
                 *(owned.key, start, position - 1, position - start, start, position, start),
             )
 
-    def ask_the_user(self, reader: Reader, cases: list[Case]) -> None:
+    def ask_the_user(self, reader: Reader, cases: list[FailedPartition]) -> None:
         """Report to `consume()` that the application must name the next position; until then try the offset now and then."""
         kinds = (OffsetResetNeededError, TopicRecreatedError)
         known = {(one.topic, one.partition) for one in reader.errors.copy() if isinstance(one, kinds)}

@@ -1,4 +1,4 @@
-"""`Growth`: the search for partitions that were added to a topic, so that a consumer of the whole topic reads them too.
+"""`PartitionDiscovery`: finds partitions that were added to a topic, so that a consumer of the whole topic reads them too.
 
 Fetch workers call `tick`, and must not wait. A worker of the consumer, which runs only when it is needed, asks for metadata
 and offsets.
@@ -48,7 +48,7 @@ class Reader(Protocol):
     def read_added(self) -> None: ...
 
 
-class Growth:
+class PartitionDiscovery:
     """The regular search of one consumer for new partitions of its topics.
 
     State: `_worker` changes under `_lock`; `_due` by single stores.
@@ -76,7 +76,7 @@ class Growth:
         if now >= self._due or reader.unread():
             with self._lock:
                 if self._worker is None:
-                    self._worker = self._handler.spawn(self._run, name="pykafka.Growth")
+                    self._worker = self._handler.spawn(self._run, name="pykafka.PartitionDiscovery")
 
     def join(self, until: float = math.inf) -> None:
         """Wait for the worker to end; set the consumer's `stopping` before.
@@ -108,7 +108,7 @@ class Growth:
             reader.cluster.limiter.warn(log, names, text, names, error)
 
 
-class Vanished:
+class ShrunkTopics:
     """The partitions of one consumer that the present metadata of their topic lacks.
 
     State: `_lacking` changes by single steps; any worker may call.

@@ -1,4 +1,4 @@
-"""`Sources`: where each partition is fetched: at its leader, or at a replica that is closer (KIP-392). No I/O.
+"""`PreferredReplicas`: where each partition is fetched: at its leader, or at a replica that is closer (KIP-392). No I/O.
 
 A request that names a rack lets the leader answer with the number of a replica there, and without records. The partition is
 fetched from that replica for `max_age_s`; then the leader is asked again. If fetching from the replica fails, the partition is
@@ -31,7 +31,7 @@ class _Choice(NamedTuple):
     until: float
 
 
-class Sources:
+class PreferredReplicas:
     """The choice of one consumer for each of its partitions.
 
     State: `_choices` changes by single steps; any worker may call.

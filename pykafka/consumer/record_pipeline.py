@@ -1,4 +1,4 @@
-"""`Handing`: the way of records from the buffers to the application: deserializers, and interceptors."""
+"""`RecordPipeline`: the way of records from the buffers to the application: deserializers, and interceptors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.serialization.reading import RecordReader
 
 if TYPE_CHECKING:
-    from pykafka.consumer.assignment import ChangingEngine
+    from pykafka.consumer.assignment import AssignmentEngine
     from pykafka.record import Record
     from pykafka.serialization.reading import OnBadRecord
 
@@ -56,7 +56,7 @@ class Interceptors:
                 self._report(f"interceptor {call!r}", error)
 
 
-class Handing:
+class RecordPipeline:
     """The last steps of records before the application has them.
 
     :param engine: that has the records
@@ -68,7 +68,7 @@ class Handing:
 
     def __init__(
         self,
-        engine: ChangingEngine,
+        engine: AssignmentEngine,
         key_deserializer: Any,
         value_deserializer: Any,
         on_bad_record: OnBadRecord,

@@ -14,8 +14,8 @@ from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from pykafka.consumer.background_worker import OnDemand
-from pykafka.consumer.failed_partitions import Cases, Complaints
+from pykafka.consumer.background_worker import BackgroundWorker
+from pykafka.consumer.failed_partitions import ErrorsToRaise, FailedPartitions
 from pykafka.consumer.fetcher import Fetcher
 from pykafka.consumer.offset_reset import Resets, recreated
 from pykafka.consumer.truncation import fetch_tells, find_truncations
@@ -25,7 +25,7 @@ from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.consumer.buffers import OwnedPartition
-    from pykafka.consumer.failed_partitions import Case
+    from pykafka.consumer.failed_partitions import FailedPartition
     from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)
@@ -36,10 +36,10 @@ BACKOFF_MAX_MS = 1000
 LOOK_S = 1.0
 
 
-class Recovery(OnDemand[Reader]):
+class Recovery(BackgroundWorker[Reader]):
     """The repair of one consumer's partitions that cannot be fetched.
 
-    State: `_failed` changes under `_lock`; `Cases` and `Complaints` belong to the worker. Under `_attaching` a
+    State: `_failed` changes under `_lock`; `FailedPartitions` and `ErrorsToRaise` belong to the worker. Under `_attaching` a
     partition that no fetcher has gets one: the worker does that, and those who call `attach`.
 
     :param reader: the consumer, held weakly, so that a dropped one can be freed
@@ -51,8 +51,8 @@ class Recovery(OnDemand[Reader]):
     def __init__(self, reader: Reader) -> None:
         super().__init__(reader)
         pauses = Backoff(max(reader.options.fetch_error_backoff_ms, 1), BACKOFF_MAX_MS, self._handler.random)
-        self._cases = Cases(self._handler.now, pauses)
-        self._complaints = Complaints(self._handler.now)
+        self._cases = FailedPartitions(self._handler.now, pauses)
+        self._complaints = ErrorsToRaise(self._handler.now)
         self._resets = Resets(self._cases, self._complaints)
         self._attaching = self._handler.Lock()
         # The partitions to look after, how often each had been moved, and its error; None: it only moves to another broker.
@@ -235,7 +235,7 @@ class Recovery(OnDemand[Reader]):
         self._attach_all(ready)
         self._resets.ask_the_user(reader, nowhere)
 
-    def _serve(self, reader: Reader, due: list[Case]) -> None:
+    def _serve(self, reader: Reader, due: list[FailedPartition]) -> None:
         """Fetch partitions again, each as its error demands."""
         if any(case.wants_metadata for case in due):
             self._refresh(reader, {case.owned.key.topic for case in due})
@@ -261,7 +261,7 @@ class Recovery(OnDemand[Reader]):
             for moved in self._resets.move(reader, lost):
                 self._close(moved)
 
-    def _close(self, cases: Collection[Case]) -> None:
+    def _close(self, cases: Collection[FailedPartition]) -> None:
         """Attach partitions again: their cases are over."""
         for case in cases:
             self._cases.close(case)

@@ -15,7 +15,7 @@ from pykafka.utils import INT64_MAX, get_string, milliseconds
 from pykafka.utils.error_handlers import LONGEST_S
 
 if TYPE_CHECKING:
-    from pykafka.consumer.assignment import ChangingEngine
+    from pykafka.consumer.assignment import AssignmentEngine
     from pykafka.consumer.startrules import Position, Start
     from pykafka.exceptions import KafkaException
 
@@ -30,7 +30,7 @@ ELECTION_S = 1.0
 
 
 def explained(
-    engine: ChangingEngine, keys: Collection[TopicPartition], deadline: float
+    engine: AssignmentEngine, keys: Collection[TopicPartition], deadline: float
 ) -> tuple[list[Start], dict[TopicPartition, KafkaException]]:
     """Return where partitions stand, or will begin, and the errors of those for which a broker did not answer.
 
@@ -44,12 +44,12 @@ def explained(
     return [start or starts[key] for key, start in zip(keys, found, strict=True)], choice.errors
 
 
-def left_ms(engine: ChangingEngine, deadline: float) -> int:
+def left_ms(engine: AssignmentEngine, deadline: float) -> int:
     """Return what is left of a time (ms): enough for one quick answer at least, and some days at most."""
     return max(LEAST_MS, round(min(deadline - engine.handler.now(), LONGEST_S) * 1000))
 
 
-def _standing(engine: ChangingEngine, key: TopicPartition) -> Start | None:
+def _standing(engine: AssignmentEngine, key: TopicPartition) -> Start | None:
     owned = engine.partitions.get(key)
     if owned is None or owned.position < 0:
         return None
@@ -66,7 +66,7 @@ class _Choice:
     :param deadline: of all questions, of the handler's clock (s)
     """
 
-    def __init__(self, engine: ChangingEngine, keys: Collection[TopicPartition], deadline: float) -> None:
+    def __init__(self, engine: AssignmentEngine, keys: Collection[TopicPartition], deadline: float) -> None:
         self._engine = engine
         self._keys = list(keys)
         self._deadline = deadline
@@ -135,7 +135,7 @@ class Seeking:
     After `close()` they raise ConsumerStoppedException; `assignment()` and `paused()` do not.
     """
 
-    _engine: ChangingEngine
+    _engine: AssignmentEngine
     _closed: bool
 
     def assignment(self) -> list[TopicPartition]:

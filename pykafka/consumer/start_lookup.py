@@ -1,4 +1,4 @@
-"""`Starting`: the search for the offsets at which partitions begin, by a worker, so that no call waits for brokers."""
+"""`StartLookup`: the search for the offsets at which partitions begin, by a worker, so that no call waits for brokers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from pykafka.consumer.background_worker import OnDemand
-from pykafka.consumer.failed_partitions import Complaints, may_lead_no_more
-from pykafka.consumer.leader_epochs import Lineage
+from pykafka.consumer.background_worker import BackgroundWorker
+from pykafka.consumer.failed_partitions import ErrorsToRaise, may_lead_no_more
+from pykafka.consumer.leader_epochs import LeaderEpochs
 from pykafka.consumer.startrules import Position, told
 from pykafka.consumer.weak_subscriber import Reader
 from pykafka.exceptions import KafkaException
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.consumer.commits import Commits
     from pykafka.consumer.committed_offsets import Fetched, Membership
-    from pykafka.consumer.leader_epochs import Lineage
+    from pykafka.consumer.leader_epochs import LeaderEpochs
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.consumer.startrules import Outcome, Position, StartRules
     from pykafka.handlers import Handler
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 Errors = dict["TopicPartition", KafkaException]
 #: Offsets, each with what is known of the records before it, and the errors of partitions that have none. A partition in
 #: neither begins where the application says.
-Starts = tuple[dict["TopicPartition", tuple[int, Lineage]], Errors]
+Starts = tuple[dict["TopicPartition", tuple[int, LeaderEpochs]], Errors]
 
 #: Pauses before partitions whose start could not be found are tried again: the first and the longest (ms).
 FIRST_MS = 100
@@ -77,11 +77,11 @@ def beginnings(
     """
     errors: Errors = {}
     found: dict[TopicPartition, int] = {}
-    lineages: dict[TopicPartition, Lineage] = {}
+    lineages: dict[TopicPartition, LeaderEpochs] = {}
     if engine.commits is not None and keys:
         committed, errors = fetch(engine, keys)
         found = {key: one.offset for key, one in committed.items() if one.offset >= 0}
-        lineages = {key: Lineage.ending_at(offset, committed[key].leader_epoch) for key, offset in found.items()}
+        lineages = {key: LeaderEpochs.ending_at(offset, committed[key].leader_epoch) for key, offset in found.items()}
         # a group with members keeps its offsets; those of others expire, and stop() renews them
         if engine.membership.generation_id >= 0:
             engine.commits.found(found)
@@ -92,7 +92,7 @@ def beginnings(
     # consume() raises of the others that the application has to say where to begin
     searched, failed = ask({key: position for key, position in positions.items() if position is not None})
     _log_searched(engine, searched)
-    starts = {key: (offset, lineages.get(key, Lineage())) for key, offset in (found | searched).items()}
+    starts = {key: (offset, lineages.get(key, LeaderEpochs())) for key, offset in (found | searched).items()}
     return starts, errors | failed
 
 
@@ -152,7 +152,7 @@ Wanted = Position | Return | None
 
 
 class Beginner(Reader, Protocol):
-    """The consumer whose partitions begin: `ChangingEngine` documents the members."""
+    """The consumer whose partitions begin: `AssignmentEngine` documents the members."""
 
     @property
     def partitions(self) -> Mapping[TopicPartition, OwnedPartition]: ...
@@ -187,24 +187,24 @@ class _Leader:
     is_asked: bool = False
 
 
-class Starting(OnDemand[Beginner]):
+class StartLookup(BackgroundWorker[Beginner]):
     """The partitions of one consumer that wait for their start.
 
     All partitions that come are looked for together, in a short time. Those without an answer are looked for again by a worker
     for each leader, so that a silent leader holds up no other, and a slow one has the time that it needs. `join` does not wait
     for these workers: they end with their answer, or with the connection, and do nothing for a consumer that has stopped.
 
-    State: `_wanted`, `_tried`, `_leaders` and `_astray` change under `_lock`, `Complaints` under `_judging`.
+    State: `_wanted`, `_tried`, `_leaders` and `_astray` change under `_lock`, `ErrorsToRaise` under `_judging`.
 
     :param reader: the consumer, held weakly, so that a dropped one can be freed
     """
 
-    worker_name = "pykafka.Starting"
+    worker_name = "pykafka.StartLookup"
     purpose = "looks where partitions begin"
 
     def __init__(self, reader: Beginner) -> None:
         super().__init__(reader)
-        self._complaints = Complaints(self._handler.now)
+        self._complaints = ErrorsToRaise(self._handler.now)
         self._judging = self._handler.Lock()
         self._pauses = Backoff(FIRST_MS, LONGEST_MS, self._handler.random)
         self._wanted: dict[TopicPartition, _Wanted] = {}
@@ -372,7 +372,7 @@ class Starting(OnDemand[Beginner]):
             if self._wanted.get(one.owned.key) is one:
                 del self._wanted[one.owned.key]
 
-    def _apply(self, reader: Beginner, one: _Wanted, start: tuple[int, Lineage] | None) -> None:
+    def _apply(self, reader: Beginner, one: _Wanted, start: tuple[int, LeaderEpochs] | None) -> None:
         """Fetch a partition from its start on; one that was moved meanwhile stays where it is."""
         owned = one.owned
         with self._lock:

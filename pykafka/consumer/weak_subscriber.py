@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.buffers import Buffers, OwnedPartition
     from pykafka.consumer.fetch_plan import LeaderHint
     from pykafka.consumer.options import ConsumerOptions
-    from pykafka.consumer.preferred_replica import Sources
+    from pykafka.consumer.preferred_replica import PreferredReplicas
     from pykafka.consumer.startrules import Outcome, Position, StartRules
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
@@ -39,7 +39,7 @@ class Reader(Protocol):
     @property
     def buffers(self) -> Buffers: ...
     @property
-    def sources(self) -> Sources: ...
+    def sources(self) -> PreferredReplicas: ...
     @property
     def errors(self) -> deque[BaseException]: ...
     def worker_failed(self, error: BaseException) -> None: ...

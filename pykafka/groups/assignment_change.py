@@ -1,4 +1,4 @@
-"""`Handover`: the share of a member as its hooks know it, eager or cooperative; and `ShareHooks` themselves."""
+"""`AssignmentChange`: the share of a member as its hooks know it, eager or cooperative; and `AssignmentHooks` themselves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Standing(Protocol):
     breaks: int
 
 
-class ShareHooks(Protocol):
+class AssignmentHooks(Protocol):
     """The consumer that reads what its member is given: the hooks run on the worker that calls `Subscriber.serve`.
 
     A hook that raises an `Exception` counts as run: `serve` raises the exception when the rebalance has come to its end.
@@ -71,7 +71,7 @@ class ShareHooks(Protocol):
         """Stop reading partitions, and forget their positions: others may read them, or their topic was deleted."""
 
 
-class Handover(ABC):
+class AssignmentChange(ABC):
     """The share of a member, and how the hooks are relieved of it and given another.
 
     State: belongs to the worker that serves; others may read `share` and `since`, which are replaced, never changed.
@@ -84,7 +84,7 @@ class Handover(ABC):
     #: Whether the member goes on with its share while the group rebalances.
     cooperative = False
 
-    def __init__(self, hooks: ShareHooks, membership: Standing, is_missing: Callable[[str], bool]) -> None:
+    def __init__(self, hooks: AssignmentHooks, membership: Standing, is_missing: Callable[[str], bool]) -> None:
         self._hooks = hooks
         self._membership = membership
         self._is_missing = is_missing
@@ -124,7 +124,7 @@ class Handover(ABC):
     def after_fork(self) -> None:  # noqa: B027 - most have nothing that only the parent process can go on with
         """Forget what only the parent process can go on with."""
 
-    def end(self, successor: Handover) -> None:
+    def end(self, successor: AssignmentChange) -> None:
         """Call no hook any more: one of them has left the group; `successor` has what that one raises."""
         self.ended = True
         self.errors = successor.errors
@@ -151,10 +151,10 @@ class Handover(ABC):
             self.errors.append(error)
 
 
-class EagerHandover(Handover):
+class EagerHandover(AssignmentChange):
     """The share of a member that gives all of it up before each rebalance."""
 
-    def __init__(self, hooks: ShareHooks, membership: Standing, is_missing: Callable[[str], bool]) -> None:
+    def __init__(self, hooks: AssignmentHooks, membership: Standing, is_missing: Callable[[str], bool]) -> None:
         super().__init__(hooks, membership, is_missing)
         #: The partitions that the hooks were relieved of in good order, and as which member of which generation.
         self._kept: frozenset[TopicPartition] = frozenset()
@@ -196,12 +196,12 @@ class EagerHandover(Handover):
         self._kept = frozenset()
 
 
-class CooperativeHandover(Handover):
+class CooperativeHandover(AssignmentChange):
     """The share of a member that keeps what stays through a rebalance (KIP-429), and changes it by differences."""
 
     cooperative = True
 
-    def __init__(self, hooks: ShareHooks, membership: Standing, is_missing: Callable[[str], bool]) -> None:
+    def __init__(self, hooks: AssignmentHooks, membership: Standing, is_missing: Callable[[str], bool]) -> None:
         super().__init__(hooks, membership, is_missing)
         #: What the hooks are being given besides what they have; None while they are not.
         self._added: frozenset[TopicPartition] | None = None

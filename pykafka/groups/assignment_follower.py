@@ -1,4 +1,4 @@
-"""`Sharing`: the part of a consumer that follows its share of a group: it calls `Shares`, and is its `ShareHooks`."""
+"""`AssignmentFollower`: has a consumer read what its group assigns. Calls `GroupMembership`; is its `AssignmentHooks`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pykafka.groups.membership_factory import make_shares
 
 if TYPE_CHECKING:
     from pykafka.common import SubscriptionPattern, TopicPartition
-    from pykafka.consumer.assignment import ChangingEngine
-    from pykafka.groups.membership import Shares
+    from pykafka.consumer.assignment import AssignmentEngine
+    from pykafka.groups.membership import GroupMembership
     from pykafka.groups.options import SubscriberOptions
     from pykafka.parallel.ports import Hooks
 
@@ -30,7 +30,7 @@ RETRY_S = 1.0
 DUE_S = 0.01
 
 
-class Sharing:
+class AssignmentFollower:
     """The partitions of a consumer as its group gives and takes them; without a membership it does nothing.
 
     State: `_wanted` and `_counts` belong to the worker that serves; `_midway` is stored by the one that closes.
@@ -43,7 +43,7 @@ class Sharing:
     """
 
     def __init__(
-        self, engine: ChangingEngine, listener: Any, options: SubscriberOptions, settle: Callable[[], object]
+        self, engine: AssignmentEngine, listener: Any, options: SubscriberOptions, settle: Callable[[], object]
     ) -> None:
         self._engine = engine
         self._settle = settle
@@ -60,16 +60,16 @@ class Sharing:
         #: Set by `wakeup()`, by any worker: the call that reads, or the next one, ends also where it waits for the group.
         self.is_called_back = False
         #: The membership; None for none.
-        self.shares: Shares | None = None
+        self.shares: GroupMembership | None = None
         #: What `leave` is leaving, until it is done; an interrupt leaves it here, and the next call finishes.
-        self._leaving: Shares | None = None
+        self._leaving: GroupMembership | None = None
         #: The parallel run that reads the consumer; told of what goes before the listener is. None for none.
         self.run: Hooks | None = None
 
     # -- the consumer calls, on the worker of the application ------------------------------------------------------
 
     def subscribe(self, topics: Collection[str | re.Pattern[str] | SubscriptionPattern]) -> None:
-        """Take part in the group, from the next call that reads on; errors as of `pykafka.groups.subscription.Selection`."""
+        """Take part in the group, from the next call that reads on; errors as of `pykafka.groups.subscription.Subscription`."""
         shares = self.shares
         if shares is None:
             engine = self._engine
@@ -96,7 +96,7 @@ class Sharing:
         self.attend()
 
     def serve(self, deadline: float | None) -> None:
-        """Take part in the group, if there is something to do; errors as of `Shares.serve`."""
+        """Take part in the group, if there is something to do; errors as of `GroupMembership.serve`."""
         shares = self.shares
         if shares is None:
             return
@@ -144,7 +144,7 @@ class Sharing:
         finally:
             self._leave(shares, keeping)
 
-    def _leave(self, shares: Shares, keeping: Collection[TopicPartition]) -> None:
+    def _leave(self, shares: GroupMembership, keeping: Collection[TopicPartition]) -> None:
         try:
             shares.leave()
             self._leaving = None
@@ -163,7 +163,7 @@ class Sharing:
         joined = shares is None or (shares.settled and not self._unread)
         return joined and not engine.starting.waiting()
 
-    # -- `ShareHooks` ----------------------------------------------------------------------------------------------
+    # -- `AssignmentHooks` ----------------------------------------------------------------------------------------------
 
     @property
     def calls(self) -> int:
@@ -171,7 +171,7 @@ class Sharing:
         return int(self._engine.buffers.calls)
 
     def attend(self) -> None:
-        """Make the next call of the application read `Shares.due`."""
+        """Make the next call of the application read `GroupMembership.due`."""
         self._engine.buffers.held = True
 
     def wake(self) -> None:

@@ -1,4 +1,4 @@
-"""`GroupLink`: which broker coordinates a group, and one member's ways to it: one that all share, and one that is lent."""
+"""`CoordinatorConnection`: which broker coordinates a group, and a member's connections to it: a shared one, and a lent one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LEAVE_TIMEOUT_MS = 5000
 LOOK_S = 0.1
 
 
-class Lending:
+class JoinConnections:
     """The connections for JoinGroup and SyncGroup: one member has one while it waits; `Broker.shared` has this object.
 
     A broker answers the requests of a connection one after another, and these only when all members have come. The connections
@@ -64,7 +64,7 @@ class Lending:
         self._numbers = count(1)
 
     @classmethod
-    def at(cls, broker: Node) -> Lending:
+    def at(cls, broker: Node) -> JoinConnections:
         """Return what all members at a coordinator share.
 
         :raises KafkaException: the broker has left the cluster, or the client was closed
@@ -103,7 +103,7 @@ class Lending:
         """Do nothing: the broker ends its connections itself."""
 
 
-class GroupLink:
+class CoordinatorConnection:
     """The ways of one member to the broker that coordinates its group.
 
     Short requests go over a connection that all members of this client share at that broker: `call`. Requests that the broker
@@ -293,7 +293,7 @@ class GroupLink:
     def borrow(self, broker: Node) -> str:
         """Return the name of the channel for a request that the broker holds back; call `give_back` or `drop_connection`."""
         self.drop_connection()
-        name = Lending.at(broker).borrow()
+        name = JoinConnections.at(broker).borrow()
         self._lent.append((broker, name))
         return name
 
@@ -301,7 +301,7 @@ class GroupLink:
         """Give the lent connection back: the answer is there."""
         lent = self._take_lent()
         if lent is not None:
-            Lending.at(lent[0]).give_back(lent[1])
+            JoinConnections.at(lent[0]).give_back(lent[1])
 
     def drop_connection(self) -> None:
         """End the connection that is lent to this member, where there is one: nobody is to wait for its answer."""

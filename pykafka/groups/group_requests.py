@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pykafka.groups.classic.state import Membership
+from pykafka.groups.classic.state import MemberState
 from pykafka.protocol import wire
 from pykafka.utils import is_legal_name
 
@@ -59,7 +59,7 @@ def join_request(
 def sync_request(
     config: Mapping[str, Any],
     version: int,
-    membership: Membership,
+    membership: MemberState,
     protocol_type: str,
     shares: Mapping[str, bytes],
 ) -> wire.SyncGroupRequest:

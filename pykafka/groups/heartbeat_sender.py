@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from pykafka.exceptions import KafkaException, SocketDisconnectedError
-from pykafka.groups.heartbeat_thread import TOGETHER_S, Call, Pulse
+from pykafka.groups.heartbeat_thread import TOGETHER_S, Call, HeartbeatThread
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
@@ -77,7 +77,7 @@ B = TypeVar("B", bound=Addressed)
 class BeatWorker(ABC, Generic[B]):
     """All that one member sends to stay one: heartbeats, even while the application blocks its hub, and at last its leave.
 
-    `Pulse`, the native thread of all members at a coordinator, asks it what is due: see `Beating` there.
+    `HeartbeatThread`, the native thread of all members at a coordinator, asks it what is due: see `Beating` there.
 
     State: the application's workers set `_beat`, and the thread reads it; the rest is the thread's. It logs nothing, and takes
     no lock that a hub may hold.
@@ -111,7 +111,7 @@ class BeatWorker(ABC, Generic[B]):
         self._seen = 0
         self._overdue = False
         self._active_at = 0.0
-        self._pulse: Pulse | None = None
+        self._pulse: HeartbeatThread | None = None
         handler.at_fork(self._after_fork)
 
     # -- what a protocol defines -------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ class BeatWorker(ABC, Generic[B]):
         if before is None:
             self._active_at = self._native.now()
         try:
-            pulse = Pulse.at(beat.broker, self._handler)
+            pulse = HeartbeatThread.at(beat.broker, self._handler)
         except KafkaException as error:  # the coordinator has just left the cluster
             self._failed(beat, error)
             return

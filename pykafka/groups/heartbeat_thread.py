@@ -1,4 +1,4 @@
-"""`Pulse`: the native worker that sends the heartbeats of all of a client's members at one coordinator, over one connection."""
+"""`HeartbeatThread`: the heartbeats of all members of a client at one coordinator, over one connection."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Beating(Protocol):
         """Return the last request, if there is one, since the connection is closed for good by the client."""
 
 
-class Pulse:
+class HeartbeatThread:
     """The heartbeats of a client's members whose groups one broker coordinates; `Broker.shared` has it.
 
     The worker sends what is due, and does not wait for one answer before it sends the next request. It begins with the first
@@ -93,7 +93,7 @@ class Pulse:
         self._over = False
 
     @classmethod
-    def at(cls, broker: Node, handler: Handler) -> Pulse:
+    def at(cls, broker: Node, handler: Handler) -> HeartbeatThread:
         """Return the pulse that all members at a coordinator share.
 
         :raises KafkaException: the broker has left the cluster, or the client was closed

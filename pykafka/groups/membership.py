@@ -1,4 +1,4 @@
-"""How a consumer of many topics and its membership of a group know each other: `Shares` and `ShareHooks`."""
+"""How a consumer of many topics and its membership of a group know each other: `GroupMembership` and `AssignmentHooks`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pykafka.groups.subscription import Topics
 
 
-class Shares(Protocol):
+class GroupMembership(Protocol):
     """A membership of a group, as a consumer uses it: the consumer calls it on the worker of the application."""
 
     @property
@@ -55,7 +55,7 @@ class Shares(Protocol):
         ...
 
     def subscribe(self, topics: Topics) -> None:
-        """Read these topics, and no others: from the next `serve` on. Errors as of `Selection`."""
+        """Read these topics, and no others: from the next `serve` on. Errors as of `Subscription`."""
         ...
 
     def serve(self, deadline: float | None) -> None:
@@ -67,7 +67,7 @@ class Shares(Protocol):
         ...
 
     def leave(self) -> None:
-        """Give all partitions up, by `ShareHooks.revoke`, and leave the group; do nothing if it was left."""
+        """Give all partitions up, by `AssignmentHooks.revoke`, and leave the group; do nothing if it was left."""
         ...
 
     def idle(self, waiting: bool) -> None:
@@ -75,7 +75,7 @@ class Shares(Protocol):
         ...
 
 
-class ShareHooks(Protocol):
+class AssignmentHooks(Protocol):
     """A consumer, as its membership uses it."""
 
     @property

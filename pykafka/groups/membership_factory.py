@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pykafka.common import SubscriptionPattern
 from pykafka.exceptions import GroupIdNotFound, KafkaException, UnsupportedVersion
 from pykafka.groups.classic.membership import Subscriber
-from pykafka.groups.coordinator_connection import GroupLink
+from pykafka.groups.coordinator_connection import CoordinatorConnection
 from pykafka.groups.kip848.membership import NextGenSubscriber
 from pykafka.groups.protocol_choice import (
     AUTO,
@@ -22,11 +22,11 @@ from pykafka.groups.protocol_choice import (
     assignor_for,
     choose,
 )
-from pykafka.groups.subscription import LOOK_S, Selection
+from pykafka.groups.subscription import LOOK_S, Subscription
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.groups.membership import ShareHooks, Shares
+    from pykafka.groups.membership import AssignmentHooks, GroupMembership
     from pykafka.groups.polled_membership import Identity
     from pykafka.groups.subscription import Topics
     from pykafka.metadata.cluster import BaseCluster
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R", bound="Response")
 
-Make = Callable[..., "Shares"]
+Make = Callable[..., "GroupMembership"]
 #: The states of groups of the classic protocol that have no members.
 WITHOUT_MEMBERS = frozenset({"", "Dead", "Empty"})
 
@@ -53,16 +53,16 @@ class ChosenShares:
     :param configs: of the membership
     """
 
-    def __init__(self, cluster: BaseCluster, hooks: ShareHooks, member: Identity, **configs: Any) -> None:
+    def __init__(self, cluster: BaseCluster, hooks: AssignmentHooks, member: Identity, **configs: Any) -> None:
         self._cluster = cluster
         self._hooks = hooks
         self.member = member
         self._configs = configs
         self._topics: Topics | None = None
         self._refused = ""
-        self._link = GroupLink(cluster, configs["group_id"], configs.get("retry_backoff_ms", 100))
+        self._link = CoordinatorConnection(cluster, configs["group_id"], configs.get("retry_backoff_ms", 100))
         #: The membership, once it is chosen.
-        self.chosen: Shares | None = None
+        self.chosen: GroupMembership | None = None
         #: Its protocol.
         self.protocol = ""
         cluster.handler.at_fork(self._after_fork)
@@ -106,14 +106,14 @@ class ChosenShares:
         """The topics that the member reads now."""
         if self.chosen is not None:
             return self.chosen.topics
-        return frozenset() if self._topics is None else Selection(self._topics).topics
+        return frozenset() if self._topics is None else Subscription(self._topics).topics
 
     def subscribe(self, topics: Topics) -> None:
-        """Read these topics, and no others: from the next `serve` on. Errors as of `Selection`."""
+        """Read these topics, and no others: from the next `serve` on. Errors as of `Subscription`."""
         chosen = self.chosen
         if chosen is None or self.protocol != CONSUMER:
             check_pattern(self.protocol, topics)
-        Selection(topics)  # raises where they are none
+        Subscription(topics)  # raises where they are none
         self._topics = topics
         if chosen is not None:
             chosen.subscribe(topics)
@@ -165,9 +165,9 @@ class ChosenShares:
 
     @property
     def _by_pattern(self) -> bool:
-        return self._topics is not None and Selection(self._topics).broker_pattern is not None
+        return self._topics is not None and Subscription(self._topics).broker_pattern is not None
 
-    def _choose(self, deadline: float | None) -> Shares | None:
+    def _choose(self, deadline: float | None) -> GroupMembership | None:
         """Return the membership of the protocol that fits; None where the deadline came first."""
         topics, link = self._topics, self._link
         if topics is None or link.closing:
@@ -237,7 +237,7 @@ NO_HOSTS = (
 )
 
 
-def _by_zookeeper(cluster: BaseCluster, hooks: ShareHooks, member: Identity, **configs: Any) -> Shares:
+def _by_zookeeper(cluster: BaseCluster, hooks: AssignmentHooks, member: Identity, **configs: Any) -> GroupMembership:
     """Return a membership of a group that ZooKeeper keeps.
 
     :raises ValueError: nobody says where ZooKeeper is, or the member is to be a static one
@@ -264,15 +264,15 @@ MAKERS: dict[str, Make] = {
 
 
 def make_shares(
-    protocol: str, cluster: BaseCluster, hooks: ShareHooks, member: Identity, topics: Topics, **configs: Any
-) -> Shares:
+    protocol: str, cluster: BaseCluster, hooks: AssignmentHooks, member: Identity, topics: Topics, **configs: Any
+) -> GroupMembership:
     """Return a membership that subscribes to topics.
 
     :param protocol: one of `PROTOCOLS`
     :param hooks: the consumer
     :param member: what its commits name
     :param configs: of the membership
-    :raises TypeError, ValueError: as of `Selection`; the protocol has no patterns for the broker
+    :raises TypeError, ValueError: as of `Subscription`; the protocol has no patterns for the broker
     """
     check_pattern(protocol, topics)
     shares = MAKERS[protocol](cluster, hooks, member, **configs)

@@ -1,4 +1,4 @@
-"""`ServedShares`: a membership that lives in the calls of its consumer, whatever the protocol: one worker at a time serves."""
+"""`PolledMembership`: a membership that lives in the calls of its consumer, one worker at a time, for all protocols."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Protocol
 
 from pykafka.common import TopicPartition
-from pykafka.groups.subscription import LOOK_S, Outlook, Selection, Topics
+from pykafka.groups.subscription import LOOK_S, Subscription, Topics, TopicWatch
 
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
-    from pykafka.groups.assignment_change import Handover, ShareHooks
+    from pykafka.groups.assignment_change import AssignmentChange, AssignmentHooks
     from pykafka.groups.heartbeat_sender import Activity
     from pykafka.handlers import Handler
 
@@ -40,7 +40,7 @@ class Identity(Protocol):
     out: Callable[[tuple[int, str], KafkaException], object] | None
 
 
-class ServedShares(ABC):
+class PolledMembership(ABC):
     """The part of a membership that the application's calls see: `due`, `serve`, `leave`, one worker at a time.
 
     State: changes under `_serving`; `due` and `leave` may be called from any worker.
@@ -50,12 +50,12 @@ class ServedShares(ABC):
     member: Identity
     activity: Activity
     _handler: Handler
-    _hooks: ShareHooks
-    _handover: Handover
-    _outlook: Outlook
+    _hooks: AssignmentHooks
+    _handover: AssignmentChange
+    _outlook: TopicWatch
 
     def _set_up_serving(self) -> None:
-        self._selection: Selection | None = None
+        self._selection: Subscription | None = None
         self._here = self._handler.local()
         self._serving = self._handler.Lock()
 
@@ -136,8 +136,8 @@ class ServedShares(ABC):
         self.activity.waiting = [None] if waiting else []
 
     def subscribe(self, topics: Topics) -> None:
-        """Read these topics, and no others: from the next `serve` on. Parameters and errors as of `Selection`."""
-        selection = Selection(topics)
+        """Read these topics, and no others: from the next `serve` on. Parameters and errors as of `Subscription`."""
+        selection = Subscription(topics)
         if selection == self._selection:
             return
         self._selection = selection

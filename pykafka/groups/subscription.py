@@ -1,4 +1,4 @@
-"""`Selection`: the topics that a member subscribes to, by names and by patterns. Does no I/O."""
+"""`Subscription`: the topics that a member subscribes to, by names and by patterns. Does no I/O."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 LOOK_S = 1.0
 
 
-class Selection:
+class Subscription:
     """The topics of a subscription; immutable but for `matched`.
 
     A pattern has to match the whole name, as in Kafka's Java client. It matches no internal topic; name such a topic.
@@ -73,7 +73,7 @@ class Selection:
 
     def __eq__(self, other: object) -> bool:
         """Return whether another selection has the same names and patterns."""
-        return isinstance(other, Selection) and self._identity == other._identity
+        return isinstance(other, Subscription) and self._identity == other._identity
 
     def __hash__(self) -> int:
         return hash(self._identity)
@@ -127,7 +127,7 @@ def _compiled(text: str) -> re.Pattern[str]:
         raise ValueError(f"{text!r} begins with {PATTERN_SIGN!r}, and is no pattern: {error}") from error
 
 
-class Outlook:
+class TopicWatch:
     """The topics of one member's selection, as the cluster has them.
 
     State: belongs to the worker that serves.
@@ -162,7 +162,7 @@ class Outlook:
         """Return whether it is time to look."""
         return self._cluster.handler.now() >= self.look_at
 
-    def have_changed(self, selection: Selection, left_ms: Callable[[], int | None]) -> bool:
+    def have_changed(self, selection: Subscription, left_ms: Callable[[], int | None]) -> bool:
         """Return whether topics or partitions have come or gone since the group shared out.
 
         :param left_ms: returns how long the brokers may be asked (ms); None for the client's socket timeout
@@ -176,7 +176,7 @@ class Outlook:
             log.info("group %s: topics or partitions have come or gone", self._group_id)
         return changed
 
-    def refused(self, selection: Selection) -> list[Exception]:
+    def refused(self, selection: Subscription) -> list[Exception]:
         """Return errors of topics that the brokers do not let this client read: once, until they do."""
         errors = {name: self._cluster.topic_error(name) for name in sorted(selection.names)}
         refused = {name: error for name, error in errors.items() if error is not None and not error.retriable}
@@ -184,7 +184,7 @@ class Outlook:
         self.refused_names = frozenset(refused)
         return fresh
 
-    def _match(self, selection: Selection, now: float, timeout_ms: int | None) -> None:
+    def _match(self, selection: Subscription, now: float, timeout_ms: int | None) -> None:
         """Compare patterns with the topics of the cluster."""
         try:
             found = self._cluster.ask_metadata(None, timeout_ms).topics

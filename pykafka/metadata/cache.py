@@ -1,4 +1,4 @@
-"""`Catalogue`: the topics of a cluster as its metadata describes them, their ids, leaders and leader epochs. No I/O."""
+"""`MetadataCache`: the topics of a cluster as its metadata describes them, their ids, leaders and leader epochs. No I/O."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class KnownTopic(NamedTuple):
     epochs: dict[int, int]
 
 
-class Catalogue:
+class MetadataCache:
     """The description of each topic that the client knows.
 
     State: `topics` and `errors` are replaced as wholes, and leaders within a topic in place, under the lock of `Knowledge`;
@@ -181,7 +181,7 @@ class Knowledge:
         self._lock = handler.Lock()
         self._brokers = brokers
         self._topics = topics
-        self.catalogue = Catalogue()
+        self.catalogue = MetadataCache()
         #: The number of the broker that takes topic changes; None where the brokers do not say (before 0.10).
         self.controller_id: int | None = None
         # The cluster's own name for itself; None until a broker has told it.

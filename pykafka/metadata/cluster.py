@@ -26,7 +26,7 @@ from pykafka.metadata.internal_topics import InternalTopics
 from pykafka.metadata.lifecycle import Closables, close_at_exit
 from pykafka.metadata.list_offsets import Answers, FoundOffset, Question, list_each, list_offsets
 from pykafka.metadata.options import MetadataSettings
-from pykafka.metadata.refresh import Freshness, Upkeep
+from pykafka.metadata.refresh import MetadataRefresh, RefreshSchedule
 from pykafka.metadata.topics import MakeTopic, TopicDict
 from pykafka.network.addresses import parse_source
 from pykafka.network.api_versions import KnownVersions
@@ -55,8 +55,8 @@ NAMES_KEPT_S = 60.0
 class BaseCluster:
     """The brokers that one bootstrap address leads to, and the metadata of their topics.
 
-    State: `Knowledge` has what brokers have told; metadata requests go one at a time, under the lock of `Upkeep`. Readers take
-    no lock.
+    State: `Knowledge` has the brokers' answers; metadata requests go one at a time, under the lock of `MetadataRefresh`.
+    Readers take no lock.
 
     Parameters as of `pykafka.cluster.Cluster`.
 
@@ -94,7 +94,7 @@ class BaseCluster:
         self._settings = settings or ConnectionSettings(ssl_config=ssl_config)
         #: Options of producers and consumers that are not given: {"producer": {name: value}, "consumer": ...}.
         self.defaults: Mapping[str, Mapping[str, Any]] = {}
-        #: The budget in bytes of all producers of this client (`pykafka.producer.buffer_pool.Memory`); None for none.
+        #: The budget in bytes of all producers of this client (`pykafka.producer.buffer_pool.BufferPool`); None for none.
         self.memory: Any = None
         self._broker_version = broker_version
         self._known_versions = KnownVersions(broker_version)
@@ -117,8 +117,8 @@ class BaseCluster:
         self._names: tuple[float, list[str]] = (-math.inf, [])
         #: Pauses between requests while leaders are elected or brokers are away.
         self.retry_backoff = Backoff(metadata.retry_backoff_ms, metadata.retry_backoff_max_ms, handler.random)
-        self._freshness = Freshness(handler.now, self.retry_backoff, metadata.metadata_max_age_ms / 1000)
-        self._upkeep = Upkeep(handler, self._freshness, self._update, self._held)
+        self._freshness = RefreshSchedule(handler.now, self.retry_backoff, metadata.metadata_max_age_ms / 1000)
+        self._upkeep = MetadataRefresh(handler, self._freshness, self._update, self._held)
         self._closables = Closables()
         self._closed = False
         #: Whether `close()` has ended everything.

@@ -1,4 +1,4 @@
-"""`Freshness`: when the client asked about which topics, and which to ask about now. No I/O."""
+"""`RefreshSchedule`: when the client asked about which topics, and which to ask about now. No I/O."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Miss(NamedTuple):
     wanted_at: float
 
 
-class Freshness:
+class RefreshSchedule:
     """The record of when the client asked about each topic.
 
     State: changes under the cluster's lock, but for what `want` notes, which anybody may call.
@@ -170,7 +170,7 @@ def _check_name(name: str) -> None:
         raise FieldValueError(text, api="Metadata")
 
 
-class Upkeep:
+class MetadataRefresh:
     """The updates of a cluster's metadata, one at a time.
 
     State: `_lock` is held during each update, so that any number of workers that find a leader gone cause one request.
@@ -185,7 +185,7 @@ class Upkeep:
     def __init__(
         self,
         handler: Handler,
-        freshness: Freshness,
+        freshness: RefreshSchedule,
         update: Callable[[list[str] | None, int | None], object],
         held: Callable[[], Iterable[str]],
     ) -> None:

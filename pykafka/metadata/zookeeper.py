@@ -14,7 +14,7 @@ from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, N
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException, NoBrokersAvailableError, OffsetRequestFailedError, ZooKeeperError
-from pykafka.handlers.interrupts import Ending
+from pykafka.handlers.interrupts import FinalSteps
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
@@ -109,7 +109,7 @@ def opened(hosts: str, handler: Handler, timeout_s: float) -> Iterator[Any]:
     :raises ZooKeeperError: no host answered in time
     """
     client = KazooClient(hosts, timeout=timeout_s, handler=handler.kazoo())
-    ending = Ending(handler, "pykafka.ZooKeeper.end")
+    ending = FinalSteps(handler, "pykafka.ZooKeeper.end")
     try:
         if not is_connected(client, timeout_s):
             raise ZooKeeperError(
@@ -129,7 +129,7 @@ def broker_addresses(hosts: str, handler: Handler, timeout_ms: int) -> list[tupl
     :raises NoBrokersAvailableError: ZooKeeper cannot be reached, or no broker is registered there
     """
     zookeeper = KazooClient(hosts, timeout=timeout_ms / 1000, handler=handler.kazoo(), read_only=True)
-    ending = Ending(handler, "pykafka.ZooKeeper.end")
+    ending = FinalSteps(handler, "pykafka.ZooKeeper.end")
     try:
         if not is_connected(zookeeper, timeout_ms / 1000):
             raise NoBrokersAvailableError(

@@ -1,4 +1,4 @@
-"""`Dialect`: the API versions that one broker speaks, asked over its connections, and asked again where they are in doubt."""
+"""`ApiVersions`: the API versions of one broker, asked over its connections, and asked again if they are in doubt."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ class Speaker(Protocol):
     def warn(self, text: str, *args: object) -> None: ...
 
 
-class Dialect:
+class ApiVersions:
     """The API versions of one broker.
 
     State: single stores; `prepare` runs under the lock of the channel that connects.

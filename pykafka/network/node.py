@@ -16,7 +16,7 @@ from pykafka.exceptions import (
 )
 from pykafka.handlers.base import WeakCall
 from pykafka.network import requestlog
-from pykafka.network.api_versions import Dialect, KnownVersions
+from pykafka.network.api_versions import ApiVersions, KnownVersions
 from pykafka.network.channel import LENT, LENT_IDLE_MS, Channel, Channels, Outgoing, PendingResponse
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.dialing import Route
@@ -113,7 +113,7 @@ class Node:
         known = KnownVersions(broker_version) if known_versions is None else known_versions
         # 0.9.0 is the documented default, which says nothing.
         self._is_0_9 = broker_version.startswith("0.9") and broker_version != "0.9.0"
-        self._dialect = Dialect(self, handler, client_id, known, api_versions)
+        self._dialect = ApiVersions(self, handler, client_id, known, api_versions)
         self._channels = Channels(handler, self._new_channel)
         # Guards `_shared`, the workers.
         self._lock = handler.Lock()

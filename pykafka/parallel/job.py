@@ -29,7 +29,7 @@ PAUSED: Final = 4
 ENDED: Final = 5
 
 
-class Ledger(Generic[T]):
+class OffsetTracker(Generic[T]):
     """Offsets in the order in which they were handed out, each with an item until it is acknowledged.
 
     Offsets that the log lacks (compaction, control records of transactions) are in no ledger, so they hold nothing up.
@@ -235,7 +235,7 @@ class Progress:
         #: When the lowest unacknowledged record was first found to be that one (s).
         self.moved_at = 0.0
         self.strands = strands
-        self.ledger: Ledger[Job] = Ledger()
+        self.ledger: OffsetTracker[Job] = OffsetTracker()
         #: Jobs that are RUNNING or RETURNED.
         self.under_way = 0
         #: Whether the run has paused the partition.

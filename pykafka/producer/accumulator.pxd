@@ -1,8 +1,8 @@
 cimport cython
 
-from pykafka.producer.batch cimport Backlog, MessageBatch
+from pykafka.producer.batch cimport BrokerQueue, ProducerBatch
 from pykafka.producer.delivery cimport Delivery
-from pykafka.producer.buffer_pool cimport Memory
+from pykafka.producer.buffer_pool cimport BufferPool
 from pykafka.protocol.message cimport Message
 from pykafka.protocol.records_write cimport RecordBatchBuilder
 from pykafka.utils.murmur2 cimport partition_for
@@ -21,7 +21,7 @@ cdef class PartitionQueue:
     cdef public str topic
     cdef public tuple key
     cdef public Py_ssize_t taken
-    cdef public MessageBatch open
+    cdef public ProducerBatch open
     cdef public bint armed
     cdef public Py_ssize_t expected
     cdef public object sealed
@@ -31,7 +31,7 @@ cdef class PartitionQueue:
     cdef public long long next_offset
 
 
-cdef class Route:
+cdef class TopicInfo:
     cdef public object topic
     cdef public str name
     cdef public list queues
@@ -42,9 +42,9 @@ cdef class Route:
     cdef public double used_at
 
 
-cdef class Accumulator:
+cdef class RecordAccumulator:
     cdef public object lock
-    cdef public Memory memory
+    cdef public BufferPool memory
     cdef public dict routes
     cdef public bint chooses
     cdef public bint cooperative
@@ -59,24 +59,24 @@ cdef class Accumulator:
 
     cpdef send(self, topic, value, key, long long timestamp, headers, Py_ssize_t partition, told, given_value, given_key)
 
-    @cython.locals(batch=MessageBatch)
-    cpdef MessageBatch take_open(self, PartitionQueue queue)
-    @cython.locals(batch=MessageBatch)
-    cpdef MessageBatch shut(self, PartitionQueue queue)
-    @cython.locals(batch=MessageBatch)
+    @cython.locals(batch=ProducerBatch)
+    cpdef ProducerBatch take_open(self, PartitionQueue queue)
+    @cython.locals(batch=ProducerBatch)
+    cpdef ProducerBatch shut(self, PartitionQueue queue)
+    @cython.locals(batch=ProducerBatch)
     cpdef bint shut_empty(self, PartitionQueue queue) except -1
     cpdef close(self)
-    cpdef release(self, MessageBatch batch)
+    cpdef release(self, ProducerBatch batch)
 
-    @cython.locals(batch=MessageBatch, message=Message, need=Py_ssize_t, turn=Py_ssize_t, index=Py_ssize_t)
+    @cython.locals(batch=ProducerBatch, message=Message, need=Py_ssize_t, turn=Py_ssize_t, index=Py_ssize_t)
     cdef _append(self, value, key, long long timestamp, headers, PartitionQueue queue, report_queue)
 
-    @cython.locals(route=Route, queue=PartitionQueue, batch=MessageBatch, delivery=Delivery, need=Py_ssize_t,
+    @cython.locals(route=TopicInfo, queue=PartitionQueue, batch=ProducerBatch, delivery=Delivery, need=Py_ssize_t,
                    index=Py_ssize_t)
     cdef _send(self, topic, value, key, long long timestamp, headers, Py_ssize_t partition, told, given_value, given_key)
 
-    @cython.locals(backlog=Backlog, memory=Memory, shared=Memory, index=Py_ssize_t)
-    cdef Py_ssize_t _write(self, MessageBatch batch, value, key, long long timestamp, headers, Py_ssize_t need) except -2
+    @cython.locals(backlog=BrokerQueue, memory=BufferPool, shared=BufferPool, index=Py_ssize_t)
+    cdef Py_ssize_t _write(self, ProducerBatch batch, value, key, long long timestamp, headers, Py_ssize_t need) except -2
 
 
 cpdef Py_ssize_t headers_size(headers) except -1

@@ -1,6 +1,6 @@
 """Open batches: `produce()` writes each record into one, directly in the wire format.
 
-`Accumulator.append` is the fast path: one call a message, compiled, with no lock, queue operation or clock call of its
+`RecordAccumulator.append` is the fast path: one call a message, compiled, with no lock, queue operation or clock call of its
 own. Compiled, it never lets go of the interpreter while it changes state, which makes it atomic; the pure source takes
 the handler's lock around the same body. Everything that happens once a batch (rolling over to a new one, sealing, errors)
 is Python in the modules around.
@@ -15,11 +15,11 @@ try:
     import cython
 except ImportError:
     from pykafka.compiled import cython
-from pykafka.producer.batch import Backlog, MessageBatch
-from pykafka.producer.buffer_pool import Memory
+from pykafka.producer.batch import BrokerQueue, ProducerBatch
+from pykafka.producer.buffer_pool import BufferPool
 from pykafka.producer.delivery import Delivery
 from pykafka.producer.delivery_callbacks import Callback
-from pykafka.producer.in_flight_window import Lane
+from pykafka.producer.in_flight_window import InFlightWindow
 from pykafka.protocol.message import Message
 from pykafka.protocol.records_write import LEAST_BATCH, likely_size
 from pykafka.utils import get_string
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RECORD_OVERHEAD",
-    "Accumulator",
+    "RecordAccumulator",
     "Owner",
     "PartitionQueue",
-    "Route",
+    "TopicInfo",
     "headers_size",
 ]
 
@@ -55,7 +55,7 @@ class Owner(Protocol):
     """The sender of a leader; `pykafka.producer.sender.Sender` documents each member."""
 
     broker: Node
-    backlog: Backlog
+    backlog: BrokerQueue
     wake: EventType
     queues: dict[tuple[str, int], PartitionQueue]
     active: dict[tuple[str, int], PartitionQueue]
@@ -66,7 +66,7 @@ class Owner(Protocol):
     def join(self, timeout: float) -> None: ...
     def keep(self) -> None: ...
     def disarm(self, queue: PartitionQueue) -> None: ...
-    def deliver(self, batch: MessageBatch, deadline: float = ...) -> None: ...
+    def deliver(self, batch: ProducerBatch, deadline: float = ...) -> None: ...
     def deliver_all(self, done: Callable[[], bool]) -> None: ...
 
 
@@ -87,12 +87,12 @@ class PartitionQueue:
         self.key = (topic, partition_id)
         #: The size of the batches that were taken away since the sticky choice fell on it (bytes).
         self.taken = 0
-        self.open: MessageBatch | None = None
+        self.open: ProducerBatch | None = None
         self.armed = False
         #: What its next batch will likely take (bytes).
         self.expected = LEAST_BATCH
-        self.sealed: deque[MessageBatch] = deque()
-        self.lane: Lane[MessageBatch] = Lane()
+        self.sealed: deque[ProducerBatch] = deque()
+        self.lane: InFlightWindow[ProducerBatch] = InFlightWindow()
         self.owner: Owner | None = None
         #: The sender of the batches that are on the wire.
         self.sender: object = None
@@ -106,7 +106,7 @@ class PartitionQueue:
         return bool(self.sealed) or self.lane.recovering or (batch is not None and batch.count > 0)
 
 
-class Route:
+class TopicInfo:
     """The queues of one topic of a producer, and the partition that messages without a key go to at present.
 
     State: changes under the producer's lock.
@@ -130,7 +130,7 @@ class Route:
         self.used_at = 0.0
 
 
-class Accumulator:
+class RecordAccumulator:
     """The waiting messages of a producer, in a queue per partition.
 
     :param handler: whose lock the pure source takes, and whose hub is let turn
@@ -138,11 +138,11 @@ class Accumulator:
     :param memory: what the messages may take together; None: no limit
     """
 
-    def __init__(self, handler: Handler, batch_limit: int, memory: Memory | None = None) -> None:
+    def __init__(self, handler: Handler, batch_limit: int, memory: BufferPool | None = None) -> None:
         self.lock = handler.Lock()
-        self.memory = memory or Memory(handler)
+        self.memory = memory or BufferPool(handler)
         #: By the topics' names, for `send`.
-        self.routes: dict[str, Route] = {}
+        self.routes: dict[str, TopicInfo] = {}
         #: Whether `send` chooses the partition: by the key's hash, or else the present one.
         self.chooses = True
         self.cooperative = handler.cooperative
@@ -218,7 +218,7 @@ class Accumulator:
                 delivery = self._send(topic, value, key, timestamp, headers, partition, told, given_value, given_key)
         return delivery
 
-    def queue_of_key(self, route: Route, key: bytes) -> PartitionQueue:
+    def queue_of_key(self, route: TopicInfo, key: bytes) -> PartitionQueue:
         """Return the queue of the partition that Kafka's Java client chooses for a key."""
         queue: PartitionQueue = route.queues[partition_for(key, len(route.queues))]
         return queue
@@ -232,7 +232,7 @@ class Accumulator:
         queue: PartitionQueue = self.queues[turn]
         return queue
 
-    def take_open(self, queue: PartitionQueue) -> MessageBatch | None:
+    def take_open(self, queue: PartitionQueue) -> ProducerBatch | None:
         """Take the open batch of a partition away; no `append` will write to it any more."""
         with self.lock:
             batch = queue.open
@@ -243,7 +243,7 @@ class Accumulator:
             queue.expected = likely_size(batch.builder.size)
         return batch
 
-    def shut(self, queue: PartitionQueue) -> MessageBatch | None:
+    def shut(self, queue: PartitionQueue) -> ProducerBatch | None:
         """Take the open batch of a partition away, and leave none, also where it is empty; return one with messages.
 
         In one step: an `append` between a look and a store would write into a batch that nobody has any more.
@@ -271,7 +271,7 @@ class Accumulator:
         with self.lock:
             self.closed = True
 
-    def release(self, batch: MessageBatch) -> None:
+    def release(self, batch: ProducerBatch) -> None:
         """Subtract a batch's messages from the count of its broker."""
         with self.lock:
             batch.backlog.release(batch.count, batch.queued_bytes)
@@ -401,7 +401,7 @@ class Accumulator:
             batch.backlog.wake.set()
         return delivery
 
-    def _write(self, batch: MessageBatch, value: Any, key: Any, timestamp: int, headers: Any, need: int) -> int:
+    def _write(self, batch: ProducerBatch, value: Any, key: Any, timestamp: int, headers: Any, need: int) -> int:
         """Write a message of up to `need` bytes; return its index in the batch, or -1 where there is no room."""
         backlog = batch.backlog
         if backlog.messages >= backlog.max_messages or backlog.bytes >= backlog.max_bytes:

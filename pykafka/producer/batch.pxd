@@ -1,7 +1,7 @@
 from pykafka.protocol.records_write cimport RecordBatchBuilder
 
 
-cdef class Backlog:
+cdef class BrokerQueue:
     cdef public object wake
     cdef public Py_ssize_t messages
     cdef public Py_ssize_t bytes
@@ -12,10 +12,10 @@ cdef class Backlog:
     cpdef release(self, Py_ssize_t messages, Py_ssize_t nbytes)
 
 
-cdef class MessageBatch:
+cdef class ProducerBatch:
     cdef public str topic
     cdef public int partition_id
-    cdef public Backlog backlog
+    cdef public BrokerQueue backlog
     cdef public double created
     cdef public RecordBatchBuilder builder
     cdef public Py_ssize_t count
@@ -39,5 +39,5 @@ cdef class MessageBatch:
     cdef public object waits
     cdef public list reports
     cdef public list contexts
-    cdef public MessageBatch parent
+    cdef public ProducerBatch parent
     cdef public object parts

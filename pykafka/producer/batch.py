@@ -1,4 +1,4 @@
-"""`MessageBatch`: one record batch of a producer, from its first message to its acknowledgement; `Backlog`, which counts."""
+"""`ProducerBatch`: one record batch, from its first message to its acknowledgement; `BrokerQueue`, which counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BATCH_HEADER = 61
 
 
-class Backlog:
+class BrokerQueue:
     """The messages and bytes that are queued for one broker and not yet acknowledged or failed.
 
     :param wake: wakes the broker's sender
@@ -46,7 +46,7 @@ class Backlog:
         self.bytes -= nbytes
 
 
-class MessageBatch:
+class ProducerBatch:
     """One record batch, from its first message to its acknowledgement.
 
     The messages that `produce()` returned look up their offset, timestamp and error here.
@@ -66,7 +66,7 @@ class MessageBatch:
         self,
         topic: str,
         partition_id: int,
-        backlog: Backlog,
+        backlog: BrokerQueue,
         created: float,
         clock: Callable[[], int] | None,
         expected: int = LEAST_BATCH,
@@ -101,12 +101,12 @@ class MessageBatch:
         self.urgent = False
         self.event: EventType | None = None
         #: How `Delivery.get` waits for it; None for the documented producer's.
-        self.waits: Waits | None = None
+        self.waits: DeliveryWait | None = None
         #: The messages that somebody is to be told of; and the context of the `produce()` of each with a callback, or None.
         self.reports: list[Any] = []
         self.contexts: list[Context | None] = []
-        self.parent: MessageBatch | None = None
-        self.parts: list[MessageBatch] | None = None
+        self.parent: ProducerBatch | None = None
+        self.parts: list[ProducerBatch] | None = None
 
     @property
     def size(self) -> int:
@@ -136,7 +136,7 @@ class MessageBatch:
             return -1
         return self.base_offset + index
 
-    def part_of(self, index: int) -> tuple[MessageBatch, int]:
+    def part_of(self, index: int) -> tuple[ProducerBatch, int]:
         assert self.parts is not None
         for part in self.parts:
             if index < part.count:
@@ -144,21 +144,21 @@ class MessageBatch:
             index -= part.count
         raise IndexError(f"the batch has no message {index}")
 
-    def split(self, limit: int | None = None) -> list[MessageBatch]:
+    def split(self, limit: int | None = None) -> list[ProducerBatch]:
         """Return smaller batches that replace this one; its messages find their outcome through them.
 
         :param limit: what each of them may take (bytes), unless it has one message; None: two, with half the messages each
         """
         middle = self.builder.count // 2
-        parts: list[MessageBatch] = []
-        part: MessageBatch | None = None
+        parts: list[ProducerBatch] = []
+        part: ProducerBatch | None = None
         for index, (timestamp, key, value, headers) in enumerate(self.builder.records()):
             if limit is None or part is None:
                 full = index == middle
             else:
                 full = part.builder.size + record_size(key, value, headers) > limit
             if part is None or full:
-                part = MessageBatch(self.topic, self.partition_id, self.backlog, self.created, None)
+                part = ProducerBatch(self.topic, self.partition_id, self.backlog, self.created, None)
                 part.waits = self.waits
                 part.parent = self
                 parts.append(part)
@@ -182,7 +182,7 @@ class MessageBatch:
             yield Delivery(self, index, key, value, headers, timestamp)
 
 
-class Waits(Protocol):
-    """The waits for a batch; `pykafka.producer.record_placement.Waits` documents them."""
+class DeliveryWait(Protocol):
+    """The waits for a batch; `pykafka.producer.record_placement.DeliveryWait` documents them."""
 
-    def wait(self, batch: MessageBatch, index: int, timeout: float | None) -> None: ...
+    def wait(self, batch: ProducerBatch, index: int, timeout: float | None) -> None: ...

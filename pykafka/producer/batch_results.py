@@ -1,4 +1,4 @@
-"""`Outcomes`: the results of batches in flight: delivered, sent again, divided, or given up."""
+"""`BatchResults`: the results of batches in flight: delivered, sent again, divided, or given up."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.handlers.base import LockType
     from pykafka.producer.accumulator import PartitionQueue
-    from pykafka.producer.batch import MessageBatch
-    from pykafka.producer.in_flight_window import Flight
+    from pykafka.producer.batch import ProducerBatch
+    from pykafka.producer.in_flight_window import InFlightBatch
     from pykafka.producer.produce_request import Outcome
-    from pykafka.producer.retry_policy import Attempts
+    from pykafka.producer.retry_policy import RetryPolicy
 
 log = logging.getLogger(__name__)
 
@@ -24,18 +24,20 @@ log = logging.getLogger(__name__)
 class BatchOwner(Protocol):
     """The caller that sends batches and hears of their results. It marks a delivered or failed batch `done`."""
 
-    def queue_of(self, batch: MessageBatch) -> PartitionQueue: ...
+    def queue_of(self, batch: ProducerBatch) -> PartitionQueue: ...
     def leaders_moved(self) -> None: ...  # they may have: look them up
     def leader_named(self) -> None: ...  # the cluster knows a new one already: take it over
-    def delivered(self, batch: MessageBatch) -> None: ...
+    def delivered(self, batch: ProducerBatch) -> None: ...
     def failed(
-        self, batch: MessageBatch, error: KafkaException, given_up: bool
+        self, batch: ProducerBatch, error: KafkaException, given_up: bool
     ) -> None: ...  # given_up: out of time or tries
-    def divide(self, batch: MessageBatch, error: KafkaException | None) -> list[MessageBatch]: ...  # into smaller ones
+    def divide(
+        self, batch: ProducerBatch, error: KafkaException | None
+    ) -> list[ProducerBatch]: ...  # into smaller ones
 
 
-class Outcomes:
-    """The settlement of batches by their responses, as the `Lane` of their partition judges.
+class BatchResults:
+    """The settlement of batches by their responses, as the `InFlightWindow` of their partition judges.
 
     State: what batches and lanes hold changes under the owner's lock.
 
@@ -50,7 +52,7 @@ class Outcomes:
         self,
         handler: Handler,
         lock: LockType,
-        attempts: Attempts,
+        attempts: RetryPolicy,
         owner: BatchOwner,
         metadata_error: Callable[[], KafkaException | None] = lambda: None,
     ) -> None:
@@ -60,7 +62,7 @@ class Outcomes:
         self._owner = owner
         self._metadata_error = metadata_error
 
-    def settle(self, outcomes: Sequence[Outcome], led: Collection[MessageBatch] = ()) -> None:
+    def settle(self, outcomes: Sequence[Outcome], led: Collection[ProducerBatch] = ()) -> None:
         """Apply the result of each batch, and of those that it decides; call it again after an interruption.
 
         :param led: batches whose new leader the broker has named, and the cluster taken over
@@ -82,7 +84,7 @@ class Outcomes:
                 if verdict in (Verdict.DELIVERED, Verdict.FAILED):
                     _let_go(flight)
 
-    def _follow(self, batch: MessageBatch, verdict: Verdict, error: KafkaException | None, led: bool) -> None:
+    def _follow(self, batch: ProducerBatch, verdict: Verdict, error: KafkaException | None, led: bool) -> None:
         """Apply the verdict on a batch.
 
         :param led: whether its new leader is known
@@ -103,14 +105,14 @@ class Outcomes:
                 if led or verdict is Verdict.RESEND_IN_ORDER:
                     batch.retry_at = self._handler.now()
 
-    def _may_retry(self, batch: MessageBatch, error: KafkaException, led: bool) -> bool:
+    def _may_retry(self, batch: ProducerBatch, error: KafkaException, led: bool) -> bool:
         if led:
             self._owner.leader_named()
         elif error.invalid_metadata or not isinstance(error, ProtocolClientError):
             self._owner.leaders_moved()
         return self._attempts.may_retry(batch, error)
 
-    def unsent(self, batches: Sequence[MessageBatch], error: KafkaException) -> None:
+    def unsent(self, batches: Sequence[ProducerBatch], error: KafkaException) -> None:
         """Put back batches that did not reach a broker; they go later, to the leader of that time."""
         with self._lock:
             for batch in batches:
@@ -120,7 +122,7 @@ class Outcomes:
         for batch in batches:
             self.check_age(batch)
 
-    def check_age(self, batch: MessageBatch) -> None:
+    def check_age(self, batch: ProducerBatch) -> None:
         """Fail a batch that has waited beyond the delivery timeout."""
         if not self._attempts.expired(batch):
             return
@@ -132,7 +134,7 @@ class Outcomes:
         error = error or RequestTimedOut("no broker leads the partition; check that its replicas are up")
         self.give_up(batch, error, True)
 
-    def split(self, batch: MessageBatch, error: KafkaException | None, reason: str) -> None:
+    def split(self, batch: ProducerBatch, error: KafkaException | None, reason: str) -> None:
         """Replace a batch that the broker refuses by smaller ones, so that only the refused messages fail.
 
         :param error: of the broker; None where it was not asked
@@ -147,7 +149,7 @@ class Outcomes:
                 flight.item.flight = flight
         _let_go(batch.flight)
 
-    def give_up(self, batch: MessageBatch, error: KafkaException, expired: bool) -> None:
+    def give_up(self, batch: ProducerBatch, error: KafkaException, expired: bool) -> None:
         """Fail a batch that is still in its lane, and those that depended on it.
 
         :param expired: whether its time or its tries are over
@@ -160,12 +162,12 @@ class Outcomes:
             _let_go(flight)
 
 
-def _room(queue: PartitionQueue, batch: MessageBatch) -> int | None:
+def _room(queue: PartitionQueue, batch: ProducerBatch) -> int | None:
     """Return how many messages may be between a batch and those acknowledged before it; None where that is unknown."""
     return batch.base_offset - queue.next_offset if batch.base_offset >= 0 and queue.next_offset >= 0 else None
 
 
-def _locate(queue: PartitionQueue, batches: list[MessageBatch]) -> None:
+def _locate(queue: PartitionQueue, batches: list[ProducerBatch]) -> None:
     """Compute the offsets of batches whose responses were lost, from those around them.
 
     :param batches: the last one was acknowledged, and proves that those before it are written
@@ -181,7 +183,7 @@ def _locate(queue: PartitionQueue, batches: list[MessageBatch]) -> None:
     queue.next_offset = max(queue.next_offset, last.base_offset + last.count)
 
 
-def _let_go(flight: Flight[MessageBatch]) -> None:
+def _let_go(flight: InFlightBatch[ProducerBatch]) -> None:
     # It has left its lane, and batch and flight refer to each other: the batch would stay in memory until the garbage
     # collector comes by, which few objects of many bytes do not hasten.
     del flight.item

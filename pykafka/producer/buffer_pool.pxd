@@ -1,7 +1,7 @@
-cdef class Memory:
+cdef class BufferPool:
     cdef public Py_ssize_t limit
     cdef public Py_ssize_t used
-    cdef public Memory shared
+    cdef public BufferPool shared
     cdef public dict waiting
     cdef object _handler
     cdef object _lock

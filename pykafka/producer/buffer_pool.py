@@ -1,4 +1,4 @@
-"""`Memory`: a budget in bytes of the messages that are not acknowledged yet; of a producer, or of all of a client's."""
+"""`BufferPool`: a budget in bytes of the messages that are not acknowledged yet; of a producer, or of all of a client's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Spender(Protocol):
     def hurry(self) -> None: ...
 
 
-class Memory:
+class BufferPool:
     """A budget in bytes, counted as messages are written into batches and as batches are settled.
 
     State: compiled, `take` and `give` are atomic; the pure source takes a lock of its own.
@@ -37,7 +37,7 @@ class Memory:
     :param shared: the budget of the client above this one; None for none
     """
 
-    def __init__(self, handler: Handler, limit: int = NO_LIMIT, shared: Memory | None = None) -> None:
+    def __init__(self, handler: Handler, limit: int = NO_LIMIT, shared: BufferPool | None = None) -> None:
         self._handler = handler
         self.limit = limit
         self.used = 0

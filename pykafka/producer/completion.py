@@ -1,4 +1,4 @@
-"""`Settlement`: the final outcome of a producer's batches, and its announcement."""
+"""`Completion`: the final outcome of a producer's batches, and its announcement."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType, LockType
-    from pykafka.producer.accumulator import Accumulator
-    from pykafka.producer.batch import MessageBatch
+    from pykafka.producer.accumulator import RecordAccumulator
+    from pykafka.producer.batch import ProducerBatch
     from pykafka.producer.buffer_pool import Bounds
     from pykafka.producer.delivery_callbacks import Settled
     from pykafka.producer.options import ProducerOptions
@@ -99,7 +99,7 @@ class Failures:
         return found
 
 
-class Settlement:
+class Completion:
     """The final outcome of batches: tells their producers, and keeps the failures of which nobody was told yet.
 
     State: `failures` and what batches hold change under `lock`.
@@ -120,7 +120,7 @@ class Settlement:
         name: str,
         options: ProducerOptions,
         lock: LockType,
-        accumulator: Accumulator,
+        accumulator: RecordAccumulator,
         progress: EventType,
         limiter: LogLimiter,
         any_topic: bool = False,
@@ -140,7 +140,7 @@ class Settlement:
         self.deliveries = Deliveries(handler, name, progress.set, queued)
         self.reports = Reports(handler, name, queued)
 
-    def finish(self, batch: MessageBatch, error: KafkaException | None, asked_for: bool = False) -> None:
+    def finish(self, batch: ProducerBatch, error: KafkaException | None, asked_for: bool = False) -> None:
         """Settle a batch for good: acknowledged, or failed by `error`.
 
         :param asked_for: whether the application wanted it to fail: then `flush()` and `stop()` do not raise it
@@ -166,7 +166,7 @@ class Settlement:
                 for part in parent.parts or ():
                     part.parent = None
 
-    def _tell(self, batch: MessageBatch, asked_for: bool = False) -> None:
+    def _tell(self, batch: ProducerBatch, asked_for: bool = False) -> None:
         """Tell the callers that wait for a batch, and subtract it from the backlog."""
         reports, batch.reports = batch.reports, []
         contexts, batch.contexts = batch.contexts, []
@@ -213,7 +213,7 @@ class Settlement:
                         self._accumulator.close()
             first += leaf.count
 
-    def told(self, batch: MessageBatch, index: int) -> None:
+    def told(self, batch: ProducerBatch, index: int) -> None:
         """Note that somebody was told of a message that failed, by `Delivery.get()`."""
         leaf: Any = batch
         while leaf.parts is not None:
@@ -274,7 +274,7 @@ def _leaves(batch: Any) -> list[Any]:
     return [leaf for part in batch.parts for leaf in _leaves(part)]
 
 
-def outcome_unknown(batch: MessageBatch, error: KafkaException) -> DeliveryUnknownError | None:
+def outcome_unknown(batch: ProducerBatch, error: KafkaException) -> DeliveryUnknownError | None:
     """Return the error of a batch with sequence numbers that the broker may have, in spite of `error`; else None."""
     flight = batch.flight
     if flight is None or not flight.numbered or not (flight.uncertain or flight.on_wire):

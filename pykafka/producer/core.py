@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import ProducerStoppedException
-from pykafka.producer.accumulator import Accumulator, Owner
-from pykafka.producer.batch import MessageBatch
-from pykafka.producer.buffer_pool import Memory
-from pykafka.producer.completion import Settlement
+from pykafka.producer.accumulator import Owner, RecordAccumulator
+from pykafka.producer.batch import ProducerBatch
+from pykafka.producer.buffer_pool import BufferPool
+from pykafka.producer.completion import Completion
 from pykafka.producer.message_formats import Formats
 from pykafka.producer.producer_id import Identity
-from pykafka.producer.retry_policy import Attempts
+from pykafka.producer.retry_policy import RetryPolicy
 from pykafka.producer.topic_ids import Targets
 from pykafka.utils import get_string
 
@@ -22,15 +22,17 @@ if TYPE_CHECKING:
     from pykafka.metadata.partition import TopicView
     from pykafka.network.node import Node
     from pykafka.producer.accumulator import PartitionQueue
-    from pykafka.producer.in_flight_window import Lane
+    from pykafka.producer.in_flight_window import InFlightWindow
     from pykafka.producer.options import ProducerOptions
 
 
 class Hooks(Protocol):
     """The methods of a producer that old code overrides; the core calls them, and they the core."""
 
-    def _send_request(self, message_batch: Iterable[MessageBatch], owned_broker: Any) -> None: ...
-    def _mark_as_delivered(self, owned_broker: Any, message_batch: Iterable[MessageBatch], req: Any = None) -> None: ...
+    def _send_request(self, message_batch: Iterable[ProducerBatch], owned_broker: Any) -> None: ...
+    def _mark_as_delivered(
+        self, owned_broker: Any, message_batch: Iterable[ProducerBatch], req: Any = None
+    ) -> None: ...
     def _setup_owned_brokers(self) -> None: ...
 
 
@@ -41,9 +43,9 @@ class Transaction(Protocol):
 
     @property
     def produce_ceiling(self) -> int: ...  # the highest version of Produce that its batches may go by
-    def lane(self) -> Lane[MessageBatch]: ...  # for a partition
+    def lane(self) -> InFlightWindow[ProducerBatch]: ...  # for a partition
     def number(
-        self, batches: Sequence[MessageBatch], queue_of: Callable[[MessageBatch], PartitionQueue]
+        self, batches: Sequence[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]
     ) -> None: ...  # raises what keeps them from being sent
 
 
@@ -80,7 +82,7 @@ class ProducerCore:
         self.options = options
         self.hooks = hooks
         self.make_sender = make_sender
-        self.attempts = Attempts(self.handler, options)
+        self.attempts = RetryPolicy(self.handler, options)
         self.targets = Targets(cluster, options.on_topic_recreated == "fail")
         self.formats = Formats(cluster, options.enable_idempotence is True)
         self.worker_exception: BaseException | None = None
@@ -90,9 +92,9 @@ class ProducerCore:
         """Make what belongs to one process."""
         self.lock = self.handler.Lock()
         self.progress = self.handler.Event()
-        self.memory = Memory(self.handler, self.options.memory_limit, self.cluster.memory)
-        self.accumulator = Accumulator(self.handler, self.options.batch_full, self.memory)
-        self.settlement = Settlement(
+        self.memory = BufferPool(self.handler, self.options.memory_limit, self.cluster.memory)
+        self.accumulator = RecordAccumulator(self.handler, self.options.batch_full, self.memory)
+        self.settlement = Completion(
             self.handler,
             self.name,
             self.options,

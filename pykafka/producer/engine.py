@@ -19,7 +19,7 @@ from pykafka.exceptions import (
 from pykafka.handlers.lastcalls import warn_of_loss
 from pykafka.handlers.starts import Starts
 from pykafka.producer.accumulator import RECORD_OVERHEAD, Owner, PartitionQueue, headers_size
-from pykafka.producer.batch import MessageBatch, Waits
+from pykafka.producer.batch import DeliveryWait, ProducerBatch
 from pykafka.producer.completion import outcome_unknown
 from pykafka.producer.core import Hooks, ProducerCore
 from pykafka.producer.producer_id import Identity
@@ -56,7 +56,7 @@ class ProducerEngine(ProducerCore):
     #: Whether a stop that somebody's timeout or cancellation ends may be called again, and goes on delivering.
     RESUMES = False
     #: How deliveries wait for their batches; None where messages are no deliveries.
-    waits: Waits | None = None
+    waits: DeliveryWait | None = None
 
     def __init__(
         self,
@@ -249,7 +249,7 @@ class ProducerEngine(ProducerCore):
             with self.lock:
                 self.flushing -= 1
 
-    def _hasten(self, pending: list[MessageBatch], deadline: float) -> None:
+    def _hasten(self, pending: list[ProducerBatch], deadline: float) -> None:
         """Send what is pending; where it is for one broker, this worker does, which costs less than waking others.
 
         :param deadline: until when to help (s of the handler's clock)
@@ -279,7 +279,7 @@ class ProducerEngine(ProducerCore):
         """Whether sending what is queued needs no answer of a broker before."""
         return True
 
-    def queued(self) -> list[MessageBatch]:
+    def queued(self) -> list[ProducerBatch]:
         """Return the batches that are queued now; messages that are produced later do not prolong the wait."""
         with self.lock:
             busy = [queue for owned in self.routing.owned_brokers.values() for queue in owned.active.values()]
@@ -307,7 +307,7 @@ class ProducerEngine(ProducerCore):
             f"(pending_timeout_ms={self.options.pending_timeout_ms}{self._about_throttling()})",
             topic=self.topic_name,
         )
-        left: list[MessageBatch | None] = []
+        left: list[ProducerBatch | None] = []
         with self.lock:
             for queue in self.routing.queues.values():
                 left += [flight.item for flight in queue.lane.window]
@@ -426,7 +426,7 @@ class ProducerEngine(ProducerCore):
             self.routing.catch_up()
         owner.start()
         now, expected = self.handler.now(), queue.expected
-        fresh = MessageBatch(queue.topic, queue.partition_id, owner.backlog, now, self._clock, expected)
+        fresh = ProducerBatch(queue.topic, queue.partition_id, owner.backlog, now, self._clock, expected)
         fresh.waits = self.waits
         if self.options.sync:
             fresh.event = self.handler.Event()
@@ -453,7 +453,7 @@ class ProducerEngine(ProducerCore):
         if error is not None:
             raise error
 
-    def _wait_for_batch(self, batch: MessageBatch) -> None:
+    def _wait_for_batch(self, batch: ProducerBatch) -> None:
         options = self.options
         patience = options.delivery_timeout_s + max(options.ack_timeout_ms, self.cluster.socket_timeout_ms) / 1000
         deadline = self.handler.now() + patience + JOIN_TIMEOUT_S
@@ -468,6 +468,6 @@ class ProducerEngine(ProducerCore):
             batch.event.wait(1.0)
 
 
-def _whole(batch: MessageBatch) -> MessageBatch:
+def _whole(batch: ProducerBatch) -> ProducerBatch:
     """Return the batch that was split into this one, else itself."""
     return batch if batch.parent is None else _whole(batch.parent)

@@ -1,11 +1,11 @@
 cimport cython
 
-from pykafka.producer.accumulator cimport Accumulator
+from pykafka.producer.accumulator cimport RecordAccumulator
 
 
 cdef class FastPath:
     cdef public bint _plain
-    cdef public Accumulator _accumulator
+    cdef public RecordAccumulator _accumulator
     cdef public object _told
     cdef public object _last_told
 

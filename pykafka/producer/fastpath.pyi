@@ -7,7 +7,7 @@ from typing import Any, Generic
 from typing_extensions import TypeVar
 
 from pykafka.exceptions import KafkaException
-from pykafka.producer.accumulator import Accumulator
+from pykafka.producer.accumulator import RecordAccumulator
 from pykafka.producer.delivery import Delivery
 from pykafka.producer.producer_record import Headers
 
@@ -16,7 +16,7 @@ V = TypeVar("V", default=bytes)
 
 class FastPath(Generic[K, V]):
     _plain: bool
-    _accumulator: Accumulator
+    _accumulator: RecordAccumulator
     _told: Any
     _last_told: Any
 

@@ -1,6 +1,6 @@
-"""`Lane`: the batches of one partition that are on their way, in order, and what the idempotent producer knows of them.
+"""`InFlightWindow`: the batches of one partition that are in flight, in order, with their sequence numbers.
 
-A table without I/O (KIP-98, KIP-360), for `Dispatch`. A broker remembers, for each producer id and partition,
+A table without I/O (KIP-98, KIP-360), for `LeaderRequests`. A broker remembers, for each producer id and partition,
 the epoch and the sequence numbers of the last batches: it takes a batch whose first number follows on the last one, knows
 one of the last batches again, and refuses any other with OUT_OF_ORDER_SEQUENCE_NUMBER. Found by trying brokers 0.11 to 4.3:
 
@@ -70,7 +70,7 @@ class Verdict(Enum):
     FAILED = "failed"
 
 
-class Flight(Generic[T]):
+class InFlightBatch(Generic[T]):
     """One batch on its way.
 
     :param item: the caller's batch
@@ -128,7 +128,7 @@ class Flight(Generic[T]):
         return self.absent and not self.uncertain
 
 
-class Lane(Generic[T]):
+class InFlightWindow(Generic[T]):
     """The batches of one partition from their first sending to their acknowledgement, oldest first.
 
     Without numbers (`launch(..., numbered=False)`) one batch is under way at a time. The caller brings a producer id
@@ -136,7 +136,7 @@ class Lane(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self.window: deque[Flight[T]] = deque()
+        self.window: deque[InFlightBatch[T]] = deque()
         self.producer_id = -1
         self.epoch = -1
         #: A producer id that brokers refuse, or whose epochs are used up: another one is wanted.
@@ -175,7 +175,7 @@ class Lane(Generic[T]):
         if self._on_wire <= 1:
             self._strip()
 
-    def resume(self, flight: Flight[T]) -> bool:
+    def resume(self, flight: InFlightBatch[T]) -> bool:
         """Number again from this batch on, which is about to be sent; return False while others have to be sent again.
 
         It is the first one of an epoch: brokers know the numbers of the former.
@@ -206,25 +206,25 @@ class Lane(Generic[T]):
             return not self.window
         return self._on_wire < (IN_FLIGHT if numbered and self._acknowledged and not self.plain else 1)
 
-    def launch(self, item: T, count: int) -> Flight[T]:
+    def launch(self, item: T, count: int) -> InFlightBatch[T]:
         """Add a batch that is about to be sent for the first time; `may_launch` has said that it may."""
         if self.plain:
             self._strip()
         elif self._hole:
             self._renumber()
-        flight = Flight(item, count)
+        flight = InFlightBatch(item, count)
         self.window.append(flight)
         self._take_off(flight)
         return flight
 
-    def resend(self) -> Flight[T] | None:
+    def resend(self) -> InFlightBatch[T] | None:
         """Return the batch to send again now, taken to be on its way; None where there is none, or others come first."""
         flight = self.next_to_resend()
         if flight is not None:
             self._take_off(flight)
         return flight
 
-    def next_to_resend(self) -> Flight[T] | None:
+    def next_to_resend(self) -> InFlightBatch[T] | None:
         """Return the batch that `resend` would give; it may have new numbers coming."""
         if self._on_wire or not self.window:
             return None
@@ -243,7 +243,7 @@ class Lane(Generic[T]):
         self._renumber()
         return self.window[0]
 
-    def number(self, flight: Flight[T]) -> None:
+    def number(self, flight: InFlightBatch[T]) -> None:
         """Give a batch its numbers, just before it is sent; one that has some keeps them."""
         if flight.numbered:
             return
@@ -251,11 +251,11 @@ class Lane(Generic[T]):
         flight.producer_id, flight.epoch, flight.sequence = self.producer_id, self.epoch, self._sequence
         self._sequence = (self._sequence + flight.count) & SEQUENCE_MAX
 
-    def _take_off(self, flight: Flight[T]) -> None:
+    def _take_off(self, flight: InFlightBatch[T]) -> None:
         flight.on_wire = True
         self._on_wire += 1
 
-    def _land(self, flight: Flight[T]) -> None:
+    def _land(self, flight: InFlightBatch[T]) -> None:
         if flight.on_wire:
             flight.on_wire = False
             self._on_wire -= 1
@@ -286,13 +286,13 @@ class Lane(Generic[T]):
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
-    def unsent(self, flight: Flight[T]) -> None:
+    def unsent(self, flight: InFlightBatch[T]) -> None:
         """Take back a batch of which no byte has left."""
         self._land(flight)
 
     def answered(
-        self, flight: Flight[T], error: KafkaException | None, room: int | None = None
-    ) -> list[tuple[Flight[T], Verdict]]:
+        self, flight: InFlightBatch[T], error: KafkaException | None, room: int | None = None
+    ) -> list[tuple[InFlightBatch[T], Verdict]]:
         """Take the outcome of a batch and say what is to be done; about others too, of which it tells.
 
         :param error: what the broker answered, or what kept the answer from coming; None is success
@@ -307,7 +307,7 @@ class Lane(Generic[T]):
         left = self.drop(flight) if verdict is Verdict.FAILED else [flight]
         return [(other, verdict) for other in left]
 
-    def _skip(self, flight: Flight[T], room: int) -> None:
+    def _skip(self, flight: InFlightBatch[T], room: int) -> None:
         """Note what a batch that was acknowledged cannot prove to be written, as there is no room for it in the log.
 
         A broker that has lost what it knew of the producer (by an unclean election, or after a day), or does not look at
@@ -323,7 +323,7 @@ class Lane(Generic[T]):
             for other in before:
                 other.skipped = True
 
-    def _delivered(self, flight: Flight[T]) -> list[tuple[Flight[T], Verdict]]:
+    def _delivered(self, flight: InFlightBatch[T]) -> list[tuple[InFlightBatch[T], Verdict]]:
         # Brokers take no number before those below it: what was uncertain is written too.
         found = []
         for other in list(self.window) if self.window[0] is not flight else ():
@@ -343,7 +343,7 @@ class Lane(Generic[T]):
         found.append((flight, Verdict.DELIVERED))
         return found
 
-    def _judge(self, flight: Flight[T], error: KafkaException) -> Verdict:
+    def _judge(self, flight: InFlightBatch[T], error: KafkaException) -> Verdict:
         if flight.reshaped:
             return Verdict.RESEND_IN_ORDER
         if isinstance(error, (OutOfOrderSequenceNumber, UnknownProducerId)) and flight.numbered:
@@ -367,7 +367,7 @@ class Lane(Generic[T]):
         flight.uncertain |= kind is not Kind.NOT_READY
         return Verdict.RESEND
 
-    def _refused(self, flight: Flight[T], forgotten: bool) -> Verdict:
+    def _refused(self, flight: InFlightBatch[T], forgotten: bool) -> Verdict:
         """Judge a batch whose number does not follow on the broker's last one."""
         for other in self.window:
             if other is flight:
@@ -386,7 +386,7 @@ class Lane(Generic[T]):
         flight.broken = True
         return Verdict.RESEND
 
-    def drop(self, flight: Flight[T]) -> list[Flight[T]]:
+    def drop(self, flight: InFlightBatch[T]) -> list[InFlightBatch[T]]:
         """Take out a batch that is given up: those behind it do not follow on what the broker has.
 
         :returns: what has left the lane: this batch, after those whose fate only it could have told
@@ -407,7 +407,7 @@ class Lane(Generic[T]):
         self.window.remove(flight)
         return [*left, flight]
 
-    def split(self, flight: Flight[T], parts: Iterable[tuple[T, int]]) -> list[Flight[T]]:
+    def split(self, flight: InFlightBatch[T], parts: Iterable[tuple[T, int]]) -> list[InFlightBatch[T]]:
         """Put several batches in the place of one, to be sent under its numbers.
 
         :param parts: (batch, messages in it) each, with as many messages together
@@ -415,10 +415,10 @@ class Lane(Generic[T]):
         self._land(flight)
         at = self.window.index(flight)
         del self.window[at]
-        found: list[Flight[T]] = []
+        found: list[InFlightBatch[T]] = []
         sequence = flight.sequence
         for item, count in parts:
-            part = Flight(item, count)
+            part = InFlightBatch(item, count)
             part.producer_id, part.epoch, part.sequence = flight.producer_id, flight.epoch, sequence
             part.uncertain, part.absent, part.broken = flight.uncertain, flight.absent, flight.broken
             part.halved = flight.uncertain or flight.halved

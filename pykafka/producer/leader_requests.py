@@ -1,4 +1,4 @@
-"""`Dispatch`: the requests of a producer to one leader. It numbers, seals and sends batches, and reads the responses."""
+"""`LeaderRequests`: the requests of a producer to one leader. It numbers, seals and sends batches, and reads the responses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pykafka.exceptions import (
     UnsupportedForMessageFormat,
 )
 from pykafka.network.authentication import is_answer
-from pykafka.producer.batch_results import BatchOwner, Outcomes
+from pykafka.producer.batch_results import BatchOwner, BatchResults
 from pykafka.producer.produce_request import Request, magic_of, seal
 from pykafka.protocol import wire
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.node import Node
     from pykafka.producer.accumulator import PartitionQueue
-    from pykafka.producer.batch import MessageBatch
+    from pykafka.producer.batch import ProducerBatch
     from pykafka.producer.core import Transaction
-    from pykafka.producer.in_flight_window import Lane
+    from pykafka.producer.in_flight_window import InFlightWindow
     from pykafka.producer.message_formats import Formats
     from pykafka.producer.options import ProducerOptions
     from pykafka.producer.producer_id import Identity
-    from pykafka.producer.retry_policy import Attempts
+    from pykafka.producer.retry_policy import RetryPolicy
     from pykafka.producer.topic_ids import Targets
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ class DispatchCore(Protocol):
     handler: Handler
     options: ProducerOptions
     lock: LockType
-    attempts: Attempts
+    attempts: RetryPolicy
     identity: Identity
     targets: Targets
     formats: Formats
@@ -62,15 +62,15 @@ class DispatchCore(Protocol):
 
 
 class RequestOwner(BatchOwner, Protocol):
-    """The caller of a `Dispatch`, which it tells of requests and responses."""
+    """The caller of a `LeaderRequests`, which it tells of requests and responses."""
 
-    def sent(self, dispatch: Dispatch, request: Request) -> None: ...  # `request.pending` has the answer to come
-    def answered(self, dispatch: Dispatch, request: Request) -> None: ...  # it is there: to be given to `Dispatch.read`
+    def sent(self, dispatch: LeaderRequests, request: Request) -> None: ...  # `request.pending` has the answer to come
+    def answered(self, dispatch: LeaderRequests, request: Request) -> None: ...  # for `LeaderRequests.read`
 
 
 def take_next(
-    queue: PartitionQueue, sender: object, take_open: Callable[[PartitionQueue], MessageBatch | None] | None = None
-) -> MessageBatch | None:
+    queue: PartitionQueue, sender: object, take_open: Callable[[PartitionQueue], ProducerBatch | None] | None = None
+) -> ProducerBatch | None:
     """Take the next batch of a partition, and mark it as in flight; the caller holds the lock.
 
     :param sender: that takes it
@@ -80,7 +80,7 @@ def take_next(
     queue.sender = sender  # before the launch, so that an interrupted one is known for the sender's
     flight = lane.resend()
     if flight is not None:
-        batch: MessageBatch | None = flight.item
+        batch: ProducerBatch | None = flight.item
         flight.item.flight = flight  # its launch may have been interrupted
     elif queue.sealed:
         batch = queue.sealed.popleft()
@@ -94,7 +94,7 @@ def take_next(
     return batch
 
 
-class Dispatch:
+class LeaderRequests:
     """The requests to one leader, several in flight at a time.
 
     State: the sending worker owns `awaiting` and `numbered`; other workers make single stores. Queues, lanes and batches change
@@ -110,7 +110,7 @@ class Dispatch:
         self._lock = core.lock
         self._owner = owner
         self.broker = broker
-        self.outcomes = Outcomes(core.handler, core.lock, core.attempts, owner, lambda: core.cluster.metadata_error)
+        self.outcomes = BatchResults(core.handler, core.lock, core.attempts, owner, lambda: core.cluster.metadata_error)
         #: Requests whose answer is awaited; in order.
         self.awaiting: dict[Request, None] = {}
         #: Whether batches get sequence numbers here, as far as is known.
@@ -146,7 +146,7 @@ class Dispatch:
             batch = queue.sealed[0] if queue.sealed else queue.open
         return heard_at if batch is None else min(heard_at, self._core.attempts.expires_at(batch))
 
-    def hold(self, batch: MessageBatch, seconds: float) -> None:
+    def hold(self, batch: ProducerBatch, seconds: float) -> None:
         """Put a batch back while the broker throttles; the caller holds the lock."""
         self._owner.queue_of(batch).lane.unsent(batch.flight)
         batch.retry_at = self._core.handler.now() + seconds
@@ -157,7 +157,7 @@ class Dispatch:
 
     # -- sending -----------------------------------------------------------------------------------------------------
 
-    def send(self, batches: list[MessageBatch]) -> bool:
+    def send(self, batches: list[ProducerBatch]) -> bool:
         """Send batches, at most one per partition, in one request; return whether some of them stayed behind."""
         count = len(batches)
         sendable = batches = self._allowed(batches)
@@ -195,7 +195,7 @@ class Dispatch:
             self._unsent(sendable, error)
         return True
 
-    def _allowed(self, batches: list[MessageBatch]) -> list[MessageBatch]:
+    def _allowed(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
         """Fail the batches that are not to be sent after all, and return the others."""
         if self._core.targets.fails:
             batches = self._of_present_topics(batches)
@@ -203,7 +203,7 @@ class Dispatch:
             batches = self._explained(batches)
         return batches
 
-    def _of_present_topics(self, batches: list[MessageBatch]) -> list[MessageBatch]:
+    def _of_present_topics(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
         """Fail the batches for a topic that was made anew, where that is wanted; return the others."""
         gone: dict[str, TopicRecreatedError] = {}
         for topic in {batch.topic for batch in batches}:
@@ -216,7 +216,7 @@ class Dispatch:
         self.outcomes.settle([(batch, gone[batch.topic]) for batch in batches if batch.topic in gone])
         return [batch for batch in batches if batch.topic not in gone]
 
-    def _explained(self, batches: list[MessageBatch]) -> list[MessageBatch]:
+    def _explained(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
         """Fail the batches whose error was not about the message format of their topic, and return the others."""
         left, failed = [], []
         for batch in batches:
@@ -230,7 +230,7 @@ class Dispatch:
         self.outcomes.settle(failed)
         return left
 
-    def _ids(self, batches: list[MessageBatch]) -> dict[str, UUID]:
+    def _ids(self, batches: list[ProducerBatch]) -> dict[str, UUID]:
         """Return the ids of the topics of some batches; none where one of them is unknown.
 
         :raises TopicRecreatedError: one was made anew, and the batches are for the former one
@@ -277,7 +277,7 @@ class Dispatch:
                 self.awaiting.pop(request, None)
             raise
 
-    def _number(self, batches: list[MessageBatch]) -> list[MessageBatch]:
+    def _number(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
         """Give batches their sequence numbers, if leader and cluster support them; return those that may go.
 
         Where they have none, batches go without; but not behind others of their partition that have had some.
@@ -308,7 +308,7 @@ class Dispatch:
             batches = self._held_back(batches, held)
         return batches if self.numbered else self._unnumbered(batches)
 
-    def _unnumbered(self, batches: list[MessageBatch]) -> list[MessageBatch]:
+    def _unnumbered(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
         """Return the batches whose partitions have had no numbers; the others wait for a broker that takes them."""
         waiting = [batch for batch in batches if self._owner.queue_of(batch).lane.numbers]
         if waiting:
@@ -323,7 +323,7 @@ class Dispatch:
             )
         return [batch for batch in batches if not self._owner.queue_of(batch).lane.numbers]
 
-    def _goes_plain(self, batch: MessageBatch, lane: Lane[MessageBatch]) -> bool:
+    def _goes_plain(self, batch: ProducerBatch, lane: InFlightWindow[ProducerBatch]) -> bool:
         """Return whether a batch goes without numbers, as its topic cannot store them."""
         old = self._core.formats.is_old(batch.topic)
         if old == lane.plain:
@@ -336,14 +336,14 @@ class Dispatch:
             lane.forgo()
         return True
 
-    def _held_back(self, batches: list[MessageBatch], held: list[MessageBatch]) -> list[MessageBatch]:
+    def _held_back(self, batches: list[ProducerBatch], held: list[ProducerBatch]) -> list[ProducerBatch]:
         """Put batches back that must not overtake those that were refused for their numbers; return the others."""
         with self._lock:
             for batch in held:
                 self._owner.queue_of(batch).lane.unsent(batch.flight)
         return [batch for batch in batches if batch not in held]
 
-    def _seal(self, batch: MessageBatch, version: int) -> bool:
+    def _seal(self, batch: ProducerBatch, version: int) -> bool:
         """Bring a batch into the wire format; return False if this broker does not accept it."""
         old = self._core.formats.is_old(batch.topic)
         if (old or magic_of(version) < 2) and batch.builder.with_headers and batch.count > 1:
@@ -362,7 +362,7 @@ class Dispatch:
             return False
         return True
 
-    def _unsent(self, batches: list[MessageBatch], error: KafkaException) -> None:
+    def _unsent(self, batches: list[ProducerBatch], error: KafkaException) -> None:
         """Put back batches that did not reach the broker."""
         # The cluster is busy with itself, or wants to be left alone for a while, but well. A broker that refuses the login has
         # not said that it leads; if another leads by now, it does not say so either.
@@ -396,7 +396,7 @@ class Dispatch:
         except KafkaException as error:
             self.outcomes.settle([(batch, error) for batch in request.batches])
 
-    def _of_format(self, batch: MessageBatch, error: KafkaException | None) -> KafkaException | None:
+    def _of_format(self, batch: ProducerBatch, error: KafkaException | None) -> KafkaException | None:
         """Mark a batch for another form if its topic's message format may be the reason of an error; return the error."""
         formats, flight = self._core.formats, batch.flight
         transactional = self._core.transaction is not None
@@ -411,7 +411,7 @@ class Dispatch:
             flight.reshaped = True
         return error
 
-    def _take_hints(self, request: Request, response: wire.ProduceResponse) -> list[MessageBatch]:
+    def _take_hints(self, request: Request, response: wire.ProduceResponse) -> list[ProducerBatch]:
         """Pass the leaders that a response names to the cluster; return the batches that can go there at once."""
         cluster, endpoints = (
             self._core.cluster,

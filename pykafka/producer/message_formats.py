@@ -19,7 +19,7 @@ from pykafka.protocol import wire
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.node import Node
-    from pykafka.producer.batch import MessageBatch
+    from pykafka.producer.batch import ProducerBatch
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class Formats:
     def _log(self, text: str, topic: str) -> None:
         self._cluster.limiter.warn(log, topic, text, topic, again_s=WARN_AGAIN_S)
 
-    def may_explain(self, batch: MessageBatch, error: KafkaException, codec: int, transactional: bool) -> bool:
+    def may_explain(self, batch: ProducerBatch, error: KafkaException, codec: int, transactional: bool) -> bool:
         """Return whether an error may mean that the topic is in an old format, which is still to be asked.
 
         :param codec: a `CompressionType`
@@ -116,7 +116,7 @@ class Formats:
             self._old[topic] = self._now()
         return old
 
-    def check(self, batch: MessageBatch, codec: int, transactional: bool) -> None:
+    def check(self, batch: ProducerBatch, codec: int, transactional: bool) -> None:
         """Check that an old format has what a batch needs; parameters as of `may_explain`.
 
         :raises UnsupportedForMessageFormat: it has headers, or is part of a transaction

@@ -26,13 +26,13 @@ from pykafka.utils.compression import compress
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.network.channel import PendingResponse
-    from pykafka.producer.batch import MessageBatch
+    from pykafka.producer.batch import ProducerBatch
     from pykafka.protocol.primitives import Cursor
 
 
 NO_ID = UUID(int=0)
 #: What became of a batch: None, or why it was not written.
-Outcome = tuple["MessageBatch", KafkaException | None]
+Outcome = tuple["ProducerBatch", KafkaException | None]
 
 #: The first version with compact types, and the first one that names topics by id.
 FLEXIBLE_FROM, IDS_FROM = 9, 13
@@ -66,7 +66,7 @@ class Request:
     __slots__ = ("batches", "ids", "pending", "transactional_id")
 
     def __init__(
-        self, batches: list[MessageBatch], ids: Mapping[str, UUID] | None = None, transactional_id: str | None = None
+        self, batches: list[ProducerBatch], ids: Mapping[str, UUID] | None = None, transactional_id: str | None = None
     ) -> None:
         self.batches = batches
         self.ids = ids or {}
@@ -133,7 +133,7 @@ class Request:
         batch.log_append_time = time_ms
         return True
 
-    def leaders(self, response: wire.ProduceResponse) -> Iterator[tuple[MessageBatch, int, int]]:
+    def leaders(self, response: wire.ProduceResponse) -> Iterator[tuple[ProducerBatch, int, int]]:
         """Yield (batch, leader's broker number, its epoch) of each batch for which a broker names the leader (KIP-951).
 
         :param response: that `outcomes` has read
@@ -161,9 +161,9 @@ class Request:
             topic.name = names[topic.topic_id]
 
 
-def divide(batches: Sequence[MessageBatch], limit: int) -> list[list[MessageBatch]]:
+def divide(batches: Sequence[ProducerBatch], limit: int) -> list[list[ProducerBatch]]:
     """Return requests of at most `limit` bytes each; a larger batch has a request of its own."""
-    requests: list[list[MessageBatch]] = []
+    requests: list[list[ProducerBatch]] = []
     size = 0
     for batch in batches:
         taken = batch.wire_size
@@ -187,7 +187,7 @@ def _check_partitions(asked: set[tuple[str, int]], response: wire.ProduceRespons
             asked.remove((topic.name, part.index))
 
 
-def _read(batch: MessageBatch, part: wire.ProduceResponse.Topic.Partition, where: str) -> KafkaException | None:
+def _read(batch: ProducerBatch, part: wire.ProduceResponse.Topic.Partition, where: str) -> KafkaException | None:
     # some brokers tell of a duplicate where it is
     if part.error_code in (0, DuplicateSequenceNumber.ERROR_CODE):
         batch.base_offset = part.base_offset
@@ -336,7 +336,7 @@ def magic_of(version: int) -> int:
 
 
 def seal(
-    batch: MessageBatch,
+    batch: ProducerBatch,
     version: int,
     codec: int,
     handler: Handler,
@@ -373,13 +373,13 @@ def seal(
     handler.breathe()  # a checksum over a large batch takes its time
 
 
-def compress_ahead(batch: MessageBatch, codec: int, handler: Handler, level: int | None = None) -> None:
+def compress_ahead(batch: ProducerBatch, codec: int, handler: Handler, level: int | None = None) -> None:
     """Compress a batch before it is sent, to know its size in a request; parameters as of `seal`."""
     if codec:
         batch.wire, batch.wire_form = [b"", _compressed(batch, codec, handler, level)], COMPRESSED
 
 
-def _compressed(batch: MessageBatch, codec: int, handler: Handler, level: int | None) -> Any:
+def _compressed(batch: ProducerBatch, codec: int, handler: Handler, level: int | None) -> Any:
     offload = handler.offload if batch.builder.size >= OFFLOAD_FROM else _inline
     return offload(compress, codec, batch.builder.view(), 2, level)
 

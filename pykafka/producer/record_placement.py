@@ -1,4 +1,4 @@
-"""`AnyTopicEngine`: the engine of a producer for any topic: looks topics up, chooses partitions, waits for room."""
+"""`KafkaProducerEngine`: the engine of a producer for any topic: looks topics up, chooses partitions, waits for room."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from pykafka.exceptions import (
     TopicNotFoundError,
     UnknownTopicOrPartition,
 )
-from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, Route, headers_size
-from pykafka.producer.batch import MessageBatch
+from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, TopicInfo, headers_size
+from pykafka.producer.batch import ProducerBatch
 from pykafka.producer.engine import ROOM_S, ProducerEngine
 from pykafka.producer.producer_id import Identity
 from pykafka.producer.retry_policy import PASSING
@@ -33,8 +33,8 @@ from pykafka.utils.error_handlers import valid_timeout
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, Worker
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.producer.accumulator import Route
-    from pykafka.producer.batch import MessageBatch
+    from pykafka.producer.accumulator import TopicInfo
+    from pykafka.producer.batch import ProducerBatch
     from pykafka.producer.core import Hooks
     from pykafka.producer.delivery import Delivery
     from pykafka.producer.engine import ProducerEngine
@@ -61,20 +61,20 @@ log = logging.getLogger(__name__)
 MARGIN_S = 5.0
 #: A topic to which nothing was written for so long leaves the metadata that the producer asks for (s): metadata.max.idle.ms.
 IDLE_S = 300.0
-#: The arguments of `Accumulator.send`: topic, value, key, timestamp, headers, partition, told, given value, given key.
+#: The arguments of `RecordAccumulator.send`: topic, value, key, timestamp, headers, partition, told, given value, given key.
 Outgoing = tuple[str, bytes | None, bytes | None, int, list[tuple[str, bytes | None]] | None, int, Any, Any, Any]
 #: `(partitions, key) -> partition`.
 Partitioner = Callable[[Sequence[Any], Any], Any]
 
 
 class Engine(Protocol):
-    """The producer whose topics these are; `AnyTopicEngine` has it."""
+    """The producer whose topics these are; `KafkaProducerEngine` has it."""
 
     handler: Handler
     cluster: BaseCluster
 
     def check_running(self) -> None: ...
-    def take_in(self, topic: Any) -> Route | None: ...
+    def take_in(self, topic: Any) -> TopicInfo | None: ...
     def written_to(self, topic: str) -> bool: ...  # whether a route of it is known
 
 
@@ -93,7 +93,7 @@ class _LookUp:
         self.worker: Worker | None = None
 
 
-class LookUps:
+class MetadataWait:
     """The look-ups of a producer that are under way, one a topic; all that wait for one wake together.
 
     State: `_under_way` and `_failed` change by single steps of a dict, which are atomic.
@@ -213,7 +213,7 @@ def _anew(error: Exception) -> Exception:
     return error.again() if isinstance(error, KafkaException) else error
 
 
-class Waits:
+class DeliveryWait:
     """The waits for batches of one producer, in one process.
 
     It refers to the producer weakly: an unfinished batch keeps it alive, a finished one need not.
@@ -226,7 +226,7 @@ class Waits:
         self._handler = engine.handler
         self._lock = engine.lock
 
-    def wait(self, batch: MessageBatch, index: int, timeout: float | None) -> None:
+    def wait(self, batch: ProducerBatch, index: int, timeout: float | None) -> None:
         """Wait until a batch is settled, and raise what went wrong with one of its messages; as of `Delivery.get`."""
         if not batch.done:
             self._settled(batch, timeout)
@@ -237,7 +237,7 @@ class Waits:
                 engine.settlement.told(batch, index)
             raise error.again()
 
-    def _settled(self, batch: MessageBatch, timeout: float | None) -> None:
+    def _settled(self, batch: ProducerBatch, timeout: float | None) -> None:
         engine = self._engine()
         if engine is None or engine.waits is not self:
             raise ProducerStoppedException(
@@ -274,7 +274,7 @@ class Waits:
         return min(options.delivery_timeout_s + request + MARGIN_S, math.inf)
 
 
-class AnyTopicEngine(ProducerEngine):
+class KafkaProducerEngine(ProducerEngine):
     """A `ProducerEngine` for any number of topics, each taken in at its first message.
 
     :param cluster: to which to produce
@@ -296,8 +296,8 @@ class AnyTopicEngine(ProducerEngine):
     def _begin(self) -> None:
         super()._begin()
         self.accumulator.chooses = self._partitioner is None
-        self.waits = Waits(self)
-        self.lookups = LookUps(self)
+        self.waits = DeliveryWait(self)
+        self.lookups = MetadataWait(self)
 
     def set_up(self) -> None:
         """Bring all topics up to date, and leave those to which nothing was written for five minutes."""
@@ -311,7 +311,7 @@ class AnyTopicEngine(ProducerEngine):
     def place(self, made: Outgoing, wait: bool = True) -> Delivery[Any, Any] | None:
         """Write a message into the open batch of its partition.
 
-        :param made: the arguments of `Accumulator.send`
+        :param made: the arguments of `RecordAccumulator.send`
         :param wait: False: return None where this would have to wait
         """
         topic, value, key, timestamp, headers, partition, told, given_value, given_key = made
@@ -366,7 +366,7 @@ class AnyTopicEngine(ProducerEngine):
                 f"a message of {need} bytes does not fit into buffer_memory={self.memory.most}; raise it", topic=topic
             )
 
-    def _chosen(self, route: Route, key: bytes | None, partition: int) -> PartitionQueue | None:
+    def _chosen(self, route: TopicInfo, key: bytes | None, partition: int) -> PartitionQueue | None:
         """Return the queue of a message, as `send` finds it; None for an unknown partition, or one without a sender."""
         if partition >= 0:
             queue = route.queues[partition] if partition < len(route.queues) else None
@@ -397,14 +397,14 @@ class AnyTopicEngine(ProducerEngine):
             return f"{queue.owner.backlog.messages} messages are queued for broker {queue.owner.broker.id}"
         return None
 
-    def _roll_over(self, route: Route, queue: PartitionQueue) -> None:
+    def _roll_over(self, route: TopicInfo, queue: PartitionQueue) -> None:
         owner = queue.owner
         if owner is not None and self._switched(route, queue):
             owner.wake.set()
         elif owner is not None:
             self._roll(queue, owner)
 
-    def _switched(self, route: Route, queue: PartitionQueue) -> bool:
+    def _switched(self, route: TopicInfo, queue: PartitionQueue) -> bool:
         """Return whether messages without a key go to another partition from now on, as enough went to this one."""
         if route.current is not queue:
             return False
@@ -431,13 +431,13 @@ class AnyTopicEngine(ProducerEngine):
 
     # -- topics ----------------------------------------------------------------------------------------------------
 
-    def _known(self, topic: str) -> Route | None:
+    def _known(self, topic: str) -> TopicInfo | None:
         """Take in a topic that the client knows, without I/O; None where it must be asked for."""
         if self.options.enable_idempotence or self.cluster.topic_metadata(topic) is None:
             return None
         return self.take_in(self.cluster.topics[topic])
 
-    def take_in(self, topic: Any) -> Route | None:
+    def take_in(self, topic: Any) -> TopicInfo | None:
         """Take in a topic, as the client has it; None where the producer was stopped meanwhile."""
         if self.options.enable_idempotence:
             self._check_leaders(topic)
@@ -463,7 +463,7 @@ class AnyTopicEngine(ProducerEngine):
         finally:
             self.lookups.close()
 
-    def _ask_for(self, route: Route, key: bytes | None, partition: int, deadline: float) -> None:
+    def _ask_for(self, route: TopicInfo, key: bytes | None, partition: int, deadline: float) -> None:
         """Ask for a partition that is not there, or has no leader yet, until it has; or its topic is another one.
 
         :raises KafkaException: it had none at the deadline
@@ -490,7 +490,7 @@ class AnyTopicEngine(ProducerEngine):
             self.handler.sleep(min(self.cluster.retry_backoff.seconds(failures), left))
             self.check_running()
 
-    def _lacking(self, route: Route, partition: int) -> KafkaException:
+    def _lacking(self, route: TopicInfo, partition: int) -> KafkaException:
         """Return the error of a message whose partition was not there, or had no leader, for too long."""
         waited = f"after max_block_ms={self.front.max_block_ms}"
         ids = [known.id for known in route.partitions]
@@ -522,7 +522,7 @@ class AnyTopicEngine(ProducerEngine):
     def purge(self) -> int:
         """Fail the messages that were not sent yet; return how many."""
         error = ProducerPurgedError("the message was dropped by purge() before it was sent")
-        left: list[MessageBatch] = []
+        left: list[ProducerBatch] = []
         with self.lock:
             for owned in self.routing.owned_brokers.values():
                 for queue in owned.active.values():

@@ -44,7 +44,7 @@ from pykafka.utils.backoff import Backoff
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
-    from pykafka.producer.batch import MessageBatch
+    from pykafka.producer.batch import ProducerBatch
     from pykafka.producer.options import ProducerOptions
 
 #: Errors of a metadata request that another one may mend.
@@ -132,7 +132,7 @@ def with_remark(error: KafkaException, remark: str) -> KafkaException:
     return told
 
 
-class Attempts:
+class RetryPolicy:
     """The pauses before a batch is sent again, and its bounds: age and number of attempts.
 
     :param handler: supplies clock and chance
@@ -144,15 +144,15 @@ class Attempts:
         self._options = options
         self.backoff = Backoff(options.retry_backoff_ms, options.retry_backoff_max_ms, handler.random)
 
-    def expires_at(self, batch: MessageBatch) -> float:
+    def expires_at(self, batch: ProducerBatch) -> float:
         """Return when a batch expires (s of the handler's clock)."""
         return batch.created + self._options.delivery_timeout_s
 
-    def expired(self, batch: MessageBatch) -> bool:
+    def expired(self, batch: ProducerBatch) -> bool:
         """Return whether a batch is older than the delivery timeout."""
         return self._handler.now() > self.expires_at(batch)
 
-    def back_off(self, batch: MessageBatch) -> None:
+    def back_off(self, batch: ProducerBatch) -> None:
         """Set the time of a batch's next attempt: later after each failure; the caller holds the lock."""
         now = self._handler.now()
         batch.failures += 1
@@ -160,12 +160,12 @@ class Attempts:
         # its last try is when its time is over
         batch.retry_at = min(until, max(now, self.expires_at(batch)))
 
-    def may_retry(self, batch: MessageBatch, error: KafkaException) -> bool:
+    def may_retry(self, batch: ProducerBatch, error: KafkaException) -> bool:
         """Count a failed attempt, and return whether the batch may be sent again."""
         batch.attempts += counts(kind_of(error), batch.flight.numbered)
         return not self.expired(batch) and batch.attempts <= self._options.max_retries
 
-    def explained(self, batch: MessageBatch, error: KafkaException) -> KafkaException:
+    def explained(self, batch: ProducerBatch, error: KafkaException) -> KafkaException:
         """Return the last error of a failed batch, with a remark about its attempts."""
         options = self._options
         late = self.expired(batch)

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from pykafka.exceptions import KafkaException, LeaderNotFoundError
-from pykafka.producer.accumulator import Owner, PartitionQueue, Route
+from pykafka.producer.accumulator import Owner, PartitionQueue, TopicInfo
 from pykafka.utils import get_string
 from pykafka.utils.ordered import Ordered
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pykafka.metadata.partition import TopicView
     from pykafka.network.node import Node
-    from pykafka.producer.batch import MessageBatch
+    from pykafka.producer.batch import ProducerBatch
     from pykafka.producer.core import ProducerCore
 
 log = logging.getLogger(__name__)
@@ -38,11 +38,11 @@ class Routing:
 
     def __init__(self, core: ProducerCore) -> None:
         self._core = core
-        self.routes: dict[str, Route] = {}
+        self.routes: dict[str, TopicInfo] = {}
         #: The route of a producer of one topic.
-        self.only: Route | None = None
+        self.only: TopicInfo | None = None
         if core.topic is not None:
-            self.only = Route(core.topic)
+            self.only = TopicInfo(core.topic)
             self.routes[self.only.name] = self.only
         self.queues: dict[tuple[str, int], PartitionQueue] = {}
         self.owned_brokers: dict[int, Owner] = {}
@@ -150,7 +150,7 @@ class Routing:
                 "no partition of the topic has a leader; check that its brokers are up", topic=core.name
             )
 
-    def add(self, topic: TopicView) -> Route | None:
+    def add(self, topic: TopicView) -> TopicInfo | None:
         """Take a topic in; None where the producer was stopped meanwhile."""
         core = self._core
         with core.lock:
@@ -160,7 +160,7 @@ class Routing:
             route = self.routes.get(name)
             is_new = route is None
             if route is None:
-                route = Route(topic)
+                route = TopicInfo(topic)
             if route.seen_changes != topic.changes:  # the first answer may have had no partitions
                 self._follow(route)
             self.routes[name] = route
@@ -191,7 +191,7 @@ class Routing:
                     self.queues.pop(queue.key, None)
         return numbered
 
-    def _follow(self, route: Route) -> None:
+    def _follow(self, route: TopicInfo) -> None:
         """Bring a route up to date with its topic's partitions and leaders; under the lock."""
         core = self._core
         route.seen_changes = route.topic.changes
@@ -234,7 +234,7 @@ class Routing:
             self.queues[queue.key] = queue
         return queue
 
-    def wake_owners(self, batches: Iterable[MessageBatch]) -> None:
+    def wake_owners(self, batches: Iterable[ProducerBatch]) -> None:
         """Wake the senders that own the partitions of these batches now, where there is something to send."""
         for batch in batches:
             queue = self.queues.get((batch.topic, batch.partition_id))
@@ -277,7 +277,7 @@ class Routing:
 
     # -- messages without a key ------------------------------------------------------------------------------------
 
-    def stick(self, route: Route, queue: PartitionQueue) -> bool:
+    def stick(self, route: TopicInfo, queue: PartitionQueue) -> bool:
         """Draw another partition for messages without a key, if enough went to this one; under the lock.
 
         :returns: whether it is another one
@@ -289,7 +289,7 @@ class Routing:
             route.current.taken = 0
         return route.current is not queue
 
-    def _drawn(self, route: Route, before: PartitionQueue | None) -> PartitionQueue | None:
+    def _drawn(self, route: TopicInfo, before: PartitionQueue | None) -> PartitionQueue | None:
         """Return a partition by chance: the more batches wait for it, the less likely (KIP-794)."""
         candidates = route.led or route.queues
         if len(candidates) < 2:

@@ -1,4 +1,4 @@
-"""`Sender`: one worker per leader, which takes batches that are ready and passes them to its `Dispatch`.
+"""`Sender`: one worker per leader, which takes batches that are ready and passes them to its `LeaderRequests`.
 
 A batch's life: open (in `PartitionQueue.open`, written by `append`), sealed (full, or taken by the sender), on its way
 (in `PartitionQueue.lane`, sent once or again), done.
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, cast
 
 from pykafka.metadata.lifecycle import Tether
 from pykafka.producer.accumulator import PartitionQueue
-from pykafka.producer.batch import Backlog, MessageBatch
+from pykafka.producer.batch import BrokerQueue, ProducerBatch
 from pykafka.producer.completion import outcome_unknown
-from pykafka.producer.leader_requests import Dispatch, take_next
+from pykafka.producer.leader_requests import LeaderRequests, take_next
 from pykafka.producer.produce_request import divide
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ PROMPT_MAX = 8
 PROMPT_BYTES_MAX = 160 * 1024
 
 
-class Doze:
+class WakeupPolicy:
     """The light sleep of a sender whose messages are sent by the workers that wait for them (`Delivery.get`).
 
     The first message of a batch wakes the sender, which then knows when to look. Where the caller sends the batch at once, the
@@ -109,7 +109,7 @@ class Sender:
     """The worker of a producer for one leader, with that leader's queues and counts.
 
     State: `queues`, and each queue's `sealed` and `lane`, change under the producer's lock. The worker that holds `_stepping`
-    is the sender for that moment; what it has taken and not yet entered in `Dispatch.awaiting` is its own to settle.
+    is the sender for that moment; what it has taken and not yet entered in `LeaderRequests.awaiting` is its own to settle.
 
     :param core: of the producer whose messages these are
     :param routing: of the run of the producer
@@ -119,7 +119,7 @@ class Sender:
 
     def __init__(self, core: ProducerCore, routing: Routing, broker: Node, auto_start: bool = True) -> None:
         self._core = core
-        self._dispatch = Dispatch(core, broker, self)
+        self._dispatch = LeaderRequests(core, broker, self)
         self._handler = core.handler
         self._lock = core.lock
         self._routing = routing  # of this run of the producer, whatever it does later
@@ -127,13 +127,13 @@ class Sender:
         options = core.options
         # a sync producer's worker sends each message itself, and wakes no sender
         enough = 0 if options.sync else options.min_queued_messages
-        self.backlog = Backlog(self._alarm(), options.max_queued_messages, options.max_queued_bytes, enough)
+        self.backlog = BrokerQueue(self._alarm(), options.max_queued_messages, options.max_queued_bytes, enough)
         self.queues: dict[tuple[str, int], PartitionQueue] = {}
         #: Those of them that have batches.
         self.active: dict[tuple[str, int], PartitionQueue] = {}
         self.running = False
         self._blocked = False
-        self._doze = Doze(options.linger_s, options.sync)
+        self._doze = WakeupPolicy(options.linger_s, options.sync)
         # When leaders may be looked up again, and how often that has failed in a row.
         self._look_up_at = 0.0
         self._look_ups_failed = 0
@@ -240,7 +240,7 @@ class Sender:
         if not self._routing.ended:
             self._core.worker_failed(error)
 
-    def deliver(self, batch: MessageBatch, deadline: float = math.inf) -> None:
+    def deliver(self, batch: ProducerBatch, deadline: float = math.inf) -> None:
         """Send ready batches and read the response in the caller's worker, unless another worker does so.
 
         :param deadline: until when to read (s of the handler's clock)
@@ -359,10 +359,10 @@ class Sender:
             raise
         return deadline
 
-    def _take_ready(self, now: float) -> tuple[list[MessageBatch], float | None]:
+    def _take_ready(self, now: float) -> tuple[list[ProducerBatch], float | None]:
         """Return batches to send now, at most one a partition, and when the next will be ready if nothing changes."""
-        ready: list[MessageBatch] = []
-        waiting: list[MessageBatch] = []
+        ready: list[ProducerBatch] = []
+        waiting: list[ProducerBatch] = []
         deadline: float | None = None
         muted_for = self.broker.muted_for("produce")
         with self._lock:
@@ -407,7 +407,7 @@ class Sender:
             return now
         return batch.created + options.linger_s
 
-    def _take(self, queue: PartitionQueue) -> MessageBatch | None:
+    def _take(self, queue: PartitionQueue) -> ProducerBatch | None:
         """Take the next batch of a partition; with `retry_at` set where this is not its leader any more."""
         batch = take_next(queue, self._dispatch, self._core.accumulator.take_open)
         leader = None if batch is None else self._routing.leader_of(queue)
@@ -420,14 +420,14 @@ class Sender:
             self._core.attempts.back_off(batch)
         return batch
 
-    def _send(self, batches: list[MessageBatch]) -> None:
+    def _send(self, batches: list[ProducerBatch]) -> None:
         """Send one request, for `Producer._send_request`."""
         if self._dispatch.send(batches):
             self.wake.set()  # what is behind those may go, or in their place; and when to look again was worked out before
 
     # -- what becomes of batches (in the connection's reader worker: nothing here may block) ---------------------------
 
-    def queue_of(self, batch: MessageBatch) -> PartitionQueue:
+    def queue_of(self, batch: ProducerBatch) -> PartitionQueue:
         """Return the queue that a batch is from."""
         return self._routing.queues[batch.topic, batch.partition_id]
 
@@ -439,12 +439,12 @@ class Sender:
         """Schedule the hand-over to a leader that a broker has named, in the next step."""
         self._routing.moved = True
 
-    def sent(self, dispatch: Dispatch, request: Request) -> None:
+    def sent(self, dispatch: LeaderRequests, request: Request) -> None:
         """Register a request, whose response will settle its batches."""
         assert request.pending is not None
         request.pending.add_done_callback(lambda _: self.answered(dispatch, request))
 
-    def answered(self, dispatch: Dispatch, request: Request) -> None:
+    def answered(self, dispatch: LeaderRequests, request: Request) -> None:
         """Settle what a request had; called again where that was interrupted."""
         try:
             dispatch.read(request, timeout=0)
@@ -460,18 +460,18 @@ class Sender:
             self.wake.set()
         self._routing.wake_owners(request.batches)
 
-    def delivered(self, batch: MessageBatch) -> None:
+    def delivered(self, batch: ProducerBatch) -> None:
         """Settle a batch that was acknowledged."""
         self._core.hooks._mark_as_delivered(self, [batch])
 
-    def failed(self, batch: MessageBatch, error: KafkaException, given_up: bool) -> None:
+    def failed(self, batch: ProducerBatch, error: KafkaException, given_up: bool) -> None:
         """Settle a batch that has failed, by its error or, `given_up`, since its time or its tries are over."""
         if given_up:
             error = self._core.attempts.explained(batch, error)
         self._core.batch_failed(error)
         self._core.settlement.finish(batch, outcome_unknown(batch, error) or error)
 
-    def divide(self, batch: MessageBatch, error: KafkaException | None) -> list[MessageBatch]:
+    def divide(self, batch: ProducerBatch, error: KafkaException | None) -> list[ProducerBatch]:
         """Divide a batch in two."""
         return batch.split()
 

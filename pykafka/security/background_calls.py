@@ -1,4 +1,4 @@
-"""`Errands`: calls to other services on behalf of logins, by native workers of their own, which nobody has to wait out."""
+"""`BackgroundCalls`: calls to other services for logins, by native workers, so that a caller can leave them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Errand:
         return True
 
 
-class Errands:
+class BackgroundCalls:
     """At most one call at a time in this process: whoever needs its result joins the one under way.
 
     It takes no lock, and changes by single steps: logins are of threads, hubs and native threads at once.

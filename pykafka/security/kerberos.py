@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenTimeoutError, TokenUnavailableError
-from pykafka.security.background_calls import Errand, Errands
+from pykafka.security.background_calls import BackgroundCalls, Errand
 from pykafka.security.mechanism import SAID_MAX, Credentials, always, credential, in_one_line
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class Tickets(Credentials):
         self._credentials = credentials
         self._host = host
         # These change by single steps.
-        self._errands = Errands("pykafka.Gssapi")
+        self._errands = BackgroundCalls("pykafka.Gssapi")
         self._fresh_until = 0.0
         self._failure: Exception | None = None
 

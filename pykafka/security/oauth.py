@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenTimeoutError, TokenUnavailableError
-from pykafka.security.background_calls import Errand, Errands
+from pykafka.security.background_calls import BackgroundCalls, Errand
 from pykafka.security.mechanism import always, redacted
 from pykafka.utils.backoff import Backoff
 from pykafka.utils.redact import concealing
@@ -124,7 +124,7 @@ class OAuthBearer:
     def _forget(self) -> None:
         # All of it changes by single steps: logins are of threads, hubs and native threads at once.
         self._held: _Held | None = None
-        self._errands = Errands("pykafka.OAuthBearer")
+        self._errands = BackgroundCalls("pykafka.OAuthBearer")
         self._failures = 0
         self._failure: KafkaException | None = None
         self._told: KafkaException | None = None

@@ -1,4 +1,4 @@
-"""`Held` and `Ledger`: the records that a share session has acquired, and what became of them. No I/O.
+"""`AcquiredRecords` and `Ledger`: the records that a share session has acquired, and what became of them. No I/O.
 
 The owner of a ledger holds a lock around each call.
 """
@@ -81,10 +81,10 @@ OPEN = frozenset({State.DUE, State.SENT, State.RENEWING, State.RENEWAL_SENT})
 class Owner(Protocol):
     """The object that takes decisions from any worker: the engine."""
 
-    def decide(self, held: Held, kind: Kind) -> bool: ...
+    def decide(self, held: AcquiredRecords, kind: Kind) -> bool: ...
 
 
-class Held:
+class AcquiredRecords:
     """One acquired record: what `Record` refers to.
 
     :param owner: takes what the application decides
@@ -174,18 +174,18 @@ class Sent(NamedTuple):
     """Acknowledgements of one partition on their way."""
 
     batches: list[Batch]
-    held: list[Held]
+    held: list[AcquiredRecords]
 
 
 class Ledger:
     """The records of one share session, from its opening to its end."""
 
     def __init__(self) -> None:
-        self._held: dict[TopicPartition, dict[int, Held]] = {}
-        self._due: dict[TopicPartition, dict[int, Held]] = {}
+        self._held: dict[TopicPartition, dict[int, AcquiredRecords]] = {}
+        self._due: dict[TopicPartition, dict[int, AcquiredRecords]] = {}
         self._gaps: dict[TopicPartition, list[Batch]] = {}
 
-    def __iter__(self) -> Iterator[Held]:
+    def __iter__(self) -> Iterator[AcquiredRecords]:
         for held in list(self._held.values()):
             yield from list(held.values())
 
@@ -199,7 +199,7 @@ class Ledger:
         """Whether a record waits to be renewed."""
         return any(held.kind is Kind.RENEW for due in self._due.values() for held in due.values())
 
-    def add(self, held: Held) -> None:
+    def add(self, held: AcquiredRecords) -> None:
         """Take a record that the session has acquired."""
         self._held.setdefault(held.partition, {})[held.offset] = held
 
@@ -207,7 +207,7 @@ class Ledger:
         """Acknowledge offsets without a record for the application."""
         self._gaps.setdefault(partition, []).append(Batch(first, last, kind))
 
-    def decide(self, held: Held, kind: Kind) -> None:
+    def decide(self, held: AcquiredRecords, kind: Kind) -> None:
         """Note what became of a record, for the next request.
 
         :raises InvalidRecordState: something else became of it already
@@ -235,7 +235,7 @@ class Ledger:
                 taken[partition] = Sent(sorted(batches), held)
         return taken
 
-    def answered(self, sent: Sent, error: KafkaException | None, expires_at: float) -> list[Held]:
+    def answered(self, sent: Sent, error: KafkaException | None, expires_at: float) -> list[AcquiredRecords]:
         """Process the answer for a partition; return the records whose acknowledgement it was.
 
         :param error: None if the broker has taken them
@@ -256,13 +256,13 @@ class Ledger:
                     self._forget(held)
         return told
 
-    def lose(self, held: Held) -> None:
+    def lose(self, held: AcquiredRecords) -> None:
         """Forget a record that others may have by now."""
         self._due.get(held.partition, {}).pop(held.offset, None)
         held.apply(Event.LOSE)
         self._forget(held)
 
-    def lose_all(self, error: KafkaException) -> list[Held]:
+    def lose_all(self, error: KafkaException) -> list[AcquiredRecords]:
         """Forget all records, as the session is over; return those that were being acknowledged."""
         told = []
         for held in self:
@@ -273,11 +273,11 @@ class Ledger:
         self._due, self._gaps = {}, {}
         return told
 
-    def _forget(self, held: Held) -> None:
+    def _forget(self, held: AcquiredRecords) -> None:
         self._held.get(held.partition, {}).pop(held.offset, None)
 
 
-def _batches(held: list[Held]) -> list[Batch]:
+def _batches(held: list[AcquiredRecords]) -> list[Batch]:
     batches: list[Batch] = []
     for one in held:
         last = batches[-1] if batches else None
@@ -288,7 +288,7 @@ def _batches(held: list[Held]) -> list[Batch]:
     return batches
 
 
-def outcomes(held: Collection[Held], error: KafkaException | None) -> list[Acknowledged]:
+def outcomes(held: Collection[AcquiredRecords], error: KafkaException | None) -> list[Acknowledged]:
     """Return the outcome of acknowledgements for each partition."""
     by: dict[TopicPartition, list[int]] = {}
     for one in held:

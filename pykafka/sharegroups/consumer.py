@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 from pykafka.common import TopicPartition
 from pykafka.consumer.call_arguments import unpacked, valid_topics
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ResponseTimeoutError
-from pykafka.handlers.interrupts import Closure, Turnstile
+from pykafka.handlers.interrupts import Closure, SingleCaller
 from pykafka.metadata.brokers import countdown
 from pykafka.record import Record
 from pykafka.serialization.reading import RecordReader
-from pykafka.sharegroups.acquired_records import OPEN, Acknowledged, Held, Kind, State
+from pykafka.sharegroups.acquired_records import OPEN, Acknowledged, AcquiredRecords, Kind, State
 from pykafka.sharegroups.engine import LOOK_S, ShareEngine
 from pykafka.sharegroups.options import ShareConsumerOptions
 from pykafka.utils.error_handlers import LONGEST_S, valid_int, valid_timeout
@@ -123,10 +123,10 @@ class ShareConsumer(Generic[K, V]):
         rack = cluster.client_rack if options.client_rack is None else options.client_rack
         self._engine = ShareEngine(cluster, options, rack)
         # What the last call has returned, for implicit acknowledgement.
-        self._delivered: list[Held] = []
+        self._delivered: list[AcquiredRecords] = []
         # Callbacks of `commit_async`, with the records they wait for.
-        self._later: list[tuple[list[Held], OnCommit]] = []
-        self._reading = Turnstile(self._handler)
+        self._later: list[tuple[list[AcquiredRecords], OnCommit]] = []
+        self._reading = SingleCaller(self._handler)
         self._closing = self._closed = self._is_forked = False
         self._closure = Closure(self._handler)
         self._at_close = _AtClose(self)
@@ -415,9 +415,9 @@ class ShareConsumer(Generic[K, V]):
                 on_commit(_committed(waiting, {}))
         return found
 
-    def _held(self, record: Record[Any, Any]) -> Held:
+    def _held(self, record: Record[Any, Any]) -> AcquiredRecords:
         held = record._held()
-        if not isinstance(held, Held) or held.owner is not self._engine:
+        if not isinstance(held, AcquiredRecords) or held.owner is not self._engine:
             raise ValueError(f"{record!r} is not from this consumer")
         return held
 
@@ -506,7 +506,7 @@ class _AtClose:
             consumer._close(midway)
 
 
-def _committed(waiting: list[Held], failed: Committed | dict[TopicPartition, Any]) -> Committed:
+def _committed(waiting: list[AcquiredRecords], failed: Committed | dict[TopicPartition, Any]) -> Committed:
     found: Committed = {}
     for held in waiting:
         error = held.error

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.common import TopicPartition
 from pykafka.exceptions import InvalidRecordState, KafkaException, UnsupportedVersion
 from pykafka.metadata.internal_topics import SHARES, is_unavailable
-from pykafka.sharegroups.acquired_records import OPEN, Acknowledged, Held, Kind, State, outcomes
+from pykafka.sharegroups.acquired_records import OPEN, Acknowledged, AcquiredRecords, Kind, State, outcomes
 from pykafka.sharegroups.acquired_records import Event as Change
 from pykafka.sharegroups.member import ShareMember
 from pykafka.sharegroups.session_worker import ENDING_S, SessionWorker
@@ -84,7 +84,7 @@ class ShareEngine:
             self.lock_timeout_ms = lock_timeout_ms
         self.arrived.set()
 
-    def told(self, held: Collection[Held], error: KafkaException | None) -> None:
+    def told(self, held: Collection[AcquiredRecords], error: KafkaException | None) -> None:
         """Take the outcome of acknowledgements."""
         if held:
             with self.lock:
@@ -232,7 +232,7 @@ class ShareEngine:
                     held.apply(Change.GIVE_BACK)
                     self._buffer.appendleft(record)
 
-    def decide(self, held: Held, kind: Kind) -> bool:
+    def decide(self, held: AcquiredRecords, kind: Kind) -> bool:
         """Note what became of a record; any worker may call this.
 
         :returns: whether it counts; False if the record was lost, which is an outcome, too
@@ -250,7 +250,7 @@ class ShareEngine:
             held.ledger.decide(held, kind)
         return True
 
-    def renew(self, held: Held) -> bool:
+    def renew(self, held: AcquiredRecords) -> bool:
         """Renew a record's lock; errors and result as of `decide`."""
         if not all(worker.may_renew for worker in list(self._sessions.values())):
             raise UnsupportedVersion("brokers renew locks from Kafka 4.2 on (KIP-1222)", api="ShareAcknowledge")
@@ -260,7 +260,7 @@ class ShareEngine:
 
     # -- outcomes --------------------------------------------------------------------------------------------------
 
-    def flush(self) -> list[Held]:
+    def flush(self) -> list[AcquiredRecords]:
         """Make the sessions send what is due; return the records that brokers have still to answer for."""
         with self.lock:
             waiting = [held for worker in self._sessions.values() for held in worker.ledger if held.state in OPEN]
@@ -315,6 +315,6 @@ class ShareEngine:
         self.member.abandon()
 
 
-def _held(record: Record[Any, Any]) -> Held:
-    held: Held = record._held()
+def _held(record: Record[Any, Any]) -> AcquiredRecords:
+    held: AcquiredRecords = record._held()
     return held

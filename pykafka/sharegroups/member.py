@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from pykafka.exceptions import KafkaException, ResponseTimeoutError, UnsupportedVersion, error_for
-from pykafka.groups.coordinator_connection import GroupLink
+from pykafka.groups.coordinator_connection import CoordinatorConnection
 from pykafka.groups.member_epoch import EpochMembership, Event, State, Verdict, verdict
 from pykafka.metadata.internal_topics import SHARES
 from pykafka.protocol import wire
@@ -57,7 +57,7 @@ class ShareMember:
         self._tell = wake
         number = self._handler.random.getrandbits(128)
         self.membership = EpochMembership(str(uuid.UUID(int=number, version=4)))
-        self.link = GroupLink(cluster, group, RETRY_BACKOFF_MS)
+        self.link = CoordinatorConnection(cluster, group, RETRY_BACKOFF_MS)
         self._topics: list[str] = []
         self._told: list[str] | None = None
         self._interval = 0.0

@@ -114,7 +114,7 @@ class ShareConsumerOptions(Settings):
         50 * 1024 * 1024,
         partial(up_to, INT32_MAX, above_0),
         "how much to fetch from a broker at a time (bytes)",
-        costs="Memory.",
+        costs="BufferPool.",
     )
     client_rack: str | None = setting(
         None,

@@ -27,7 +27,7 @@ from pykafka.protocol import wire
 from pykafka.protocol.records import scan
 from pykafka.protocol.wire.share_groups import AcknowledgementBatch
 from pykafka.record import Record
-from pykafka.sharegroups.acquired_records import Held, Kind, Ledger, Owner, Sent
+from pykafka.sharegroups.acquired_records import AcquiredRecords, Kind, Ledger, Owner, Sent
 from pykafka.utils.compression import unpacked_limit
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ class Port(Protocol):
     def member_id(self) -> str: ...
     @property
     def hungry(self) -> bool: ...  # whether the application waits for records
-    def decide(self, held: Held, kind: Kind) -> bool: ...
+    def decide(self, held: AcquiredRecords, kind: Kind) -> bool: ...
     def took(self, records: list[Record[Any, Any]], lock_timeout_ms: int) -> None: ...
-    def told(self, held: Collection[Held], error: KafkaException | None) -> None: ...
+    def told(self, held: Collection[AcquiredRecords], error: KafkaException | None) -> None: ...
     def unled(self, worker: SessionWorker, keys: Iterable[TopicPartition], error: KafkaException) -> None: ...
     def failed(self, error: KafkaException) -> None: ...
 
@@ -455,7 +455,7 @@ def note(
         for offset in offsets[bisect_left(offsets, first) : bisect_right(offsets, last)]:
             if offset > at:
                 ledger.fill(key, at, offset - 1, Kind.GAP)
-            held = Held(owner, ledger, key, offset, one.delivery_count, expires_at)
+            held = AcquiredRecords(owner, ledger, key, offset, one.delivery_count, expires_at)
             ledger.add(held)
             found[offset]._set_ack(held)
             good.append(found[offset])

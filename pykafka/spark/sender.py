@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from pykafka.common import CompressionType, TopicPartition
 from pykafka.exceptions import KafkaException, error_for
 from pykafka.producer.accumulator import PartitionQueue
-from pykafka.producer.batch import Backlog, MessageBatch
-from pykafka.producer.batch_results import Outcomes
-from pykafka.producer.leader_requests import Dispatch, take_next
+from pykafka.producer.batch import BrokerQueue, ProducerBatch
+from pykafka.producer.batch_results import BatchResults
+from pykafka.producer.leader_requests import LeaderRequests, take_next
 from pykafka.producer.message_formats import Formats
 from pykafka.producer.options import ProducerOptions
 from pykafka.producer.produce_request import compress_ahead, divide
 from pykafka.producer.producer_id import Identity
-from pykafka.producer.retry_policy import Attempts
+from pykafka.producer.retry_policy import RetryPolicy
 from pykafka.producer.topic_ids import Targets
 from pykafka.protocol import wire
 from pykafka.spark.data_loss import log, warn
@@ -91,24 +91,24 @@ class BatchSender:
         self.handler = cluster.handler
         self.options = producer_options(options)
         self.lock = self.handler.Lock()
-        self.attempts = Attempts(self.handler, self.options)
+        self.attempts = RetryPolicy(self.handler, self.options)
         self.targets = Targets(cluster)
         self.transaction = transaction
         self._client = options.client
-        self._outcomes = Outcomes(self.handler, self.lock, self.attempts, self)
+        self._outcomes = BatchResults(self.handler, self.lock, self.attempts, self)
         # The numbers of a transaction are of its epoch: nothing goes on from task to task.
         kept = transaction is None
         self._sequences = take(cluster, options.client) if kept else Sequences(cluster, True)
         self.identity = self._sequences.identity
         self.formats = self._sequences.formats
-        self._backlog = Backlog(self.handler.Event(), sys.maxsize, MAX_QUEUED_BYTES, 0)
+        self._backlog = BrokerQueue(self.handler.Event(), sys.maxsize, MAX_QUEUED_BYTES, 0)
         self._queues: dict[TopicPartition, PartitionQueue] = {}
-        self._dispatches: dict[Node, Dispatch] = {}
-        self._requests: deque[tuple[Dispatch, Request]] = deque()
+        self._dispatches: dict[Node, LeaderRequests] = {}
+        self._requests: deque[tuple[LeaderRequests, Request]] = deque()
         self._stale = False
         self._look_up_at = 0.0
         # What is to be raised, and of how many rows it is not known whether they are written, or known that they are not.
-        self._failure: tuple[MessageBatch, KafkaException, bool] | None = None
+        self._failure: tuple[ProducerBatch, KafkaException, bool] | None = None
         self._maybe = self._lost = 0
         self._ending = False
         #: Rows acknowledged so far, by topic.
@@ -127,7 +127,7 @@ class BatchSender:
             queue = self._queues[tp] = self._sequences.queue(tp)
             if self.transaction is not None:
                 queue.lane = self.transaction.lane()
-        batch = MessageBatch(topic, partition, self._backlog, self.handler.now(), None, builder=builder)
+        batch = ProducerBatch(topic, partition, self._backlog, self.handler.now(), None, builder=builder)
         queue.sealed.append(self._booked(batch))
         self._send_ready()
         while self._backlog.full:
@@ -164,7 +164,7 @@ class BatchSender:
             "again, it writes all of them"
         )
 
-    def _booked(self, batch: MessageBatch) -> MessageBatch:
+    def _booked(self, batch: ProducerBatch) -> ProducerBatch:
         compress_ahead(batch, self.options.compression, self.handler, self.options.compression_level)
         batch.queued_bytes = batch.builder.size
         self._backlog.messages += batch.count
@@ -196,12 +196,12 @@ class BatchSender:
                     self._sequences.warn_unnumbered()
         self._raise_failure()
 
-    def _take_ready(self) -> dict[Dispatch, list[MessageBatch]]:
+    def _take_ready(self) -> dict[LeaderRequests, list[ProducerBatch]]:
         """Return the next batch of each partition that may go now, by leader."""
         now = self.handler.now()
         if self._stale and now >= self._look_up_at:
             self._look_up(now)
-        ready: dict[Dispatch, list[MessageBatch]] = {}
+        ready: dict[LeaderRequests, list[ProducerBatch]] = {}
         for tp, queue in self._queues.items():
             if not queue.waiting:
                 continue
@@ -213,7 +213,7 @@ class BatchSender:
                 ready.setdefault(dispatch, []).append(batch)
         return ready
 
-    def _take(self, dispatch: Dispatch, queue: PartitionQueue, now: float) -> MessageBatch | None:
+    def _take(self, dispatch: LeaderRequests, queue: PartitionQueue, now: float) -> ProducerBatch | None:
         due = dispatch.due(queue, now)
         muted_for = dispatch.broker.muted_for("produce")
         if due is not None and muted_for:
@@ -229,7 +229,7 @@ class BatchSender:
             return None
         return batch
 
-    def _dispatch_for(self, tp: TopicPartition, queue: PartitionQueue, now: float) -> Dispatch | None:
+    def _dispatch_for(self, tp: TopicPartition, queue: PartitionQueue, now: float) -> LeaderRequests | None:
         """Return the dispatch of the broker that leads a partition; None while there is none, or nothing may go."""
         flight = queue.lane.next_to_resend()
         if flight is None and not queue.lane.may_launch():
@@ -243,7 +243,7 @@ class BatchSender:
             return None
         dispatch = self._dispatches.get(broker)
         if dispatch is None:
-            dispatch = self._dispatches[broker] = Dispatch(self, broker, self)
+            dispatch = self._dispatches[broker] = LeaderRequests(self, broker, self)
         return dispatch
 
     def _wait_for_leader(self, queue: PartitionQueue, error: KafkaException) -> None:
@@ -289,7 +289,7 @@ class BatchSender:
 
     # -- for its dispatches ------------------------------------------------------------------------------------------
 
-    def queue_of(self, batch: MessageBatch) -> PartitionQueue:
+    def queue_of(self, batch: ProducerBatch) -> PartitionQueue:
         """Return the queue that a batch is from."""
         return self._queues[TopicPartition(batch.topic, batch.partition_id)]
 
@@ -300,22 +300,22 @@ class BatchSender:
     def leader_named(self) -> None:
         """Do nothing: each batch goes to the leader that the cluster knows then."""
 
-    def sent(self, dispatch: Dispatch, request: Request) -> None:
+    def sent(self, dispatch: LeaderRequests, request: Request) -> None:
         """Queue a request, whose answer is taken in its turn."""
         self._requests.append((dispatch, request))
 
-    def answered(self, dispatch: Dispatch, request: Request) -> None:
+    def answered(self, dispatch: LeaderRequests, request: Request) -> None:
         """Settle what a request had; waits for its answer."""
         dispatch.awaiting.pop(request, None)
         dispatch.read(request, timeout=None)
 
-    def delivered(self, batch: MessageBatch) -> None:
+    def delivered(self, batch: ProducerBatch) -> None:
         """Count the rows of a batch that was acknowledged."""
         batch.done = True
         self._backlog.release(batch.count, batch.queued_bytes)
         self.acknowledged[batch.topic] += batch.count
 
-    def failed(self, batch: MessageBatch, error: KafkaException, given_up: bool) -> None:
+    def failed(self, batch: ProducerBatch, error: KafkaException, given_up: bool) -> None:
         """Note what fails the task: the first batch that has failed.
 
         :param given_up: its time is over
@@ -330,7 +330,7 @@ class BatchSender:
             about_a_row = next(iter((batch.record_errors or {}).values()), None)
             self._failure = batch, about_a_row or error, given_up
 
-    def divide(self, batch: MessageBatch, error: KafkaException | None) -> list[MessageBatch]:
+    def divide(self, batch: ProducerBatch, error: KafkaException | None) -> list[ProducerBatch]:
         """Cut a batch that the topic does not take, to what it takes; those that follow are cut there as well."""
         limit = None
         if error is not None and not self._ending:

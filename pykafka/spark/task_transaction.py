@@ -27,7 +27,7 @@ from pykafka.transactions.transactions import ADD_S, PRODUCE_EXPLICIT, PRODUCE_I
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.producer.accumulator import PartitionQueue
-    from pykafka.producer.batch import MessageBatch
+    from pykafka.producer.batch import ProducerBatch
     from pykafka.spark.options import TransactionOptions
 
 #: How long a task that fails tries to abort its transaction (s); the driver aborts what is left.
@@ -142,7 +142,7 @@ class TaskTransaction:
         """Return the lane of a partition."""
         return TransactionalLane()
 
-    def number(self, batches: Sequence[MessageBatch], queue_of: Callable[[MessageBatch], PartitionQueue]) -> None:
+    def number(self, batches: Sequence[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]) -> None:
         """Give batches their numbers, and their partitions a place in the transaction.
 
         :raises TransactionError: they cannot be sent any more

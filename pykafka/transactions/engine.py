@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 from pykafka.common import TopicPartition
 from pykafka.exceptions import ProducerPurgedError
 from pykafka.producer.engine import ProducerEngine
-from pykafka.producer.record_placement import AnyTopicEngine, Partitioner
+from pykafka.producer.record_placement import KafkaProducerEngine, Partitioner
 from pykafka.transactions.states import State
 from pykafka.transactions.transactions import Transactions
 
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.producer.batch import MessageBatch
+    from pykafka.producer.batch import ProducerBatch
     from pykafka.producer.core import Hooks
     from pykafka.producer.options import KafkaProducerOptions
 
 
-class TransactionalEngine(AnyTopicEngine):
-    """An `AnyTopicEngine` whose accumulator is open within a transaction only; parameters as there."""
+class TransactionalEngine(KafkaProducerEngine):
+    """An `KafkaProducerEngine` whose accumulator is open within a transaction only; parameters as there."""
 
     def __init__(
         self, cluster: BaseCluster, options: KafkaProducerOptions, hooks: Hooks, partitioner: Partitioner | None
@@ -73,7 +73,7 @@ class TransactionalEngine(AnyTopicEngine):
         return ledger.implicit or self.waiting_partitions() <= ledger.partitions
 
     def purge(self) -> int:
-        """As of `AnyTopicEngine`; a transaction that has lost messages by it can only be aborted."""
+        """As of `KafkaProducerEngine`; a transaction that has lost messages by it can only be aborted."""
         count = super().purge()
         if count:
             with self.lock:
@@ -107,7 +107,7 @@ class TransactionalEngine(AnyTopicEngine):
 
     def drop_queued(self, error: KafkaException) -> int:
         """Fail what is not on its way to a broker; return how many batches are, whose answers are awaited."""
-        left: list[MessageBatch] = []
+        left: list[ProducerBatch] = []
         on_wire = 0
         with self.lock:
             for queue in self.routing.queues.values():

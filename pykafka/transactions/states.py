@@ -18,7 +18,7 @@ from pykafka.exceptions import (
     TransactionOutcomeUnknownError,
     TransactionStateError,
 )
-from pykafka.producer.in_flight_window import Flight, Lane, Verdict
+from pykafka.producer.in_flight_window import InFlightBatch, InFlightWindow, Verdict
 
 if TYPE_CHECKING:
     from pykafka.common import OffsetAndMetadata, TopicPartition
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType, LockType
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.producer.accumulator import Accumulator, PartitionQueue
-    from pykafka.producer.batch import MessageBatch
-    from pykafka.producer.completion import Settlement
+    from pykafka.producer.accumulator import PartitionQueue, RecordAccumulator
+    from pykafka.producer.batch import ProducerBatch
+    from pykafka.producer.completion import Completion
 
 T = TypeVar("T")
 
@@ -223,7 +223,7 @@ class Ledger:
         return self.state is State.IN_TRANSACTION
 
 
-class TransactionalLane(Lane[T]):
+class TransactionalLane(InFlightWindow[T]):
     """A lane whose epoch is the coordinator's: it never raises it, and numbers nothing anew.
 
     A gap in the numbers that only another epoch would mend (`stuck`) is for the transaction's abort to mend.
@@ -251,14 +251,14 @@ class TransactionalLane(Lane[T]):
         for flight in self.window:
             flight.passed = flight.broken = False
 
-    def _judge(self, flight: Flight[T], error: KafkaException) -> Verdict:
+    def _judge(self, flight: InFlightBatch[T], error: KafkaException) -> Verdict:
         if isinstance(error, (InvalidProducerEpoch, ProducerFenced, InvalidProducerIdMapping)):
             return Verdict.FAILED
         return super()._judge(flight, error)
 
 
 def number_in_transaction(
-    ledger: Ledger, batches: Iterable[MessageBatch], queue_of: Callable[[MessageBatch], PartitionQueue]
+    ledger: Ledger, batches: Iterable[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]
 ) -> None:
     """Give batches their numbers in the present epoch, under the producer's lock where several workers send.
 
@@ -285,12 +285,12 @@ class Engine(Protocol):
     handler: Handler
     lock: LockType
     progress: EventType
-    accumulator: Accumulator
-    settlement: Settlement
+    accumulator: RecordAccumulator
+    settlement: Completion
 
     def open(self) -> None: ...
     def check_open(self) -> None: ...
-    def queued(self) -> list[MessageBatch]: ...
+    def queued(self) -> list[ProducerBatch]: ...
     def wait_all(self, timeout_ms: int | None = None, total: bool = False) -> int: ...
     def raise_worker_exception(self) -> None: ...
     def drop_queued(self, error: KafkaException) -> int: ...

@@ -21,7 +21,7 @@ from pykafka.exceptions import (
     TransactionFatalError,
     TransactionUnfinishedError,
 )
-from pykafka.handlers.interrupts import Turnstile
+from pykafka.handlers.interrupts import SingleCaller
 from pykafka.transactions.coordinator import (
     END_TXN,
     FATAL_FOR_BATCHES,
@@ -39,7 +39,7 @@ from pykafka.utils.error_handlers import valid_timeout
 if TYPE_CHECKING:
     from pykafka.handlers.base import LockType
     from pykafka.producer.accumulator import PartitionQueue
-    from pykafka.producer.batch import MessageBatch
+    from pykafka.producer.batch import ProducerBatch
     from pykafka.transactions.states import Consumer, Engine, Taken
 
 log = logging.getLogger(__name__)
@@ -87,8 +87,8 @@ class Transactions:
 
     def begin_process(self) -> None:
         """Make what belongs to one process."""
-        self._calls = Turnstile(self._handler)
-        self._adding = Turnstile(self._handler)
+        self._calls = SingleCaller(self._handler)
+        self._adding = SingleCaller(self._handler)
 
     @property
     def produce_ceiling(self) -> int:
@@ -485,7 +485,7 @@ class Transactions:
         """Return the lane of a partition."""
         return TransactionalLane()
 
-    def number(self, batches: Sequence[MessageBatch], queue_of: Callable[[MessageBatch], PartitionQueue]) -> None:
+    def number(self, batches: Sequence[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]) -> None:
         """Give batches their numbers, and their partitions a place in the transaction.
 
         :raises TransactionError: they cannot be sent any more

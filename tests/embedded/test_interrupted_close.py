@@ -18,10 +18,10 @@ from pykafka.broker import Broker
 from pykafka.compat import group_worker
 from pykafka.consumer import commits, recovery
 from pykafka.embedded import EmbeddedCluster
-from pykafka.groups.coordinator_connection import GroupLink
+from pykafka.groups.coordinator_connection import CoordinatorConnection
 from pykafka.handlers import Handler
 from pykafka.handlers.bridge import await_in_bridge, bridged
-from pykafka.handlers.interrupts import Ending
+from pykafka.handlers.interrupts import FinalSteps
 from pykafka.metadata import lifecycle
 from pykafka.network import turns
 from pykafka.producer import delivery_callbacks, sender
@@ -239,22 +239,22 @@ def test_a_close_that_was_interrupted_while_a_member_left_lets_it_leave_when_it_
     consumer = client.consumer("t", group=str(uuid.uuid4()), protocol=protocol, auto_offset_reset="earliest")
     assert consumer.one(20) is not None
     begun, left = consumer._cluster.handler.Event(), []
-    leave_at = GroupLink._leave_at
+    leave_at = CoordinatorConnection._leave_at
 
-    def slowly(link: GroupLink, once: Any, deadline: float) -> None:
+    def slowly(link: CoordinatorConnection, once: Any, deadline: float) -> None:
         begun.set()
         consumer._cluster.handler.Event().wait(0.5)
         leave_at(link, once, deadline)
         left.append(link.group_id)
 
-    def interrupted(_ending: Ending, _timeout: float | None = None) -> bool:
-        monkeypatch.setattr(Ending, "wait", wait)
+    def interrupted(_ending: FinalSteps, _timeout: float | None = None) -> bool:
+        monkeypatch.setattr(FinalSteps, "wait", wait)
         begun.wait(10)
         raise Interrupted
 
-    wait = Ending.wait
-    monkeypatch.setattr(GroupLink, "_leave_at", slowly)
-    monkeypatch.setattr(Ending, "wait", interrupted)
+    wait = FinalSteps.wait
+    monkeypatch.setattr(CoordinatorConnection, "_leave_at", slowly)
+    monkeypatch.setattr(FinalSteps, "wait", interrupted)
     with pytest.raises(Interrupted):
         client.close()
     client.close()

@@ -24,7 +24,7 @@ from pykafka.exceptions import (
     UnsupportedCompressionType,
 )
 from pykafka.partitioners import HashingPartitioner
-from pykafka.producer.batch import MessageBatch
+from pykafka.producer.batch import ProducerBatch
 from pykafka.protocol.message import Message
 from pykafka.topic import Topic
 from pykafka.utils import deserialize_utf8, serialize_utf8
@@ -421,7 +421,7 @@ def test_what_was_delivered_leaves_memory_without_a_garbage_collection(
             for _ in range(300):
                 producer.produce(b"x" * 10_000)
             producer.flush()
-            kept = [found for found in gc.get_objects() if isinstance(found, MessageBatch)]
+            kept = [found for found in gc.get_objects() if isinstance(found, ProducerBatch)]
     finally:
         gc.enable()
     assert not any(batch.done for batch in kept)

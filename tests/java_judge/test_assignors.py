@@ -19,7 +19,7 @@ from pykafka.protocol import ConsumerGroupProtocolMetadata
 from tests.java_judge.kafka_java import run_source
 from tests.java_judge.schemas import RELEASES
 
-Shares = dict[str, set[TopicPartition]]
+GroupMembership = dict[str, set[TopicPartition]]
 CASES = 150
 
 
@@ -43,7 +43,7 @@ class Case:
         same = some()
         self.wants = {f"m{n}": same if alike else some() for n in range(chance.randint(1, 6))}
         self.of_members = {one: chance.choice("xyz") if racks else None for one in self.wants}
-        self.had: Shares = {}
+        self.had: GroupMembership = {}
 
     def metadata(self) -> dict[str, ConsumerGroupProtocolMetadata]:
         found = {}
@@ -61,7 +61,7 @@ class Case:
         members = " ".join(f"{one}={said.get_bytes().hex()}" for one, said in self.metadata().items())
         return f"{self.kind.name} {topics} {members}"
 
-    def ours(self) -> Shares:
+    def ours(self) -> GroupMembership:
         racks = {
             TopicPartition(topic, id_): frozenset({place} - {"-"})
             for topic, places in self.topics.items()
@@ -74,7 +74,7 @@ class Case:
             for one, share in shares.items()
         }
 
-    def near(self, shares: Shares) -> int:
+    def near(self, shares: GroupMembership) -> int:
         """Return how many partitions are read in their rack."""
         return sum(
             self.topics[key.topic][key.partition] == self.of_members[one]
@@ -82,15 +82,15 @@ class Case:
             for key in share
         )
 
-    def kept(self, shares: Shares) -> int:
+    def kept(self, shares: GroupMembership) -> int:
         return sum(len(share & self.had.get(one, set())) for one, share in shares.items())
 
 
-def judged(cases: list[Case]) -> list[Shares]:
+def judged(cases: list[Case]) -> list[GroupMembership]:
     printed = run_source("Assignors.java", RELEASES[0], "\n".join(case.line() for case in cases) + "\n").splitlines()
     found = []
     for line in printed:
-        shares: Shares = {}
+        shares: GroupMembership = {}
         for word in line.split(" "):
             member, _, keys = word.partition("=")
             pairs = [key.rpartition("-") for key in keys.split(",") if key]
@@ -100,7 +100,7 @@ def judged(cases: list[Case]) -> list[Shares]:
     return found
 
 
-def evenness(shares: Shares) -> list[int]:
+def evenness(shares: GroupMembership) -> list[int]:
     return sorted(map(len, shares.values()), reverse=True)
 
 

@@ -17,7 +17,7 @@ from pykafka.exceptions import (
     RequestTimedOut,
     SocketDisconnectedError,
 )
-from pykafka.producer.in_flight_window import IN_FLIGHT, SEQUENCE_MAX, Flight, Lane, Verdict
+from pykafka.producer.in_flight_window import IN_FLIGHT, SEQUENCE_MAX, InFlightBatch, InFlightWindow, Verdict
 
 #: Numbers, one a message.
 Batch = list[int]
@@ -60,8 +60,8 @@ class Client:
 
     def __init__(self, remembered: int, numbered: bool = True) -> None:
         self.partition = Partition(remembered)
-        self.lane: Lane[Batch] = Lane()
-        self.wire: deque[tuple[Flight[Batch], tuple[int, int, int, Batch]]] = deque()
+        self.lane: InFlightWindow[Batch] = InFlightWindow()
+        self.wire: deque[tuple[InFlightBatch[Batch], tuple[int, int, int, Batch]]] = deque()
         self.next_id = 1
         self.made = 0
         self.acknowledged: list[int] = []
@@ -113,7 +113,7 @@ class Client:
         for flight, _ in wire:
             self.settle(flight, SocketDisconnectedError("cut"))
 
-    def settle(self, flight: Flight[Batch], error: KafkaException | None) -> None:
+    def settle(self, flight: InFlightBatch[Batch], error: KafkaException | None) -> None:
         for other, verdict in self.lane.answered(flight, error):
             if verdict is Verdict.DELIVERED:
                 self.acknowledged += other.item

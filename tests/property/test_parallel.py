@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka.common import TopicPartition
-from pykafka.parallel.job import Job, Ledger
+from pykafka.parallel.job import Job, OffsetTracker
 from pykafka.parallel.jobs import Jobs, Limits, Order
 from tests.support.fakeconsumer import FakeRecord
 
@@ -19,7 +19,7 @@ PARTITIONS = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
 
 @given(st.data())
 def test_the_ledger_commits_as_a_set_of_offsets_does(data: st.DataObject) -> None:
-    ledger: Ledger[int] = Ledger()
+    ledger: OffsetTracker[int] = OffsetTracker()
     open_: dict[int, int] = {}  # number -> offset
     done: set[int] = set()
     end = None

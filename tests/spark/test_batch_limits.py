@@ -11,7 +11,7 @@ import pytest
 
 from pykafka.cluster import Cluster
 from pykafka.exceptions import KafkaException, TopicAuthorizationFailed, error_for
-from pykafka.producer.batch import MessageBatch
+from pykafka.producer.batch import ProducerBatch
 from pykafka.protocol import wire
 from pykafka.protocol.schema import Request
 from pykafka.spark import sender as batchlimits
@@ -43,7 +43,7 @@ def task(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> Task:
     refused: list[int] = []
     divide = BatchSender.divide
 
-    def watch(sender: BatchSender, batch: MessageBatch, error: KafkaException | None) -> list[MessageBatch]:
+    def watch(sender: BatchSender, batch: ProducerBatch, error: KafkaException | None) -> list[ProducerBatch]:
         refused.append(batch.size)
         return divide(sender, batch, error)
 

@@ -64,7 +64,7 @@ def test_keys_go_to_partitions_that_are_new(topics: Topics, monkeypatch: pytest.
     topic = topics.create(partitions=1)
     write(topics, topic, [None] * 100)
     topics.grow(topic, 4)
-    monkeypatch.setattr("pykafka.metadata.refresh.Freshness.is_old", True)
+    monkeypatch.setattr("pykafka.metadata.refresh.RefreshSchedule.is_old", True)
     write(topics, topic, [None] * 100)
     found = Counter(record.partition for record in topics.read(topic, 200))
     assert set(found) == {0, 1, 2, 3}

@@ -32,7 +32,7 @@ from pykafka.exceptions import (
     UnknownErrorCode,
 )
 from pykafka.handlers import ThreadingHandler
-from pykafka.producer.batch import Backlog, MessageBatch
+from pykafka.producer.batch import BrokerQueue, ProducerBatch
 from pykafka.producer.delivery import Delivery
 from pykafka.protocol.message import Message
 from pykafka.record import Record
@@ -53,9 +53,9 @@ COPIES: dict[str, Callable[[Any], Any]] = {
 CONTEXT: dict[str, Any] = {"broker": "b:9092", "topic": "t", "partition": 1, "api": "Produce"}
 
 
-def batch_of(count: int) -> MessageBatch:
+def batch_of(count: int) -> ProducerBatch:
     """Return a producer's batch, which is under way."""
-    batch = MessageBatch("t", 1, Backlog(ThreadingHandler().Event(), 10, 10_000, 1), 0.0, lambda: 0)
+    batch = ProducerBatch("t", 1, BrokerQueue(ThreadingHandler().Event(), 10, 10_000, 1), 0.0, lambda: 0)
     for number in range(count):
         batch.builder.append(1000, b"k", b"%d" % number, [("a", b"b")])
         batch.count += 1

@@ -22,13 +22,13 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.groups.classic.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender, News, PolledHeartbeats
-from pykafka.groups.classic.pending_join import OpenRequest, TimeIsUp
-from pykafka.groups.classic.state import EVENT_OF_ERROR, MOVED, Event, Membership, State
+from pykafka.groups.classic.pending_join import PendingJoin, TimeIsUp
+from pykafka.groups.classic.state import EVENT_OF_ERROR, MOVED, Event, MemberState, State
 from pykafka.groups.classic.static_member import Comeback
-from pykafka.groups.coordinator_connection import LEAVE_TIMEOUT_MS, GroupLink
+from pykafka.groups.coordinator_connection import LEAVE_TIMEOUT_MS, CoordinatorConnection
 from pykafka.groups.group_requests import STATIC_SINCE, check_instance_id, encoded, join_request, sync_request
 from pykafka.groups.heartbeat_sender import OVERDUE
-from pykafka.handlers.interrupts import Ending
+from pykafka.handlers.interrupts import FinalSteps
 from pykafka.network.authentication import is_answer
 from pykafka.protocol import wire
 
@@ -80,8 +80,8 @@ class BaseCoordinator(PolledHeartbeats):
         self._cluster: BaseCluster = getattr(client, "cluster", client)
         self._handler = self._cluster.handler
         self.group_id: str = config["group_id"]
-        self.link = GroupLink(self._cluster, self.group_id, config["retry_backoff_ms"])
-        self.membership = Membership()
+        self.link = CoordinatorConnection(self._cluster, self.group_id, config["retry_backoff_ms"])
+        self.membership = MemberState()
         self.activity = Activity()
         #: Set when there may be news.
         self.changed = self._handler.Event()
@@ -90,7 +90,7 @@ class BaseCoordinator(PolledHeartbeats):
             self._handler, self.heartbeat, self.activity, self.config["max_poll_interval_ms"], self.changed.set
         )
         self.heartbeat_task = HeartbeatTask(self)
-        self.open_request = OpenRequest(self.link)
+        self.open_request = PendingJoin(self.link)
         self._comeback = Comeback(self)
         self._refreshed_at = self._handler.now()
         self._join_started = 0.0
@@ -103,7 +103,7 @@ class BaseCoordinator(PolledHeartbeats):
         #: The caller's deadline, of the handler's clock (s).
         self._deadline: float | None = None
         self._metrics = GroupCoordinatorMetrics(self.heartbeat, metrics, self.config["metric_group_prefix"])
-        self._ending = Ending(self._handler, f"pykafka.Leaving.{self.group_id}")
+        self._ending = FinalSteps(self._handler, f"pykafka.Leaving.{self.group_id}")
         self._handler.at_fork(self._after_fork)
 
     def _after_fork(self) -> None:
@@ -116,7 +116,7 @@ class BaseCoordinator(PolledHeartbeats):
         self.activity.waiting = []
         self.changed = self._handler.Event()
         self.sender.notify = self.changed.set
-        self._ending = Ending(self._handler, f"pykafka.Leaving.{self.group_id}")
+        self._ending = FinalSteps(self._handler, f"pykafka.Leaving.{self.group_id}")
 
     # -- what a kind of group defines --------------------------------------------------------------------------------
 
@@ -259,7 +259,7 @@ class BaseCoordinator(PolledHeartbeats):
         """Join once, get the share, and give it to `_on_join_complete`.
 
         :param deadline: of the handler's clock (s): the next call goes on waiting for what is not answered by then
-        :raises KafkaException: it failed; `GroupLink.may_try_again` tells whether to try again
+        :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` tells whether to try again
         """
         if self._asked(State.SYNCING, wire.SyncGroupRequest) is None:
             joined = self.join(deadline)
@@ -277,7 +277,7 @@ class BaseCoordinator(PolledHeartbeats):
         """Join once, and return the answer, in which the leader finds all members; call `sync` next.
 
         :param deadline: as for `join_and_sync`
-        :raises KafkaException: it failed; `GroupLink.may_try_again` tells whether to try again
+        :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` tells whether to try again
         """
         self._take_news()
         self.link.find(None if deadline is None else self.link.left_ms(deadline))
@@ -383,7 +383,7 @@ class BaseCoordinator(PolledHeartbeats):
 
         :param shares: of all members, from the leader; empty from the others
         :param deadline: as for `join_and_sync`
-        :raises KafkaException: it failed; `GroupLink.may_try_again` tells whether to try again
+        :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` tells whether to try again
         """
         coordinator = self.coordinator
         if coordinator is None:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import FencedInstanceId, KafkaException, RebalanceInProgress
-from pykafka.groups.assignment_change import CooperativeHandover, EagerHandover, Handover, ShareHooks
+from pykafka.groups.assignment_change import AssignmentChange, AssignmentHooks, CooperativeHandover, EagerHandover
 from pykafka.groups.assignors.known import assignors_of
 from pykafka.groups.classic.assignment import Assigning
 from pykafka.groups.classic.coordinator import BaseCoordinator
 from pykafka.groups.classic.state import State
 from pykafka.groups.coordinator_connection import LEAVE_TIMEOUT_MS
-from pykafka.groups.polled_membership import Identity, Renewed, ServedShares
-from pykafka.groups.subscription import Outlook
+from pykafka.groups.polled_membership import Identity, PolledMembership, Renewed
+from pykafka.groups.subscription import TopicWatch
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, Worker
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-__all__ = ["Identity", "ShareHooks", "Subscriber"]
+__all__ = ["Identity", "AssignmentHooks", "Subscriber"]
 
 
-class JoinAside:
+class BackgroundJoin:
     """One attempt to take part in a rebalance, by a worker of its own, until the member has its share or is out.
 
     From `start` until `done`, the membership belongs to that worker.
@@ -39,7 +39,7 @@ class JoinAside:
     """
 
     def __init__(
-        self, handler: Handler, join: Callable[[JoinAside], None], ended: Callable[[], object], name: str
+        self, handler: Handler, join: Callable[[BackgroundJoin], None], ended: Callable[[], object], name: str
     ) -> None:
         self._handler = handler
         self._join = join
@@ -83,12 +83,12 @@ class JoinAside:
             self._tell()
 
 
-class Subscriber(BaseCoordinator, ServedShares):
+class Subscriber(BaseCoordinator, PolledMembership):
     """The membership of a consumer of many topics.
 
     The application's calls read `due`, and call `serve`, which takes part in rebalances, and alone calls the hooks. Eager
     members give up all of the share before each rebalance. Cooperative ones, whose assignors all are, go on with it: a worker
-    of their own, `JoinAside`, joins and syncs meanwhile. Beside these there is the native worker of heartbeats.
+    of their own, `BackgroundJoin`, joins and syncs meanwhile. Beside these there is the native worker of heartbeats.
 
     State: changes under `_serving`, one worker at a time; `due` and `leave` may be called from any. While `_aside` is not
     done, the base class's state is that worker's.
@@ -107,24 +107,24 @@ class Subscriber(BaseCoordinator, ServedShares):
         "client_rack": "",
     }
 
-    def __init__(self, cluster: BaseCluster, hooks: ShareHooks, member: Identity, **configs: Any) -> None:
+    def __init__(self, cluster: BaseCluster, hooks: AssignmentHooks, member: Identity, **configs: Any) -> None:
         super().__init__(cluster, None, **configs)
         self._hooks = hooks
         self.member = member
         assignors = assignors_of(self.config["assignor"], "assignor")
         self._assigning = Assigning(cluster, self.group_id, assignors)
         self._topics = self._assigning.topics
-        self._outlook = Outlook(cluster, self.group_id, self._topics, self.config["metadata_max_age_ms"] / 1000)
+        self._outlook = TopicWatch(cluster, self.group_id, self._topics, self.config["metadata_max_age_ms"] / 1000)
         self._kind = CooperativeHandover if all(one.cooperative for one in assignors) else EagerHandover
         self.sender.attendant = weakref.ref(hooks)
         self.open_request.interrupted = lambda: self._aside is None and hooks.is_called_back
-        self._aside: JoinAside | None = None
+        self._aside: BackgroundJoin | None = None
         self._set_up_serving()
         self._forget()
 
     def _forget(self) -> None:
         before = getattr(self, "_handover", None)
-        self._handover: Handover = self._kind(self._hooks, self.membership, self._topics.is_missing)
+        self._handover: AssignmentChange = self._kind(self._hooks, self.membership, self._topics.is_missing)
         if before is not None:
             before.end(self._handover)
         self.member.renew = self._renewed if self._handover.cooperative else None
@@ -191,7 +191,7 @@ class Subscriber(BaseCoordinator, ServedShares):
             self._cluster.limiter.warn(log, self.group_id, text, self.group_id, late, level=logging.INFO)
 
     def _participate(self, deadline: float | None) -> KafkaException | None:
-        """Take part until this member has its share, and the hooks have it, or `JoinAside` goes on.
+        """Take part until this member has its share, and the hooks have it, or `BackgroundJoin` goes on.
 
         :returns: why this member has no share yet, where the deadline came first
         """
@@ -230,7 +230,7 @@ class Subscriber(BaseCoordinator, ServedShares):
     def _begin_aside(self) -> bool:
         """Join and sync by a worker; return whether it was started."""
         self._deadline = None
-        self._aside = aside = JoinAside(
+        self._aside = aside = BackgroundJoin(
             self._handler, self._join_aside, self._wake_hooks, f"pykafka.Joining.{self.group_id}"
         )
         try:
@@ -245,7 +245,7 @@ class Subscriber(BaseCoordinator, ServedShares):
         self._hooks.attend()
         self._hooks.wake()
 
-    def _join_aside(self, aside: JoinAside) -> None:
+    def _join_aside(self, aside: BackgroundJoin) -> None:
         failures = 0
         while self.membership.state is not State.STABLE:
             try:

@@ -1,4 +1,4 @@
-"""`OpenRequest`: the request that a member has sent and whose answer more than one call may wait for."""
+"""`PendingJoin`: the request that a member has sent and whose answer more than one call may wait for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pykafka.exceptions import ConsumerStoppedException, KafkaException, Respons
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.groups.coordinator_connection import GroupLink
+    from pykafka.groups.coordinator_connection import CoordinatorConnection
     from pykafka.network.channel import PendingResponse
     from pykafka.network.node import Node
 
@@ -35,7 +35,7 @@ class _Asked(NamedTuple):
     pending: PendingResponse[Any]
 
 
-class OpenRequest:
+class PendingJoin:
     """The JoinGroup or SyncGroup request of a member that is on its way: at most one at a time.
 
     It belongs to the member, not to the call that has sent it: a call whose time is up leaves it to the next one.
@@ -43,7 +43,7 @@ class OpenRequest:
     :param link: to the coordinator
     """
 
-    def __init__(self, link: GroupLink) -> None:
+    def __init__(self, link: CoordinatorConnection) -> None:
         self._link = link
         self._asked: _Asked | None = None
         #: Tells whether a call that waits for the answer is to end at once; None: nothing but its deadline ends it.

@@ -115,7 +115,7 @@ class ImpossibleEvent(RuntimeError):
     """An event that cannot happen in the state of a member: a mistake in this client."""
 
 
-class Membership:
+class MemberState:
     """The state of a member with its generation and id; only `apply` changes it."""
 
     def __init__(self) -> None:

@@ -15,9 +15,9 @@ from pykafka.utils import get_string
 
 if TYPE_CHECKING:
     from pykafka.groups.classic.heartbeat import HeartbeatSender
-    from pykafka.groups.classic.pending_join import OpenRequest
-    from pykafka.groups.classic.state import Membership
-    from pykafka.groups.coordinator_connection import GroupLink
+    from pykafka.groups.classic.pending_join import PendingJoin
+    from pykafka.groups.classic.state import MemberState
+    from pykafka.groups.coordinator_connection import CoordinatorConnection
     from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)
@@ -46,9 +46,9 @@ class Joining(Protocol):
 
     config: dict[str, Any]
     group_id: str
-    link: GroupLink
-    membership: Membership
-    open_request: OpenRequest
+    link: CoordinatorConnection
+    membership: MemberState
+    open_request: PendingJoin
     sender: HeartbeatSender
 
     def check_answer(self, code: int, api: str, coordinator: Node) -> None: ...

@@ -1,4 +1,4 @@
-"""`EpochBeats`: what keeps a member in its group by ConsumerGroupHeartbeat (KIP-848)."""
+"""`ConsumerGroupHeartbeats`: what keeps a member in its group by ConsumerGroupHeartbeat (KIP-848)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Told:
     assignment: Assignment = field(default_factory=dict)
 
 
-class EpochBeats(BeatWorker[Place]):
+class ConsumerGroupHeartbeats(BeatWorker[Place]):
     """The heartbeats of one member; parameters as of `BeatWorker`.
 
     State: the application's workers set the place, `wanted` and `owned`, and how often the member has joined; the thread

@@ -20,20 +20,20 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.groups.assignment_change import CooperativeHandover
-from pykafka.groups.coordinator_connection import LEAVE_TIMEOUT_MS, GroupLink
+from pykafka.groups.coordinator_connection import LEAVE_TIMEOUT_MS, CoordinatorConnection
 from pykafka.groups.group_requests import check_instance_id
 from pykafka.groups.group_topics import SharedTopics
 from pykafka.groups.heartbeat_sender import OVERDUE, Activity
-from pykafka.groups.kip848.heartbeats import API, SESSION_MS, Answer, EpochBeats, News, Place, Wanted
+from pykafka.groups.kip848.heartbeats import API, SESSION_MS, Answer, ConsumerGroupHeartbeats, News, Place, Wanted
 from pykafka.groups.member_epoch import Verdict
-from pykafka.groups.polled_membership import TURN_S, Identity, Renewed, ServedShares
-from pykafka.groups.subscription import Outlook
+from pykafka.groups.polled_membership import TURN_S, Identity, PolledMembership, Renewed
+from pykafka.groups.subscription import TopicWatch
 from pykafka.groups.topic_ids import TopicIds
-from pykafka.handlers.interrupts import Ending
+from pykafka.handlers.interrupts import FinalSteps
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.groups.assignment_change import ShareHooks
+    from pykafka.groups.assignment_change import AssignmentHooks
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.node import Node
 
@@ -71,7 +71,7 @@ class EpochStanding:
     breaks: int = 0
 
 
-class NextGenSubscriber(ServedShares):
+class NextGenSubscriber(PolledMembership):
     """The membership of a consumer whose group shares out at the broker.
 
     A native worker sends heartbeats; the application's calls read its answers, release what goes, and extend by what comes.
@@ -96,7 +96,7 @@ class NextGenSubscriber(ServedShares):
         "client_rack": "",
     }
 
-    def __init__(self, cluster: BaseCluster, hooks: ShareHooks, member: Identity, **configs: Any) -> None:
+    def __init__(self, cluster: BaseCluster, hooks: AssignmentHooks, member: Identity, **configs: Any) -> None:
         self.config = config = {name: configs.get(name, default) for name, default in self.DEFAULT_CONFIG.items()}
         check_instance_id(config["group_instance_id"])
         self._cluster = cluster
@@ -105,13 +105,13 @@ class NextGenSubscriber(ServedShares):
         self.member = member
         self.group_id = config["group_id"]
         self.activity = Activity()
-        self.link = GroupLink(cluster, self.group_id, config["retry_backoff_ms"])
+        self.link = CoordinatorConnection(cluster, self.group_id, config["retry_backoff_ms"])
         #: Set when there may be news.
         self.changed = self._handler.Event()
         self._topics = SharedTopics(cluster)
-        self._outlook = Outlook(cluster, self.group_id, self._topics, config["metadata_max_age_ms"] / 1000)
+        self._outlook = TopicWatch(cluster, self.group_id, self._topics, config["metadata_max_age_ms"] / 1000)
         self._ids = TopicIds(cluster)
-        self._ending = Ending(self._handler, f"pykafka.Leaving.{self.group_id}")
+        self._ending = FinalSteps(self._handler, f"pykafka.Leaving.{self.group_id}")
         self._set_up_serving()
         self._forget()
         self._handler.at_fork(self._after_fork)
@@ -135,9 +135,9 @@ class NextGenSubscriber(ServedShares):
         self._find_at = 0.0
         self._outlook.forget()
 
-    def _new_beats(self) -> EpochBeats:
+    def _new_beats(self) -> ConsumerGroupHeartbeats:
         patience_ms = self.config["max_poll_interval_ms"]
-        beats = EpochBeats(self._handler, self._standing.member_id, self.activity, patience_ms, self._note)
+        beats = ConsumerGroupHeartbeats(self._handler, self._standing.member_id, self.activity, patience_ms, self._note)
         beats.attendant = weakref.ref(self._hooks)
         return beats
 
@@ -150,7 +150,7 @@ class NextGenSubscriber(ServedShares):
         self.link.after_fork()
         self.changed = self._handler.Event()
         self.activity.waiting = []
-        self._ending = Ending(self._handler, f"pykafka.Leaving.{self.group_id}")
+        self._ending = FinalSteps(self._handler, f"pykafka.Leaving.{self.group_id}")
         self._standing.member_id = str(uuid.uuid4())  # the handler's random numbers are the parent's
         self._standing.generation_id, self._standing.breaks = -1, self._standing.breaks + 1
         self.beats = self._new_beats()
@@ -453,7 +453,7 @@ class NextGenSubscriber(ServedShares):
         self.link.closing = True
         self._ending.take(partial(self._close, self.beats, LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms))
 
-    def _close(self, beats: EpochBeats, patience_ms: int) -> None:
+    def _close(self, beats: ConsumerGroupHeartbeats, patience_ms: int) -> None:
         try:
             place = beats.place
             beats.stop()

@@ -18,15 +18,15 @@ from pykafka.exceptions import KafkaException, PartitionOwnedError, ZooKeeperErr
 from pykafka.groups.assignment_change import CooperativeHandover
 from pykafka.groups.group_topics import SharedTopics
 from pykafka.groups.heartbeat_sender import Activity
-from pykafka.groups.polled_membership import Identity, ServedShares
-from pykafka.groups.subscription import Outlook
+from pykafka.groups.polled_membership import Identity, PolledMembership
+from pykafka.groups.subscription import TopicWatch
 from pykafka.groups.zookeeper.nodes import ANSWER_S, DIVISIONS, MemberNodes, parts
 from pykafka.groups.zookeeper.session import ZooKeeperSession
-from pykafka.handlers.interrupts import Ending
+from pykafka.handlers.interrupts import FinalSteps
 
 if TYPE_CHECKING:
-    from pykafka.groups.assignment_change import ShareHooks
-    from pykafka.groups.subscription import Selection, Topics
+    from pykafka.groups.assignment_change import AssignmentHooks
+    from pykafka.groups.subscription import Subscription, Topics
     from pykafka.metadata.cluster import BaseCluster
 
 log = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class NodesHandover(CooperativeHandover):
         self.prepare(())
 
 
-class ZooKeeperShares(ServedShares):
+class ZooKeeperShares(PolledMembership):
     """The membership of a consumer of many topics in a group that ZooKeeper keeps.
 
     A member registers in ZooKeeper once for each topic, and computes its share from the members of each, as `BalancedConsumer`
@@ -89,7 +89,7 @@ class ZooKeeperShares(ServedShares):
     :raises RuntimeError: the client runs on an event loop
     """
 
-    def __init__(self, cluster: BaseCluster, hooks: ShareHooks, member: Identity, **configs: Any) -> None:
+    def __init__(self, cluster: BaseCluster, hooks: AssignmentHooks, member: Identity, **configs: Any) -> None:
         self._cluster = cluster
         self._handler = cluster.handler
         self._hooks = hooks
@@ -99,7 +99,7 @@ class ZooKeeperShares(ServedShares):
         self.activity = Activity()
         self._topics = SharedTopics(cluster)
         self._max_age_s = configs["metadata_max_age_ms"] / 1000
-        self._outlook = Outlook(cluster, self.group_id, self._topics, self._max_age_s)
+        self._outlook = TopicWatch(cluster, self.group_id, self._topics, self._max_age_s)
         #: Set by watches, and when the session's state changes: shares may have to change.
         self._wanted = False
         self._called = partial(_call, weakref.ref(self))
@@ -112,7 +112,7 @@ class ZooKeeperShares(ServedShares):
             configs["max_poll_interval_ms"] / 1000,
             self._called,
         )
-        self._ending = Ending(self._handler, f"pykafka.Leaving.{self.group_id}")
+        self._ending = FinalSteps(self._handler, f"pykafka.Leaving.{self.group_id}")
         self._set_up_serving()
         self._generations = 0
         self._forget()
@@ -148,7 +148,7 @@ class ZooKeeperShares(ServedShares):
         self._nodes = None
         self._name = f"{os.uname().nodename}:{uuid.uuid4()}"  # the handler's random numbers are the parent's
         self._wanted = True
-        self._ending = Ending(self._handler, f"pykafka.Leaving.{self.group_id}")
+        self._ending = FinalSteps(self._handler, f"pykafka.Leaving.{self.group_id}")
 
     # -- the application's side ----------------------------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ class ZooKeeperShares(ServedShares):
         return False
 
     def subscribe(self, topics: Topics) -> None:
-        """Read these topics, and no others: from the next `serve` on. Parameters and errors as of `Selection`."""
+        """Read these topics, and no others: from the next `serve` on. Parameters and errors as of `Subscription`."""
         super().subscribe(topics)
         self._wanted = True
 
@@ -269,7 +269,7 @@ class ZooKeeperShares(ServedShares):
         left_s = ANSWER_S if self._deadline is None else self._deadline - self._handler.now()
         return min(max(left_s, self._hurried_s), ANSWER_S)
 
-    def _look(self, selection: Selection) -> None:
+    def _look(self, selection: Subscription) -> None:
         """Look at topics and partitions, every now and then."""
         names = selection.topics
         try:
@@ -283,7 +283,7 @@ class ZooKeeperShares(ServedShares):
     def _left_ms(self) -> int | None:
         return None if self._deadline is None else max(100, round((self._deadline - self._handler.now()) * 1000))
 
-    def _take_share(self, selection: Selection, nodes: MemberNodes) -> None:
+    def _take_share(self, selection: Subscription, nodes: MemberNodes) -> None:
         """Give partitions up that go to other members, then take those of this member's share."""
         known = {name: parts(name, self._cluster.topic_metadata(name)) for name in sorted(selection.topics)}
         self._topics.divided = {name: len(ids) for name, ids in known.items()}

@@ -23,7 +23,7 @@ DIVISIONS = {"range": decide_partitions_range, "roundrobin": decide_partitions_r
 ANSWER_S = 6.0
 
 #: Of each topic: {partition id: name of its node}.
-Shares = Mapping[str, Mapping[int, str]]
+GroupMembership = Mapping[str, Mapping[int, str]]
 
 
 class _Named(NamedTuple):
@@ -102,7 +102,7 @@ class MemberNodes:
             members = group.participants(self._changed)
         return {one.id: one.slug for one in sorted(self._decide(members, known, group.member))} if known else {}
 
-    def keep(self, shares: Shares) -> None:
+    def keep(self, shares: GroupMembership) -> None:
         """Release all partitions but these, and leave all topics but these."""
         for topic in self._groups.keys() - shares.keys():
             group = self._groups[topic]
@@ -112,7 +112,7 @@ class MemberNodes:
         for topic, share in shares.items():
             self._groups[topic].keep(share.keys())
 
-    def take(self, shares: Shares) -> tuple[set[TopicPartition], list[PartitionOwnedError]]:
+    def take(self, shares: GroupMembership) -> tuple[set[TopicPartition], list[PartitionOwnedError]]:
         """Take these partitions; return what this member owns of them, and why not all."""
         mine, late = set(), []
         held = {topic: self._groups[topic].held(self._changed) & share.keys() for topic, share in shares.items()}

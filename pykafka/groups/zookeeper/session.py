@@ -13,7 +13,7 @@ from kazoo.exceptions import AuthFailedError, ConnectionLoss, SessionExpiredErro
 from kazoo.protocol.states import KazooState
 
 from pykafka.exceptions import ZooKeeperError
-from pykafka.handlers.interrupts import Ending
+from pykafka.handlers.interrupts import FinalSteps
 from pykafka.metadata.zookeeper import KAZOO_S, agreed_timeout_s, answered, end_session, new_client
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ LEAST_S = 0.05
 #: How long the first connection may take (s).
 CONNECT_S = 10.0
 #: Returns a number that grows with each call of the application, and whether it waits; None if the consumer is gone.
-Pulse = Callable[[], "tuple[int, bool] | None"]
+HeartbeatThread = Callable[[], "tuple[int, bool] | None"]
 
 
 class _Asked:
@@ -301,7 +301,7 @@ class ZooKeeperSession:
         group: str,
         hosts: str,
         timeout_s: float,
-        pulse: Pulse,
+        pulse: HeartbeatThread,
         patience_s: float,
         changed: Callable[[], object],
     ) -> None:
@@ -322,7 +322,7 @@ class ZooKeeperSession:
         self._began = 0.0
         self._stop = self._handler.Event()
         self._worker: Worker | None = None
-        self._ending = Ending(self._handler, "pykafka.ZooKeeper.end")
+        self._ending = FinalSteps(self._handler, "pykafka.ZooKeeper.end")
 
     @property
     def lost(self) -> str:
@@ -421,7 +421,7 @@ class ZooKeeperSession:
 def _watch(
     stop: Any,
     state: Contact,
-    pulse: Pulse,
+    pulse: HeartbeatThread,
     patience_s: float,
     silent: Callable[[str], object],
     changed: Callable[[], object],

@@ -8,7 +8,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.embedded import EmbeddedCluster
-from pykafka.groups.assignment_follower import Sharing
+from pykafka.groups.assignment_follower import AssignmentFollower
 from tests.support.loops import Concurrency
 
 
@@ -18,7 +18,7 @@ def test_a_member_that_waits_looks_seldom_and_hears_at_once(
 ) -> None:
     """On greenlets and event loops a waiting call looked ten times a second."""
     waits: list[float] = []
-    wait = Sharing.wait
+    wait = AssignmentFollower.wait
 
     with (
         EmbeddedCluster(brokers=1, topics={"t": 2}) as cluster,
@@ -35,7 +35,7 @@ def test_a_member_that_waits_looks_seldom_and_hears_at_once(
 
         consumer.poll(timeout=0.5)
         assert len(consumer.assignment()) == 2
-        monkeypatch.setattr(Sharing, "wait", counted)
+        monkeypatch.setattr(AssignmentFollower, "wait", counted)
         consumer.poll(timeout=0.8)
         assert len(waits) <= 4
         told: list[float] = []

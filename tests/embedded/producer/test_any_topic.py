@@ -26,7 +26,7 @@ from pykafka.exceptions import (
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
 )
-from pykafka.producer.leader_requests import Dispatch
+from pykafka.producer.leader_requests import LeaderRequests
 from pykafka.utils.murmur2 import partition_for
 from tests.support.waiting import CutOff, cut_off, until
 
@@ -102,14 +102,14 @@ def test_get_raises_what_went_wrong_and_flush_does_not_once_more(cluster: Embedd
 @pytest.fixture
 def senders(client: KafkaClient, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Return whether each request was sent by the worker that runs the test."""
-    here, found, send = client.cluster.handler.local(), [], Dispatch.send
+    here, found, send = client.cluster.handler.local(), [], LeaderRequests.send
     here.is_test = True
 
-    def noting(self: Dispatch, batches: list[Any]) -> bool:
+    def noting(self: LeaderRequests, batches: list[Any]) -> bool:
         found.append(getattr(here, "is_test", False))
         return send(self, batches)
 
-    monkeypatch.setattr(Dispatch, "send", noting)
+    monkeypatch.setattr(LeaderRequests, "send", noting)
     return found
 
 

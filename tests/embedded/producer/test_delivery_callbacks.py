@@ -20,7 +20,7 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
 )
 from pykafka.producer import Producer
-from pykafka.producer.batch import MessageBatch
+from pykafka.producer.batch import ProducerBatch
 from pykafka.protocol.message import Message
 from tests.support.waiting import until
 
@@ -97,7 +97,7 @@ def test_what_has_failed_takes_no_more_memory_than_it_may(cluster: EmbeddedClust
             except MessagesNotDelivered as error:
                 failed += len(error.failures)
             if number % 8 == 7:
-                most = max(most, sum(type(thing) is MessageBatch for thing in gc.get_objects()))
+                most = max(most, sum(type(thing) is ProducerBatch for thing in gc.get_objects()))
         try:
             producer.stop()
         except MessagesNotDelivered as error:

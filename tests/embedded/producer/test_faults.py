@@ -20,8 +20,8 @@ from pykafka.exceptions import (
     ProducerStoppedException,
     ResponseTimeoutError,
 )
-from pykafka.producer.in_flight_window import Lane
-from pykafka.producer.leader_requests import Dispatch
+from pykafka.producer.in_flight_window import InFlightWindow
+from pykafka.producer.leader_requests import LeaderRequests
 from pykafka.producer.produce_request import Request
 from pykafka.producer.sender import Sender
 from pykafka.topic import Topic
@@ -129,12 +129,12 @@ def test_ctrl_c_behind_the_taking_of_a_step_does_not_keep_it(start: Start) -> No
 
 def test_ctrl_c_behind_a_launch_ends_no_sender(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """The batch was under way and did not know of it: settling it ended in an AttributeError, as did each later produce()."""
-    launch, interrupts = Lane.launch, [1]
+    launch, interrupts = InFlightWindow.launch, [1]
 
     client = start()
     here = client.cluster.handler.local()
 
-    def interrupted(lane: Lane[Any], *args: Any) -> Any:
+    def interrupted(lane: InFlightWindow[Any], *args: Any) -> Any:
         flight = launch(lane, *args)
         if interrupts and getattr(here, "armed", False):  # not in the sender, which nobody interrupts
             interrupts.pop()
@@ -142,7 +142,7 @@ def test_ctrl_c_behind_a_launch_ends_no_sender(start: Start, monkeypatch: pytest
         return flight
 
     with client.topics["t"].get_sync_producer(required_acks=-1) as producer:
-        monkeypatch.setattr(Lane, "launch", interrupted)
+        monkeypatch.setattr(InFlightWindow, "launch", interrupted)
         here.armed = True
         for _ in range(100):
             with suppress(Interrupted):
@@ -186,13 +186,13 @@ def test_what_stop_has_given_up_is_not_sent_afterwards(start: Start, monkeypatch
     producer = client.topics["t"].get_producer(linger_ms=1, pending_timeout_ms=100)
     producer.produce(b"first")
     producer.flush(20_000)  # by itself it would wait no longer than stop() is to
-    seal, go_on = Dispatch._seal, handler.Event()
+    seal, go_on = LeaderRequests._seal, handler.Event()
 
-    def late(dispatch: Dispatch, *args: Any) -> bool:
+    def late(dispatch: LeaderRequests, *args: Any) -> bool:
         go_on.wait(30)
         return seal(dispatch, *args)
 
-    monkeypatch.setattr(Dispatch, "_seal", late)
+    monkeypatch.setattr(LeaderRequests, "_seal", late)
     monkeypatch.setattr("pykafka.producer.engine.JOIN_TIMEOUT_S", 0.1)
     owned = producer._owned_brokers[1]
     producer.produce(b"given up")

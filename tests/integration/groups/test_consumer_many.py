@@ -15,7 +15,7 @@ from pykafka import KafkaClient
 from pykafka.broker import Broker
 from pykafka.common import TopicPartition
 from pykafka.exceptions import ConsumerStoppedException
-from pykafka.groups.heartbeat_thread import Pulse
+from pykafka.groups.heartbeat_thread import HeartbeatThread
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.network.channel import LENT
 from tests.brokers import KafkaCluster
@@ -74,7 +74,7 @@ class Crowd:
     def brokers(self) -> list[Broker]:
         return list(self.client.cluster.brokers.values())
 
-    def pulses(self) -> list[Pulse]:
+    def pulses(self) -> list[HeartbeatThread]:
         """Return the pulses that beat."""
         found = [broker._shared.get("heartbeats") for broker in self.brokers]
         return [pulse for pulse in found if pulse is not None and pulse.is_alive]

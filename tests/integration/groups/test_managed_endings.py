@@ -13,7 +13,7 @@ import pytest
 
 from pykafka import Broker, ManagedBalancedConsumer
 from pykafka.exceptions import ConsumerStoppedException, RebalanceInProgress
-from pykafka.groups.coordinator_connection import GroupLink
+from pykafka.groups.coordinator_connection import CoordinatorConnection
 from pykafka.membershipprotocol import RangeProtocol
 from pykafka.protocol import MemberAssignment, wire
 from tests.support.groups import Group
@@ -145,13 +145,13 @@ def test_a_stop_that_is_cut_off_leaves_all_the_same(
     one, two = group.join(), group.join()
     group.sizes(1, 2)
     handler = group.client.cluster.handler
-    leave_once = GroupLink._leave_once
+    leave_once = CoordinatorConnection._leave_once
 
-    def slowly(self: GroupLink, *args: Any) -> None:
+    def slowly(self: CoordinatorConnection, *args: Any) -> None:
         self.handler.sleep(1)
         leave_once(self, *args)
 
-    monkeypatch.setattr(GroupLink, "_leave_once", slowly)
+    monkeypatch.setattr(CoordinatorConnection, "_leave_once", slowly)
     with pytest.raises(CutOff), cut_off(handler, seconds):
         one.stop()
     group.until(lambda: len(two.partitions) == 3)

@@ -21,7 +21,7 @@ from pykafka.exceptions import (
     UnsupportedForMessageFormat,
 )
 from pykafka.producer import message_formats
-from pykafka.producer.in_flight_window import Lane
+from pykafka.producer.in_flight_window import InFlightWindow
 from pykafka.protocol.records import RecordBatchBuilder
 from pykafka.spark.options import write_options
 from pykafka.spark.optiontable import Mode
@@ -170,7 +170,7 @@ def test_the_format_may_change_while_the_producer_runs(
     count = 0
     with client.producer(linger_ms=0) as producer:
 
-        def produce(more: int) -> Lane[Any]:
+        def produce(more: int) -> InFlightWindow[Any]:
             nonlocal count
             for _ in range(more):
                 producer.produce(topic, b"%d" % count)

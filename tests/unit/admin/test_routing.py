@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from pykafka.admin.routing import AnyBroker, CertainBrokers, Controller, Question, Router
+from pykafka.admin.routing import AnyBroker, CertainBrokers, Controller, RequestFactory, Router
 from pykafka.exceptions import (
     BrokerNotAvailable,
     ClientClosedError,
@@ -112,8 +112,8 @@ class Cluster:
         self.on_update()
 
 
-def question(**kwargs: Any) -> Question[int, Any]:
-    return Question(
+def question(**kwargs: Any) -> RequestFactory[int, Any]:
+    return RequestFactory(
         wire.DescribeLogDirsRequest,
         lambda items, broker, left: cast("Any", list(items)),
         lambda response, items, broker: response(items),
@@ -129,7 +129,9 @@ def failing(error: KafkaException) -> Answer:
     return lambda items: dict.fromkeys(items, error)
 
 
-def ask(cluster: Cluster, items: Sequence[int], placement: Any, asked: Question[int, Any], ms: int = 10_000) -> Any:
+def ask(
+    cluster: Cluster, items: Sequence[int], placement: Any, asked: RequestFactory[int, Any], ms: int = 10_000
+) -> Any:
     return Router(cast("Any", cluster)).ask(items, placement, asked, ms)
 
 

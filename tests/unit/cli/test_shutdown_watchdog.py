@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pykafka.cli.shutdown_watchdog import Patience
+from pykafka.cli.shutdown_watchdog import ShutdownWatchdog
 
 PROGRAM = """
 import sys, time
@@ -44,5 +44,5 @@ def test_it_ends_by_itself(asked: str) -> None:
 
 def test_its_worker_ends_with_the_block() -> None:
     """No thread is left behind (tests/conftest.py looks)."""
-    with Patience(30, "never said", pytest.fail):
+    with ShutdownWatchdog(30, "never said", pytest.fail):
         pass

@@ -8,7 +8,7 @@ from unittest import mock
 
 import pytest
 
-from pykafka.consumer.failed_partitions import JOIN, TOGETHER, Case, Cases
+from pykafka.consumer.failed_partitions import JOIN, TOGETHER, FailedPartition, FailedPartitions
 from pykafka.exceptions import (
     FencedLeaderEpoch,
     KafkaException,
@@ -48,8 +48,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def cases(clock: Clock) -> Cases:
-    return Cases(clock, Backoff(FIRST_MS, 1000, random.Random(1)))
+def cases(clock: Clock) -> FailedPartitions:
+    return FailedPartitions(clock, Backoff(FIRST_MS, 1000, random.Random(1)))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def cases(clock: Clock) -> Cases:
     ],
 )
 def test_what_can_be_corrected_is_tried_at_once_and_only_once(
-    cases: Cases, clock: Clock, error: KafkaException, at_once: bool
+    cases: FailedPartitions, clock: Clock, error: KafkaException, at_once: bool
 ) -> None:
     case = cases.add(owned(), 0, error)
     assert (cases.due() == [case]) is at_once
@@ -70,7 +70,7 @@ def test_what_can_be_corrected_is_tried_at_once_and_only_once(
     assert again not in cases.due()
 
 
-def test_partitions_that_fail_together_are_tried_together(cases: Cases, clock: Clock) -> None:
+def test_partitions_that_fail_together_are_tried_together(cases: FailedPartitions, clock: Clock) -> None:
     first = cases.add(owned(), 0, NotLeaderForPartition())
     clock.now += PAUSE_S * (1 - JOIN) / 4
     second = cases.add(owned(), 0, NotLeaderForPartition())
@@ -78,7 +78,7 @@ def test_partitions_that_fail_together_are_tried_together(cases: Cases, clock: C
     assert cases.due() == [first, second]
 
 
-def test_pauses_grow_while_a_partition_fails(cases: Cases, clock: Clock) -> None:
+def test_pauses_grow_while_a_partition_fails(cases: FailedPartitions, clock: Clock) -> None:
     case = cases.add(owned(), 0, NotLeaderForPartition())
     waits = []
     for _ in range(6):
@@ -89,7 +89,7 @@ def test_pauses_grow_while_a_partition_fails(cases: Cases, clock: Clock) -> None
     assert waits[-1] <= 1.3  # s; pauses end at 1000 ms, more or less a random part
 
 
-def test_a_partition_that_the_application_has_moved_is_due_at_once(cases: Cases) -> None:
+def test_a_partition_that_the_application_has_moved_is_due_at_once(cases: FailedPartitions) -> None:
     part = owned()
     case = cases.add(part, 0, NotLeaderForPartition())
     assert cases.due() == []
@@ -97,7 +97,7 @@ def test_a_partition_that_the_application_has_moved_is_due_at_once(cases: Cases)
     assert cases.due() == [case]
 
 
-def test_a_closed_case_is_over(cases: Cases) -> None:
+def test_a_closed_case_is_over(cases: FailedPartitions) -> None:
     part = owned()
     case = cases.add(part, 0, NotLeaderForPartition())
     assert (part in cases, len(cases)) == (True, 1)
@@ -122,7 +122,7 @@ def test_a_closed_case_is_over(cases: Cases) -> None:
     ],
 )
 def test_metadata_is_asked_for_where_it_may_help(error: KafkaException, state: dict[str, Any], wanted: bool) -> None:
-    assert Case(owned(**state), 0, error, 0.0).wants_metadata is wanted
+    assert FailedPartition(owned(**state), 0, error, 0.0).wants_metadata is wanted
 
 
 @pytest.mark.parametrize(
@@ -135,5 +135,5 @@ def test_metadata_is_asked_for_where_it_may_help(error: KafkaException, state: d
     ],
 )
 def test_lost_positions_are_told_from_missing_ones(error: KafkaException, lost: bool, nowhere: bool) -> None:
-    case = Case(owned(), 0, error, 0.0)
+    case = FailedPartition(owned(), 0, error, 0.0)
     assert (case.is_lost, case.is_nowhere) == (lost, nowhere)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pykafka.common import TopicPartition
-from pykafka.consumer.failed_partitions import Complaints
+from pykafka.consumer.failed_partitions import ErrorsToRaise
 from pykafka.exceptions import (
     InvalidMessageError,
     KafkaException,
@@ -28,7 +28,7 @@ def test_errors_of_many_partitions_are_one_line_for_each_kind(caplog: pytest.Log
     handler = ThreadingHandler()
     cluster = SimpleNamespace(limiter=LogLimiter(handler), may_pass=lambda error: True, socket_timeout_ms=30_000)
     reader: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque(), is_patient=False)
-    complaints = Complaints(handler.now)
+    complaints = ErrorsToRaise(handler.now)
     parts: list[Any] = [SimpleNamespace(key=TopicPartition("t", id_), trouble_since=None) for id_ in range(1000)]
     for error in (SocketDisconnectedError("gone"), LeaderNotFoundError("none")):
         for owned in parts * 3:
@@ -47,7 +47,7 @@ def test_an_error_of_all_metadata_is_raised_once_for_all_partitions_and_by_each_
     for _ in range(2):
         reader: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque(), is_patient=False)
         reader.worker_failed = reader.errors.append
-        complaints = Complaints(handler.now)
+        complaints = ErrorsToRaise(handler.now)
         for id_ in range(40):
             owned: Any = SimpleNamespace(key=TopicPartition("t", id_), trouble_since=None)
             complaints.judge(reader, owned, error)
@@ -66,7 +66,7 @@ def test_an_outage_ends_no_call_of_a_patient_reader(is_patient: bool, caplog: py
     cluster = SimpleNamespace(limiter=limiter, may_pass=lambda error: True, socket_timeout_ms=4000, metadata_error=None)
     reader: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque(), is_patient=is_patient)
     reader.worker_failed = reader.errors.append
-    complaints = Complaints(lambda: clock.now)
+    complaints = ErrorsToRaise(lambda: clock.now)
     outages: list[KafkaException] = [LeaderNotFoundError("none"), SocketDisconnectedError("gone")]
     for id_, error in enumerate([*outages, UnknownTopicOrPartition("deleted"), InvalidMessageError("damaged")]):
         owned: Any = SimpleNamespace(key=TopicPartition("t", id_), trouble_since=None)
@@ -82,7 +82,7 @@ def test_an_error_that_waits_to_be_raised_is_reported_once_whatever_is_raised_me
     cluster = SimpleNamespace(may_pass=lambda error: False, socket_timeout_ms=30_000, metadata_error=None)
     reader: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque(), is_patient=False)
     reader.worker_failed = reader.errors.append
-    complaints = Complaints(handler.now)
+    complaints = ErrorsToRaise(handler.now)
 
     def judge(*partitions: int) -> list[int | None]:
         for id_ in partitions:

@@ -11,7 +11,7 @@ from pykafka.common import TopicPartition
 from pykafka.consumer.fetch_plan import Asked, LeaderHint
 from pykafka.consumer.fetch_request import FetchSettings
 from pykafka.consumer.fetch_response import Answer, AnswerReader
-from pykafka.consumer.leader_epochs import Lineage, Start
+from pykafka.consumer.leader_epochs import LeaderEpochs, Start
 from pykafka.exceptions import (
     FencedLeaderEpoch,
     IncompleteResponseError,
@@ -29,7 +29,7 @@ KEYS = [TopicPartition("t", number) for number in range(3)]
 
 
 def asked(offset: int = 0) -> Asked:
-    owned = SimpleNamespace(lineage=Lineage((Start(0, 3),)))
+    owned = SimpleNamespace(lineage=LeaderEpochs((Start(0, 3),)))
     member: Any = SimpleNamespace(owned=owned)
     return Asked(offset, 3, 4, None, [(member, 0)])
 

@@ -1,4 +1,4 @@
-"""`InHand`: which partitions the application has uncommitted records of."""
+"""`InProcess`: which partitions the application has uncommitted records of."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from pykafka.common import TopicPartition
-from pykafka.consumer.assignment import InHand
+from pykafka.consumer.assignment import InProcess
 
 KEY = TopicPartition("t", 0)
 
 
 def partition(last: int = -1, moves: int = 0, taken_in: int = -1) -> Any:
-    """Return what `InHand` reads of a partition."""
+    """Return what `InProcess` reads of a partition."""
     return SimpleNamespace(key=KEY, last_offset_consumed=last, moves=moves, taken_in=taken_in)
 
 
 def test_records_are_in_hand_until_an_offset_behind_them_is_committed() -> None:
-    in_hand, owned = InHand(), partition()
+    in_hand, owned = InProcess(), partition()
     in_hand.moved(owned, 5)
     owned.last_offset_consumed = 4
     assert not in_hand.has(owned)
@@ -33,7 +33,7 @@ def test_records_are_in_hand_until_an_offset_behind_them_is_committed() -> None:
 
 @pytest.mark.parametrize("offset", [0, 20])
 def test_a_seek_hides_nothing(offset: int) -> None:
-    in_hand, owned = InHand(), partition()
+    in_hand, owned = InProcess(), partition()
     in_hand.moved(owned, 0)
     owned.last_offset_consumed = 9
     in_hand.move(owned)
@@ -46,7 +46,7 @@ def test_a_seek_hides_nothing(offset: int) -> None:
 
 def test_a_log_that_was_cut() -> None:
     """Recovery moves the partition back, below the last commit; what is read again then is in hand."""
-    in_hand, owned = InHand(), partition()
+    in_hand, owned = InProcess(), partition()
     in_hand.settle(owned, 100)
     owned.last_offset_consumed, owned.moves, owned.taken_in = 39, 1, -1
     assert not in_hand.has(owned)
@@ -55,7 +55,7 @@ def test_a_log_that_was_cut() -> None:
 
 
 def test_a_partition_that_goes_is_lost_until_all_is_put_back() -> None:
-    in_hand, owned = InHand(), partition()
+    in_hand, owned = InProcess(), partition()
     in_hand.moved(owned, 0)
     in_hand.go(owned)
     assert not in_hand.lost

@@ -5,44 +5,44 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka.consumer.leader_epochs import KEPT, NO_EPOCH, Lineage, Start
+from pykafka.consumer.leader_epochs import KEPT, NO_EPOCH, LeaderEpochs, Start
 
 
 def test_the_epoch_before_an_offset_is_that_of_the_last_record() -> None:
-    lineage = Lineage().with_batches([Start(0, 1), Start(10, 1), Start(20, 3)])
+    lineage = LeaderEpochs().with_batches([Start(0, 1), Start(10, 1), Start(20, 3)])
     assert [lineage.before(offset) for offset in (0, 1, 20, 21, 99)] == [NO_EPOCH, 1, 1, 3, 3]
 
 
 def test_batches_that_are_fetched_again_replace_what_was_known() -> None:
-    lineage = Lineage().with_batches([Start(0, 1), Start(20, 3)]).with_batches([Start(10, 4)])
+    lineage = LeaderEpochs().with_batches([Start(0, 1), Start(20, 3)]).with_batches([Start(10, 4)])
     assert [lineage.before(offset) for offset in (10, 11, 30)] == [1, 4, 4]
 
 
 def test_batches_without_an_epoch_hide_it() -> None:
-    lineage = Lineage().with_batches([Start(0, 1)]).with_batches([Start(10, NO_EPOCH)])
+    lineage = LeaderEpochs().with_batches([Start(0, 1)]).with_batches([Start(10, NO_EPOCH)])
     assert (lineage.before(10), lineage.before(11)) == (1, NO_EPOCH)
 
 
 def test_a_committed_position_brings_the_epoch_before_it() -> None:
-    assert Lineage.ending_at(100, 5).before(100) == 5
-    assert Lineage.ending_at(100, 5).before(99) == NO_EPOCH
-    assert Lineage.ending_at(100, -1).before(100) == NO_EPOCH
+    assert LeaderEpochs.ending_at(100, 5).before(100) == 5
+    assert LeaderEpochs.ending_at(100, 5).before(99) == NO_EPOCH
+    assert LeaderEpochs.ending_at(100, -1).before(100) == NO_EPOCH
 
 
 def test_logs_diverge_where_the_leader_ends_or_where_a_later_epoch_was_read() -> None:
-    lineage = Lineage().with_batches([Start(0, 1), Start(90, 5)])
+    lineage = LeaderEpochs().with_batches([Start(0, 1), Start(90, 5)])
     assert lineage.divergence(5, 95) == 95
     assert lineage.divergence(3, 120) == 90
     assert lineage.divergence(1, 40) == 40
 
 
 def test_what_lies_behind_an_offset_is_forgotten() -> None:
-    lineage = Lineage().with_batches([Start(0, 1), Start(90, 5)]).until(90)
+    lineage = LeaderEpochs().with_batches([Start(0, 1), Start(90, 5)]).until(90)
     assert lineage.before(100) == 1
 
 
 def test_old_epochs_are_forgotten() -> None:
-    lineage = Lineage().with_batches(Start(number, number) for number in range(2 * KEPT))
+    lineage = LeaderEpochs().with_batches(Start(number, number) for number in range(2 * KEPT))
     assert lineage.before(2 * KEPT) == 2 * KEPT - 1
     assert lineage.before(KEPT) == NO_EPOCH
     assert lineage.before(KEPT + 1) == KEPT
@@ -59,7 +59,7 @@ def test_each_offset_has_the_epoch_of_its_batch(batches: list[tuple[int, int]], 
         epoch += rise
         log.append(Start(end, epoch))
         end += size
-    lineage = Lineage().with_batches(log)
+    lineage = LeaderEpochs().with_batches(log)
     for rewind in rewinds:
         lineage = lineage.with_batches(start for start in log if start.offset >= rewind)
     for offset in range(1, end + 1):

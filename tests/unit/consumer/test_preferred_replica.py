@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pykafka.common import TopicPartition
-from pykafka.consumer.preferred_replica import AVOID_S, Source, Sources
+from pykafka.consumer.preferred_replica import AVOID_S, PreferredReplicas, Source
 
 KEY, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 def test_a_replica_is_used_until_its_time_is_over() -> None:
-    sources = Sources("north", 60.0)
+    sources = PreferredReplicas("north", 60.0)
     assert sources.of(KEY) == Source(None, "north")
     sources.told(KEY, 3, now=100.0)
     assert sources.of(KEY) == Source(3, "north")
@@ -21,7 +21,7 @@ def test_a_replica_is_used_until_its_time_is_over() -> None:
 
 
 def test_a_replica_that_fails_is_avoided_and_the_leader_not_asked_for_another() -> None:
-    sources = Sources("north", 60.0)
+    sources = PreferredReplicas("north", 60.0)
     assert not sources.failed(KEY, now=0.0), "it was fetched from its leader"
     sources.told(KEY, 3, now=0.0)
     assert sources.failed(KEY, now=5.0)
@@ -32,21 +32,21 @@ def test_a_replica_that_fails_is_avoided_and_the_leader_not_asked_for_another() 
 
 
 def test_a_replica_is_avoided_no_longer_than_replicas_are_used() -> None:
-    sources = Sources("north", 1.0)
+    sources = PreferredReplicas("north", 1.0)
     sources.told(KEY, 3, now=0.0)
     sources.failed(KEY, now=0.0)
     assert sources.expired(1.0) == [KEY]
 
 
 def test_a_consumer_without_a_rack_keeps_to_leaders() -> None:
-    sources = Sources("", 60.0)
+    sources = PreferredReplicas("", 60.0)
     assert sources.of(KEY) == Source(None, "")
     assert sources.expired(1e9) == []
 
 
 def test_a_replica_that_names_another_one_is_avoided() -> None:
     """Two that name each other would send the client to and fro."""
-    sources = Sources("north", 60.0)
+    sources = PreferredReplicas("north", 60.0)
     sources.told(KEY, 3, now=0.0)
     sources.told(KEY, 4, now=1.0)
     assert sources.of(KEY) == Source(None, "")

@@ -9,8 +9,8 @@ import pytest
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.buffers import Buffers, OwnedPartition
-from pykafka.consumer.leader_epochs import Lineage
-from pykafka.consumer.preferred_replica import Sources
+from pykafka.consumer.leader_epochs import LeaderEpochs
+from pykafka.consumer.preferred_replica import PreferredReplicas
 from pykafka.consumer.recovery import Recovery
 from pykafka.exceptions import IncompleteResponseError, KafkaException
 from pykafka.handlers import ThreadingHandler
@@ -71,7 +71,7 @@ class FakeReader:
     def __init__(self, leader: FakeBroker, *replicas: FakeBroker) -> None:
         self.handler = ThreadingHandler()
         self.options = SimpleNamespace(fetch_error_backoff_ms=100, fetch_settings=lambda partition_id, rack: (rack,))
-        self.sources = Sources("north", 60.0)
+        self.sources = PreferredReplicas("north", 60.0)
         self.cluster = SimpleNamespace(
             topic_id=lambda name: None,
             leader_epoch=lambda *key: 4,
@@ -80,7 +80,7 @@ class FakeReader:
         self.buffers = Buffers(self.handler, 1000)
         partition: Any = SimpleNamespace(id=0, topic_name="t", leader=leader)
         self.owned = OwnedPartition(partition, self.buffers, 1000, 1000)
-        self.buffers.move(self.owned, 10, 9, lineage=Lineage.ending_at(10, 4))
+        self.buffers.move(self.owned, 10, 9, lineage=LeaderEpochs.ending_at(10, 4))
         me: Any = self
         self.recovery = Noting(me)
         self.failures = self.recovery.failures

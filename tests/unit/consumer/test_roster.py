@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.fetch_plan import Asked, Member, Plan
-from pykafka.consumer.fetcher import RESPONSE_MAX_BYTES, Roster
+from pykafka.consumer.fetcher import RESPONSE_MAX_BYTES, FetchablePartitions
 
 QUARTER = 1000
 
@@ -59,9 +59,9 @@ def member(number: int, offset: int | None = 0, *, buffers: FakeBuffers | None =
     return Member(cast(Any, owned), cast(Any, SimpleNamespace(is_gone=lambda: gone)))
 
 
-def roster(*members: Member) -> tuple[Roster, FakeUnderway]:
+def roster(*members: Member) -> tuple[FetchablePartitions, FakeUnderway]:
     underway: Any = FakeUnderway()
-    made = Roster(underway, cast(Any, None))
+    made = FetchablePartitions(underway, cast(Any, None))
     for one in members:
         made.add(one)
     return made, underway

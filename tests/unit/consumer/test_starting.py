@@ -10,8 +10,8 @@ import pytest
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.buffers import Buffers, OwnedPartition
-from pykafka.consumer.leader_epochs import Lineage
-from pykafka.consumer.start_lookup import Return, Starting, Wanted
+from pykafka.consumer.leader_epochs import LeaderEpochs
+from pykafka.consumer.start_lookup import Return, StartLookup, Wanted
 from pykafka.handlers import Handler
 from tests.support.waiting import until
 
@@ -37,7 +37,7 @@ class Asker:
         self.named: list[Wanted] = []
         self.partitions: dict[TopicPartition, OwnedPartition] = {}
         me: Any = self
-        self.starting = Starting(me)
+        self.starting = StartLookup(me)
 
     def take_up(self) -> OwnedPartition:
         """Read the partition, as a share of a group that has come."""
@@ -58,14 +58,14 @@ class Asker:
 
     def find_starts(
         self, wanted: dict[TopicPartition, Any], limit_ms: int
-    ) -> tuple[dict[TopicPartition, tuple[int, Lineage]], Any]:
+    ) -> tuple[dict[TopicPartition, tuple[int, LeaderEpochs]], Any]:
         self.named += wanted.values()
         self.asked += 1
         while not self.answers:
             self.come.wait(1)
             self.come.clear()
         offset = self.answers.popleft()
-        return {key: (offset, Lineage()) for key in wanted}, {}
+        return {key: (offset, LeaderEpochs()) for key in wanted}, {}
 
     def note_start(self, key: TopicPartition, offset: int) -> None:
         self.starts[key] = offset

@@ -1,4 +1,4 @@
-"""`Sharing`: how long a call waits for what may be taken."""
+"""`AssignmentFollower`: how long a call waits for what may be taken."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pykafka.groups.assignment_follower import Sharing
+from pykafka.groups.assignment_follower import AssignmentFollower
 
 
 @pytest.mark.parametrize(("held", "waits_until"), [(False, 6.0), (True, 5.01)])
@@ -17,7 +17,7 @@ def test_it_does_not_wait_long_when_the_group_is_due(held: bool, waits_until: fl
     handler = SimpleNamespace(now=lambda: 5.0)
     engine: Any = SimpleNamespace(handler=handler, buffers=SimpleNamespace(held=held), await_message=waited.append)
     nothing: Any = None
-    sharing = Sharing(engine, None, nothing, lambda: None)
+    sharing = AssignmentFollower(engine, None, nothing, lambda: None)
     shares: Any = SimpleNamespace(look_s=1.0, idle=lambda waiting: None)
     sharing.shares = shares
     assert sharing.wait(None)

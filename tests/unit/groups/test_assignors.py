@@ -34,7 +34,7 @@ ALL = [
 ]
 STICKY = ALL[2:]
 Group = tuple[dict[str, list[int]], dict[str, list[str]]]
-Shares = dict[str, set[TopicPartition]]
+GroupMembership = dict[str, set[TopicPartition]]
 
 
 @st.composite
@@ -59,14 +59,14 @@ def said(topics: list[str], owned: set[TopicPartition], generation: int, kind: t
 
 
 def divide(
-    kind: type[AbstractPartitionAssignor], group: Group, had: Shares | None = None, generation: int = 1
-) -> Shares:
+    kind: type[AbstractPartitionAssignor], group: Group, had: GroupMembership | None = None, generation: int = 1
+) -> GroupMembership:
     topics, members = group
     metadata = {one: said(names, (had or {}).get(one, set()), generation, kind) for one, names in members.items()}
     return taken(kind.assign(topics, metadata))
 
 
-def taken(shares: dict[str, MemberAssignment]) -> Shares:
+def taken(shares: dict[str, MemberAssignment]) -> GroupMembership:
     found = {}
     for member, share in shares.items():
         keys = [TopicPartition(topic, id_) for topic, ids in share.partition_assignment for id_ in ids]
@@ -75,7 +75,7 @@ def taken(shares: dict[str, MemberAssignment]) -> Shares:
     return found
 
 
-def check_whole(group: Group, shares: Shares) -> None:
+def check_whole(group: Group, shares: GroupMembership) -> None:
     topics, members = group
     counts = Counter(key for share in shares.values() for key in share)
     readable = {TopicPartition(one, id_) for names in members.values() for one in names for id_ in topics[one]}
@@ -84,7 +84,7 @@ def check_whole(group: Group, shares: Shares) -> None:
     assert all({key.topic for key in share} <= set(members[member]) for member, share in shares.items())
 
 
-def evenness(shares: Shares) -> list[int]:
+def evenness(shares: GroupMembership) -> list[int]:
     return sorted(map(len, shares.values()), reverse=True)
 
 
@@ -220,7 +220,7 @@ def test_racks_cost_no_balance(kind: type[AbstractPartitionAssignor], group: Gro
     check_whole(group, near)
     for topic in [*topics] if kind is RangePartitionAssignor else [""]:  # which is even in each topic
 
-        def part(shares: Shares, of: str = topic) -> list[int]:
+        def part(shares: GroupMembership, of: str = topic) -> list[int]:
             return sorted(sum(key.topic.startswith(of) for key in share) for share in shares.values())
 
         assert part(near) == part(far)

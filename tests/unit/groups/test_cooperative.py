@@ -6,14 +6,14 @@ import pytest
 
 from pykafka.compat import messages
 from pykafka.groups.assignors.range_and_roundrobin import RangePartitionAssignor, RoundRobinPartitionAssignor
-from pykafka.groups.classic.state import Event, Membership
+from pykafka.groups.classic.state import Event, MemberState
 
 
 @pytest.mark.parametrize(
     ("generations", "breaks"), [([1, 2, 3], 0), ([1, 1, 2], 0), ([1, 3], 1), ([5, 4], 1), ([1, 2, 4, 5, 9], 2)]
 )
 def test_a_missed_generation_is_a_break(generations: list[int], breaks: int) -> None:
-    member = Membership()
+    member = MemberState()
     for generation in generations:
         member.apply(Event.REBALANCE)
         member.apply(Event.JOIN)
@@ -24,7 +24,7 @@ def test_a_missed_generation_is_a_break(generations: list[int], breaks: int) -> 
 
 @pytest.mark.parametrize("event", [Event.OUTDATED, Event.LOST, Event.LEFT])
 def test_a_member_that_was_out_has_a_break(event: Event) -> None:
-    member = Membership()
+    member = MemberState()
     member.apply(Event.JOIN)
     member.apply(Event.JOINED, 1, "m", "range")
     member.apply(event)

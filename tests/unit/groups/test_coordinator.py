@@ -18,7 +18,7 @@ from pykafka.groups.assignors.abstract import AbstractPartitionAssignor
 from pykafka.groups.assignors.range_and_roundrobin import RangePartitionAssignor, RoundRobinPartitionAssignor
 from pykafka.groups.classic.heartbeat import Heartbeat, News
 from pykafka.groups.classic.membership import Subscriber
-from pykafka.groups.classic.state import EVENT_OF_ERROR, TABLE, Event, ImpossibleEvent, Membership, State
+from pykafka.groups.classic.state import EVENT_OF_ERROR, TABLE, Event, ImpossibleEvent, MemberState, State
 from pykafka.membershipprotocol import (
     DecidePartitions,
     GroupMembershipProtocol,
@@ -51,7 +51,7 @@ def test_the_log_has_the_call_that_reads(
     member = object.__new__(kind)
     member.group_id = "g"
     member.config = {"max_poll_interval_ms": 4000}
-    member.membership = Membership()
+    member.membership = MemberState()
     member.membership.apply(Event.JOIN)
     member._take(News(-1, "m", 0, "a:9092", idle=True))
     assert (
@@ -66,7 +66,7 @@ def test_a_member_warns_of_heartbeats_that_were_refused_for_longer_than_its_sess
     member = object.__new__(Subscriber)
     member.group_id = "g"
     member.config = {"session_timeout_ms": 4000}
-    member.membership = Membership()
+    member.membership = MemberState()
     member._take(News(3, "m", 30, "a:9092", overdue=True))
     (record,) = caplog.records
     assert record.levelname == "WARNING"
@@ -82,7 +82,7 @@ def test_a_member_warns_of_heartbeats_that_were_refused_for_longer_than_its_sess
 
 
 def test_a_member_s_way() -> None:
-    member = Membership()
+    member = MemberState()
     assert (member.state, member.generation_id, member.member_id) == (State.UNJOINED, -1, "")
     assert member.apply(Event.JOIN) is State.JOINING
     assert member.apply(Event.JOINED, 1, "m", "range") is State.SYNCING
@@ -100,7 +100,7 @@ def test_a_member_s_way() -> None:
     ("event", "left"), [(Event.OUTDATED, (-1, "m")), (Event.LOST, (-1, "")), (Event.LEFT, (-1, ""))]
 )
 def test_what_a_member_forgets(state: State, event: Event, left: tuple[int, str]) -> None:
-    member = Membership()
+    member = MemberState()
     member.state, member.generation_id, member.member_id = state, 3, "m"
     assert member.apply(event) is State.UNJOINED
     assert (member.generation_id, member.member_id) == left
@@ -108,7 +108,7 @@ def test_what_a_member_forgets(state: State, event: Event, left: tuple[int, str]
 
 def test_what_cannot_happen_is_refused() -> None:
     with pytest.raises(ImpossibleEvent, match="SYNCED in state UNJOINED"):
-        Membership().apply(Event.SYNCED)
+        MemberState().apply(Event.SYNCED)
 
 
 @pytest.mark.parametrize("state", list(State))
@@ -119,7 +119,7 @@ def test_whatever_a_coordinator_answers_has_its_place_in_every_state(state: Stat
 
 @given(st.lists(st.sampled_from(list(Event))))
 def test_only_a_stable_member_need_not_join(events: list[Event]) -> None:
-    member = Membership()
+    member = MemberState()
     for event in events:
         if event in TABLE[member.state]:
             member.apply(event, *((1, "m", "range") if event is Event.JOINED else ()))

@@ -14,7 +14,7 @@ import pytest
 from pykafka.broker import Broker
 from pykafka.exceptions import GroupAuthorizationFailed, NotCoordinatorForGroup
 from pykafka.groups.classic.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender, News
-from pykafka.groups.heartbeat_thread import Pulse
+from pykafka.groups.heartbeat_thread import HeartbeatThread
 from pykafka.handlers import Handler
 from tests.support.waiting import until
 
@@ -100,13 +100,13 @@ def test_members_share_a_thread_and_a_connection(
         sender.beat(beat(broker, number))
     until(handler, lambda: one.asked > 3 * len(members))
     assert len(one.accepted) == 1
-    assert len(Pulse.at(broker, handler)) == 50
+    assert len(HeartbeatThread.at(broker, handler)) == 50
     assert not any(sender.news for sender in members)
     assert not any(sender.heartbeat.session_expired() for sender in members)
     for sender in members[1:]:
         sender.stop()
     assert members[0].is_alive
-    worker = Pulse.at(broker, handler)._worker
+    worker = HeartbeatThread.at(broker, handler)._worker
     members[0].stop()
     assert not worker.is_alive()
     asked = one.asked
@@ -187,7 +187,7 @@ def test_a_member_whose_consumer_is_gone_leaves_alone(
     stays.beat(beat(broker, 2))
     until(handler, lambda: one.asked > 4)
     del consumer
-    pulse = Pulse.at(broker, handler)
+    pulse = HeartbeatThread.at(broker, handler)
     until(handler, lambda: len(pulse) == 1)
     assert [news.idle for news in dropped.news] == [True]
     stays.stop()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pykafka.groups.heartbeat_sender import Activity
-from pykafka.groups.kip848.heartbeats import SESSION_MS, EpochBeats, Place, Wanted
+from pykafka.groups.kip848.heartbeats import SESSION_MS, ConsumerGroupHeartbeats, Place, Wanted
 from pykafka.groups.member_epoch import TABLE, EpochMembership, Event, State, Verdict, verdict
 from pykafka.handlers import Handler
 from pykafka.protocol import wire
@@ -69,7 +69,7 @@ def test_each_error_has_a_verdict(code: int, retriable: bool, expected: Verdict)
 
 def test_heartbeats_that_are_refused_for_longer_than_the_session_are_told_once(handler: Handler) -> None:
     now = 0.0
-    beats = EpochBeats(handler, "m", Activity(), 300_000, lambda: None)
+    beats = ConsumerGroupHeartbeats(handler, "m", Activity(), 300_000, lambda: None)
     timer: Any = beats.heartbeat
     timer._clock = lambda: now
     timer.last_receive = timer.last_reset = now

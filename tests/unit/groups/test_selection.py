@@ -9,24 +9,24 @@ import pytest
 
 from pykafka.coordinator import AbstractPartitionAssignor, RangePartitionAssignor
 from pykafka.groups.assignors.known import assignors_of, valid_assignor
-from pykafka.groups.subscription import Selection
+from pykafka.groups.subscription import Subscription
 
 
 def test_names_and_patterns() -> None:
-    selection = Selection(["b", b"a", "b", "^c-.*", re.compile("d")])
+    selection = Subscription(["b", b"a", "b", "^c-.*", re.compile("d")])
     assert selection.names == {"a", "b"}
     assert [pattern.pattern for pattern in selection.patterns] == ["^c-.*", "d"]
     assert repr(selection) == "a, b, ^c-.*, d"
-    assert selection == Selection(("a", "b", re.compile("^c-.*"), re.compile("d")))
-    assert hash(selection) == hash(Selection(("a", "b", re.compile("^c-.*"), re.compile("d"))))
-    assert selection != Selection(["a", "b"])
+    assert selection == Subscription(("a", "b", re.compile("^c-.*"), re.compile("d")))
+    assert hash(selection) == hash(Subscription(("a", "b", re.compile("^c-.*"), re.compile("d"))))
+    assert selection != Subscription(["a", "b"])
     assert selection != "a"
-    assert Selection("a") == Selection([b"a"])
-    assert Selection(re.compile("a")) == Selection([re.compile("a")])
+    assert Subscription("a") == Subscription([b"a"])
+    assert Subscription(re.compile("a")) == Subscription([re.compile("a")])
 
 
 def test_a_pattern_matches_whole_names() -> None:
-    selection = Selection(["named", "^orders-.", "^orders", re.compile("pay.*")])
+    selection = Subscription(["named", "^orders-.", "^orders", re.compile("pay.*")])
     names = ["orders-1", "orders-12", "my-orders-1", "payments", "other"]
     selection.matched = selection.matches(names)
     assert selection.matched == {"orders-1", "payments"}
@@ -50,7 +50,7 @@ def test_a_pattern_matches_whole_names() -> None:
 )
 def test_what_is_no_subscription_is_refused(topics: Any, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
-        Selection(topics)
+        Subscription(topics)
 
 
 def test_assignors_by_name() -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from pykafka.compat.group_worker import Unraised
+from pykafka.compat.group_worker import UnraisedErrors
 from pykafka.compat.simple_consumer import SimpleConsumer
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted
 
@@ -33,7 +33,7 @@ def uncommitted(offset: int) -> OffsetsNotCommitted:
 
 
 def test_the_oldest_is_raised_first_and_once() -> None:
-    unraised = Unraised([KeyError("one"), ValueError("two")])
+    unraised = UnraisedErrors([KeyError("one"), ValueError("two")])
     with pytest.raises(KeyError):
         unraised.raise_first()
     with pytest.raises(ValueError, match="two"):
@@ -42,7 +42,7 @@ def test_the_oldest_is_raised_first_and_once() -> None:
 
 
 def test_a_running_consumer_gets_it_and_gets_one_that_lasts_once() -> None:
-    unraised, running = Unraised(), consumer()
+    unraised, running = UnraisedErrors(), consumer()
     first = KafkaException("no share")
     unraised.report(first, running)
     unraised.report(KafkaException("no share yet"), running)
@@ -52,7 +52,7 @@ def test_a_running_consumer_gets_it_and_gets_one_that_lasts_once() -> None:
 
 @pytest.mark.parametrize("there", [None, consumer(running=False)], ids=["none", "stopped"])
 def test_without_a_running_consumer_it_is_kept_and_one_that_lasts_once(there: Any) -> None:
-    unraised, first = Unraised(), KafkaException("no share")
+    unraised, first = UnraisedErrors(), KafkaException("no share")
     unraised.report(first, there)
     unraised.report(KafkaException("no share yet"), there)
     assert list(unraised) == [first]
@@ -61,7 +61,7 @@ def test_without_a_running_consumer_it_is_kept_and_one_that_lasts_once(there: An
 def test_of_failed_commits_the_last_one_is_raised_and_others_stay() -> None:
     other = KeyError("of the callback")
     last = uncommitted(2)
-    unraised = Unraised([uncommitted(1), other, last])
+    unraised = UnraisedErrors([uncommitted(1), other, last])
     with pytest.raises(OffsetsNotCommitted) as caught:
         unraised.raise_uncommitted()
     assert caught.value is last

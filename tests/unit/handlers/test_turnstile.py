@@ -5,12 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 
 from pykafka.handlers import Handler, ThreadingHandler
-from pykafka.handlers.interrupts import Turnstile
+from pykafka.handlers.interrupts import SingleCaller
 from tests.support.interrupts import Interrupted, interrupting
 
 
 def test_one_call_is_inside_at_a_time(handler: Handler) -> None:
-    turnstile = Turnstile(handler)
+    turnstile = SingleCaller(handler)
     with (turn := handler.Lock()):
         assert turnstile.enter(turn)
         assert turnstile.locked()
@@ -24,7 +24,7 @@ def test_one_call_is_inside_at_a_time(handler: Handler) -> None:
 
 
 def test_a_call_waits_until_the_one_inside_is_gone(handler: Handler) -> None:
-    turnstile, inside, came = Turnstile(handler), handler.Event(), []
+    turnstile, inside, came = SingleCaller(handler), handler.Event(), []
 
     def second() -> None:
         inside.wait(5)
@@ -44,7 +44,7 @@ def test_a_call_waits_until_the_one_inside_is_gone(handler: Handler) -> None:
 def test_an_interrupt_at_any_step_leaves_it_open() -> None:
     """The lock was taken, and the `try` that releases it not entered: nobody could ever come in again."""
     handler = ThreadingHandler()
-    turnstile = Turnstile(handler)
+    turnstile = SingleCaller(handler)
     steps = 0
 
     def work() -> None:

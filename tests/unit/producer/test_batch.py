@@ -8,14 +8,14 @@ import pytest
 
 from pykafka.handlers import ThreadingHandler
 from pykafka.producer import batch as batches
-from pykafka.producer.accumulator import Accumulator, PartitionQueue
-from pykafka.producer.batch import Backlog, MessageBatch
+from pykafka.producer.accumulator import PartitionQueue, RecordAccumulator
+from pykafka.producer.batch import BrokerQueue, ProducerBatch
 from pykafka.protocol.records_write import RecordBatchBuilder
 
 
 def test_messages_are_looked_up_while_their_batch_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
     """In pure Python the offset of a message whose half was still to come was an IndexError."""
-    batch = MessageBatch("t", 0, Backlog(ThreadingHandler().Event(), 10, 10_000, 1), 0.0, lambda: 0)
+    batch = ProducerBatch("t", 0, BrokerQueue(ThreadingHandler().Event(), 10, 10_000, 1), 0.0, lambda: 0)
     for number in range(10):
         batch.builder.append(1, None, b"%d" % number, None)
         batch.count += 1
@@ -42,9 +42,9 @@ def test_messages_are_looked_up_while_their_batch_is_split(monkeypatch: pytest.M
 def test_a_partition_is_left_without_an_open_batch_in_one_step(written: bool) -> None:
     """An `append` between a look at the batch and its removal wrote a message that nobody sent."""
     handler = ThreadingHandler()
-    accumulator, queue = Accumulator(handler, 1000), PartitionQueue(0, "t")
+    accumulator, queue = RecordAccumulator(handler, 1000), PartitionQueue(0, "t")
     accumulator.closed = False
-    queue.open = batch = MessageBatch("t", 0, Backlog(handler.Event(), 10, 10_000, 1), 0.0, lambda: 0)
+    queue.open = batch = ProducerBatch("t", 0, BrokerQueue(handler.Event(), 10, 10_000, 1), 0.0, lambda: 0)
     if written:
         assert accumulator.append(b"v", None, -1, None, queue, None) is not None
         assert not accumulator.shut_empty(queue)
@@ -57,7 +57,7 @@ def test_a_partition_is_left_without_an_open_batch_in_one_step(written: bool) ->
 
 
 def test_a_topic_that_is_no_text_is_left_to_the_way_that_refuses_it() -> None:
-    accumulator = Accumulator(ThreadingHandler(), 1000)
+    accumulator = RecordAccumulator(ThreadingHandler(), 1000)
     accumulator.closed = False
     topics: list[Any] = [["t"], {}, b"t", None]
     for topic in topics:

@@ -10,7 +10,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.producer import message_formats
-from pykafka.producer.leader_requests import Dispatch
+from pykafka.producer.leader_requests import LeaderRequests
 from pykafka.protocol import wire
 from pykafka.protocol.records import scan
 from tests.support import scripted
@@ -76,13 +76,13 @@ def test_what_is_produced_is_stored_once_and_in_order(
     with Changing() as broker, KafkaClient(broker.hosts, **concurrency()) as client:
         handler = client.cluster.handler
         if slow:  # answers come in while batches get their numbers
-            number: Callable[..., Any] = Dispatch._number
+            number: Callable[..., Any] = LeaderRequests._number
 
-            def late(self: Dispatch, batches: list[Any]) -> Any:
+            def late(self: LeaderRequests, batches: list[Any]) -> Any:
                 handler.sleep(chance.random() * 0.004)
                 return number(self, batches)
 
-            monkeypatch.setattr(Dispatch, "_number", late)
+            monkeypatch.setattr(LeaderRequests, "_number", late)
         with client.producer(linger_ms=0, batch_size=200) as producer:
             for value in range(3000):
                 producer.produce(TOPIC, b"%d" % value)

@@ -1,23 +1,23 @@
-"""`Doze` as a table: when a sender looks of itself, and which messages wake it."""
+"""`WakeupPolicy` as a table: when a sender looks of itself, and which messages wake it."""
 
 from __future__ import annotations
 
 from pykafka.handlers.events import GateEvent
 from pykafka.producer.accumulator import PartitionQueue
-from pykafka.producer.batch import Backlog, MessageBatch
-from pykafka.producer.sender import OFTEN, Doze
+from pykafka.producer.batch import BrokerQueue, ProducerBatch
+from pykafka.producer.sender import OFTEN, WakeupPolicy
 
 LINGER_S = 0.25
 
 
 def written(queue: PartitionQueue) -> None:
     """Give a partition a batch with a message."""
-    queue.open = MessageBatch("t", 0, Backlog(GateEvent(), 10, 1000, 5), 0.0, lambda: 0, 100)
+    queue.open = ProducerBatch("t", 0, BrokerQueue(GateEvent(), 10, 1000, 5), 0.0, lambda: 0, 100)
     queue.open.count = 1
 
 
 def test_without_help_a_sender_sleeps_until_it_is_woken() -> None:
-    doze, queue = Doze(LINGER_S, False), PartitionQueue(0, "t")
+    doze, queue = WakeupPolicy(LINGER_S, False), PartitionQueue(0, "t")
     doze.helped = OFTEN - 1
     assert not doze.goes_on(1.0)
     doze.disarm(queue)
@@ -26,7 +26,7 @@ def test_without_help_a_sender_sleeps_until_it_is_woken() -> None:
 
 
 def test_help_makes_it_doze_until_help_ends() -> None:
-    doze, queue = Doze(LINGER_S, False), PartitionQueue(0, "t")
+    doze, queue = WakeupPolicy(LINGER_S, False), PartitionQueue(0, "t")
     doze.helped = OFTEN
     assert doze.goes_on(1.0)
     doze.disarm(queue)
@@ -38,14 +38,14 @@ def test_help_makes_it_doze_until_help_ends() -> None:
 
 
 def test_help_counts_within_a_linger() -> None:
-    doze = Doze(LINGER_S, False)
+    doze = WakeupPolicy(LINGER_S, False)
     for number in range(3 * OFTEN):
         doze.helped += 1
         assert not doze.goes_on(1.0 + number * LINGER_S)
 
 
 def test_the_end_finds_what_has_come_meanwhile() -> None:
-    doze, queue = Doze(LINGER_S, False), PartitionQueue(0, "t")
+    doze, queue = WakeupPolicy(LINGER_S, False), PartitionQueue(0, "t")
     doze.helped = OFTEN
     assert doze.goes_on(1.0)
     doze.disarm(queue)
@@ -56,9 +56,9 @@ def test_the_end_finds_what_has_come_meanwhile() -> None:
 
 
 def test_neither_a_sync_producer_nor_one_without_linger_dozes() -> None:
-    for doze in (Doze(LINGER_S, True), Doze(0.0, False)):
+    for doze in (WakeupPolicy(LINGER_S, True), WakeupPolicy(0.0, False)):
         doze.helped = 100
         assert not doze.goes_on(1.0)
-    sync, queue = Doze(LINGER_S, True), PartitionQueue(0, "t")
+    sync, queue = WakeupPolicy(LINGER_S, True), PartitionQueue(0, "t")
     sync.disarm(queue)
     assert queue.armed

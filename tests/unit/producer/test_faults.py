@@ -13,7 +13,7 @@ from pykafka.compat.delivery_reports import Reports
 from pykafka.handlers import ThreadingHandler
 from pykafka.producer.accumulator import PartitionQueue
 from pykafka.producer.buffer_pool import Bounds
-from pykafka.producer.in_flight_window import Lane
+from pykafka.producer.in_flight_window import InFlightWindow
 from pykafka.producer.leader_requests import take_next
 from pykafka.protocol.message import Message
 
@@ -57,7 +57,7 @@ def test_a_batch_whose_launch_was_interrupted_goes_next() -> None:
     queue.sealed.append(batch)
 
     def interrupt(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code is Lane._take_off.__code__:
+        if event == "call" and frame.f_code is InFlightWindow._take_off.__code__:
             raise Interrupted
 
     with pytest.raises(Interrupted):

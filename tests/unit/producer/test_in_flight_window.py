@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from pykafka.exceptions import KafkaException, ResponseTimeoutError, SocketDisconnectedError, error_for
-from pykafka.producer.in_flight_window import EPOCH_MAX, IN_FLIGHT, SEQUENCE_MAX, Flight, Lane, Verdict
+from pykafka.producer.in_flight_window import EPOCH_MAX, IN_FLIGHT, SEQUENCE_MAX, InFlightBatch, InFlightWindow, Verdict
 
 
-def sent(lane: Lane[str], item: str, count: int = 10) -> Flight[str]:
+def sent(lane: InFlightWindow[str], item: str, count: int = 10) -> InFlightBatch[str]:
     assert lane.may_launch()
     flight = lane.launch(item, count)
     lane.number(flight)
     return flight
 
 
-def resent(lane: Lane[str]) -> Flight[str]:
+def resent(lane: InFlightWindow[str]) -> InFlightBatch[str]:
     flight = lane.resend()
     assert flight is not None
     if lane.wants_id and not flight.numbered:
@@ -25,9 +25,9 @@ def resent(lane: Lane[str]) -> Flight[str]:
 
 
 @pytest.fixture
-def lane() -> Lane[str]:
+def lane() -> InFlightWindow[str]:
     """Return a lane whose first batch is acknowledged."""
-    lane: Lane[str] = Lane()
+    lane: InFlightWindow[str] = InFlightWindow()
     assert lane.wants_id
     lane.adopt(7, 0)
     lane.answered(sent(lane, "first"), None)
@@ -60,7 +60,7 @@ def lane() -> Lane[str]:
         (87, Verdict.FAILED, False),
     ],
 )
-def test_what_an_answer_means(lane: Lane[str], code: int, verdict: Verdict, uncertain: bool) -> None:
+def test_what_an_answer_means(lane: InFlightWindow[str], code: int, verdict: Verdict, uncertain: bool) -> None:
     flight = sent(lane, "b")
     assert lane.answered(flight, error_for(code)) == [(flight, verdict)]
     assert flight.uncertain == uncertain
@@ -68,7 +68,7 @@ def test_what_an_answer_means(lane: Lane[str], code: int, verdict: Verdict, unce
 
 
 @pytest.mark.parametrize("error", [SocketDisconnectedError("cut"), ResponseTimeoutError("late")])
-def test_a_lost_answer_leaves_it_open_and_the_number_stays(lane: Lane[str], error: KafkaException) -> None:
+def test_a_lost_answer_leaves_it_open_and_the_number_stays(lane: InFlightWindow[str], error: KafkaException) -> None:
     flight = sent(lane, "b")
     assert lane.answered(flight, error) == [(flight, Verdict.RESEND)]
     assert flight.uncertain
@@ -76,18 +76,18 @@ def test_a_lost_answer_leaves_it_open_and_the_number_stays(lane: Lane[str], erro
     assert (flight.producer_id, flight.epoch, flight.sequence) == (7, 0, 10)
 
 
-def test_five_are_under_way_once_one_was_acknowledged(lane: Lane[str]) -> None:
+def test_five_are_under_way_once_one_was_acknowledged(lane: InFlightWindow[str]) -> None:
     numbers = [sent(lane, str(number)).sequence for number in range(IN_FLIGHT)]
     assert numbers == [10, 20, 30, 40, 50]
     assert not lane.may_launch()
-    fresh: Lane[str] = Lane()
+    fresh: InFlightWindow[str] = InFlightWindow()
     fresh.adopt(9, 0)
     sent(fresh, "alone")
     assert not fresh.may_launch()
 
 
-def test_without_numbers_one_is_under_way(lane: Lane[str]) -> None:
-    plain: Lane[str] = Lane()
+def test_without_numbers_one_is_under_way(lane: InFlightWindow[str]) -> None:
+    plain: InFlightWindow[str] = InFlightWindow()
     flight = plain.launch("b", 3)
     assert not plain.may_launch(numbered=False)
     assert plain.answered(flight, SocketDisconnectedError("cut")) == [(flight, Verdict.RESEND)]
@@ -98,7 +98,7 @@ def test_without_numbers_one_is_under_way(lane: Lane[str]) -> None:
     assert not flight.numbered
 
 
-def test_those_behind_a_failure_follow_it_one_at_a_time(lane: Lane[str]) -> None:
+def test_those_behind_a_failure_follow_it_one_at_a_time(lane: InFlightWindow[str]) -> None:
     a, b, c = (sent(lane, name) for name in "abc")
     assert lane.answered(a, error_for(19)) == [(a, Verdict.RESEND)]
     assert lane.resend() is None  # the others are still under way
@@ -114,7 +114,7 @@ def test_those_behind_a_failure_follow_it_one_at_a_time(lane: Lane[str]) -> None
     assert lane.may_launch()
 
 
-def test_a_gap_that_is_nobodys_fault_begins_a_new_epoch(lane: Lane[str]) -> None:
+def test_a_gap_that_is_nobodys_fault_begins_a_new_epoch(lane: InFlightWindow[str]) -> None:
     a, b = sent(lane, "a"), sent(lane, "b")
     lane.answered(a, error_for(45))
     lane.answered(b, error_for(45))
@@ -125,7 +125,7 @@ def test_a_gap_that_is_nobodys_fault_begins_a_new_epoch(lane: Lane[str]) -> None
     assert (b.epoch, b.sequence) == (1, 10)
 
 
-def test_what_follows_one_that_was_given_up_is_numbered_anew(lane: Lane[str]) -> None:
+def test_what_follows_one_that_was_given_up_is_numbered_anew(lane: InFlightWindow[str]) -> None:
     a, b = sent(lane, "a"), sent(lane, "b")
     lane.answered(a, error_for(29))
     lane.answered(b, error_for(45))
@@ -136,7 +136,7 @@ def test_what_follows_one_that_was_given_up_is_numbered_anew(lane: Lane[str]) ->
     assert (c.epoch, c.sequence) == (2, 0)
 
 
-def test_an_uncertain_one_behind_a_given_up_one_is_asked_about_first(lane: Lane[str]) -> None:
+def test_an_uncertain_one_behind_a_given_up_one_is_asked_about_first(lane: InFlightWindow[str]) -> None:
     a, b = sent(lane, "a"), sent(lane, "b")
     for flight in (a, b):
         lane.answered(flight, SocketDisconnectedError("cut"))
@@ -148,7 +148,7 @@ def test_an_uncertain_one_behind_a_given_up_one_is_asked_about_first(lane: Lane[
     assert (b.epoch, b.sequence) == (1, 0)
 
 
-def test_a_broker_that_knows_only_the_last_batch_tells_of_those_before(lane: Lane[str]) -> None:
+def test_a_broker_that_knows_only_the_last_batch_tells_of_those_before(lane: InFlightWindow[str]) -> None:
     a, b, c = (sent(lane, name) for name in "abc")
     for flight in (a, b, c):
         lane.answered(flight, SocketDisconnectedError("cut"))
@@ -160,7 +160,7 @@ def test_a_broker_that_knows_only_the_last_batch_tells_of_those_before(lane: Lan
     assert not lane.window
 
 
-def test_a_refused_id_is_replaced(lane: Lane[str]) -> None:
+def test_a_refused_id_is_replaced(lane: InFlightWindow[str]) -> None:
     a, b = sent(lane, "a"), sent(lane, "b")
     lane.answered(a, error_for(47))
     lane.answered(b, error_for(47))
@@ -170,7 +170,7 @@ def test_a_refused_id_is_replaced(lane: Lane[str]) -> None:
     assert (a.producer_id, a.epoch, a.sequence) == (8, 0, 0)
 
 
-def test_an_uncertain_one_is_not_sent_under_another_id(lane: Lane[str]) -> None:
+def test_an_uncertain_one_is_not_sent_under_another_id(lane: InFlightWindow[str]) -> None:
     flight = sent(lane, "a")
     lane.answered(flight, SocketDisconnectedError("cut"))
     assert resent(lane) is flight
@@ -178,7 +178,7 @@ def test_an_uncertain_one_is_not_sent_under_another_id(lane: Lane[str]) -> None:
     assert flight.uncertain
 
 
-def test_the_last_epoch_is_followed_by_another_id(lane: Lane[str]) -> None:
+def test_the_last_epoch_is_followed_by_another_id(lane: InFlightWindow[str]) -> None:
     lane.adopt(7, EPOCH_MAX)
     lane.answered(sent(lane, "a"), error_for(29))
     flight = lane.launch("b", 10)
@@ -189,12 +189,12 @@ def test_the_last_epoch_is_followed_by_another_id(lane: Lane[str]) -> None:
     assert (flight.producer_id, flight.epoch, flight.sequence) == (8, 0, 0)
 
 
-def test_numbers_go_on_from_zero_after_the_last(lane: Lane[str]) -> None:
+def test_numbers_go_on_from_zero_after_the_last(lane: InFlightWindow[str]) -> None:
     lane._sequence = SEQUENCE_MAX - 3
     assert [sent(lane, name, 6).sequence for name in "abc"] == [SEQUENCE_MAX - 3, 2, 8]
 
 
-def test_parts_of_a_large_batch_take_its_numbers(lane: Lane[str]) -> None:
+def test_parts_of_a_large_batch_take_its_numbers(lane: InFlightWindow[str]) -> None:
     a, b = sent(lane, "a"), sent(lane, "b")
     lane.answered(a, error_for(10))
     lane.answered(b, error_for(45))
@@ -207,7 +207,7 @@ def test_parts_of_a_large_batch_take_its_numbers(lane: Lane[str]) -> None:
     assert lane.may_launch()
 
 
-def test_what_was_never_sent_keeps_its_place_and_number(lane: Lane[str]) -> None:
+def test_what_was_never_sent_keeps_its_place_and_number(lane: InFlightWindow[str]) -> None:
     flight = sent(lane, "a")
     lane.unsent(flight)
     assert not flight.uncertain
@@ -216,7 +216,7 @@ def test_what_was_never_sent_keeps_its_place_and_number(lane: Lane[str]) -> None
     assert flight.sequence == 10
 
 
-def test_what_is_proven_written_while_it_is_on_its_way_again_holds_nothing_up(lane: Lane[str]) -> None:
+def test_what_is_proven_written_while_it_is_on_its_way_again_holds_nothing_up(lane: InFlightWindow[str]) -> None:
     """It was counted as under way for ever, and nothing of its partition was sent any more."""
     again = sent(lane, "again")
     lane.answered(again, SocketDisconnectedError("cut"))
@@ -230,7 +230,7 @@ def test_what_is_proven_written_while_it_is_on_its_way_again_holds_nothing_up(la
 
 @pytest.mark.parametrize("code", [3, 100, 103])
 def test_a_topic_that_was_made_anew_proves_nothing_about_what_the_former_one_refused(
-    lane: Lane[str], code: int
+    lane: InFlightWindow[str], code: int
 ) -> None:
     """The new topic's log took the batch behind it, as it knew of no producer; the refused one counted as delivered."""
     refused, taken = sent(lane, "refused"), sent(lane, "taken")
@@ -242,7 +242,7 @@ def test_a_topic_that_was_made_anew_proves_nothing_about_what_the_former_one_ref
     assert lane.answered(again, None) == [(refused, Verdict.DELIVERED)]
 
 
-def test_what_may_be_written_is_proven_all_the_same(lane: Lane[str]) -> None:
+def test_what_may_be_written_is_proven_all_the_same(lane: InFlightWindow[str]) -> None:
     """An answer was lost first; that the topic was gone for a while does not make it certain that nothing was written."""
     lost, behind = sent(lane, "lost"), sent(lane, "behind")
     lane.answered(lost, SocketDisconnectedError())
@@ -255,7 +255,7 @@ def test_what_may_be_written_is_proven_all_the_same(lane: Lane[str]) -> None:
     assert lane.answered(resent(lane), None) == [(lost, Verdict.DELIVERED), (behind, Verdict.DELIVERED)]
 
 
-def test_what_a_new_log_may_have_behind_one_that_it_refused_is_asked_about_first(lane: Lane[str]) -> None:
+def test_what_a_new_log_may_have_behind_one_that_it_refused_is_asked_about_first(lane: InFlightWindow[str]) -> None:
     """Under new numbers it would be stored twice."""
     refused, taken, lost = (sent(lane, item) for item in ("refused", "taken", "lost"))
     lane.answered(refused, error_for(3))
@@ -267,7 +267,7 @@ def test_what_a_new_log_may_have_behind_one_that_it_refused_is_asked_about_first
     assert (resent(lane), refused.epoch) == (refused, 1)
 
 
-def test_one_that_a_new_log_does_not_have_holds_up_nobody(lane: Lane[str]) -> None:
+def test_one_that_a_new_log_does_not_have_holds_up_nobody(lane: InFlightWindow[str]) -> None:
     refused, taken, lost = (sent(lane, item) for item in ("refused", "taken", "lost"))
     lane.answered(refused, error_for(100))
     lane.answered(taken, None)
@@ -280,7 +280,9 @@ def test_one_that_a_new_log_does_not_have_holds_up_nobody(lane: Lane[str]) -> No
 
 
 @pytest.mark.parametrize("room", [0, 9, 19, -5])
-def test_an_acknowledged_batch_proves_nothing_of_those_without_room_in_the_log(lane: Lane[str], room: int) -> None:
+def test_an_acknowledged_batch_proves_nothing_of_those_without_room_in_the_log(
+    lane: InFlightWindow[str], room: int
+) -> None:
     first, second, third = sent(lane, "one"), sent(lane, "two"), sent(lane, "three")
     lane.answered(first, error_for(6))
     lane.answered(second, error_for(6))
@@ -297,7 +299,7 @@ def test_an_acknowledged_batch_proves_nothing_of_those_without_room_in_the_log(l
     assert lane.answered(first, None, 0) == [(first, Verdict.DELIVERED)]
 
 
-def test_what_had_no_room_stays_unproven_behind_others(lane: Lane[str]) -> None:
+def test_what_had_no_room_stays_unproven_behind_others(lane: InFlightWindow[str]) -> None:
     first, second, third = sent(lane, "one"), sent(lane, "two"), sent(lane, "three")
     lane.answered(first, error_for(6))
     lane.answered(second, None, 0)
@@ -306,13 +308,15 @@ def test_what_had_no_room_stays_unproven_behind_others(lane: Lane[str]) -> None:
 
 
 @pytest.mark.parametrize("room", [None, 10, 11])
-def test_where_there_is_room_an_acknowledged_batch_proves_those_before_it(lane: Lane[str], room: int | None) -> None:
+def test_where_there_is_room_an_acknowledged_batch_proves_those_before_it(
+    lane: InFlightWindow[str], room: int | None
+) -> None:
     first, second = sent(lane, "one"), sent(lane, "two")
     lane.answered(first, SocketDisconnectedError())
     assert lane.answered(second, None, room) == [(first, Verdict.DELIVERED), (second, Verdict.DELIVERED)]
 
 
-def test_a_lane_that_forgoes_numbers_sends_what_was_refused_first_and_one_at_a_time(lane: Lane[str]) -> None:
+def test_a_lane_that_forgoes_numbers_sends_what_was_refused_first_and_one_at_a_time(lane: InFlightWindow[str]) -> None:
     """Numbers are taken from what is on the wire only when all answers are there: until then it may be acknowledged."""
     refused = error_for(43)
     flights = [sent(lane, item) for item in "abc"]
@@ -333,7 +337,7 @@ def test_a_lane_that_forgoes_numbers_sends_what_was_refused_first_and_one_at_a_t
 
 
 def test_a_lane_without_numbers_has_one_batch_on_the_wire() -> None:
-    lane: Lane[str] = Lane()
+    lane: InFlightWindow[str] = InFlightWindow()
     lane.adopt(7, 0)
     lane.answered(sent(lane, "first"), None)
     lane.forgo()

@@ -18,7 +18,7 @@ from pykafka.exceptions import (
     UnsupportedSaslMechanism,
 )
 from pykafka.handlers import ThreadingHandler
-from pykafka.producer.leader_requests import Dispatch
+from pykafka.producer.leader_requests import LeaderRequests
 
 
 @pytest.mark.parametrize(
@@ -41,5 +41,5 @@ def test_leaders_are_looked_up_where_the_broker_has_not_answered(error: KafkaExc
         options=SimpleNamespace(idempotent=False),
         cluster=SimpleNamespace(metadata_error=None),
     )
-    Dispatch(core, broker, owner)._unsent([], error)
+    LeaderRequests(core, broker, owner)._unsent([], error)
     assert owner.leaders_moved.called is looked_up

@@ -9,7 +9,7 @@ import pytest
 
 from pykafka.exceptions import TokenUnavailableError, WorkerNotStartedError
 from pykafka.handlers import ThreadingHandler
-from pykafka.security.background_calls import Errand, Errands
+from pykafka.security.background_calls import BackgroundCalls, Errand
 
 LIMIT = 20.0
 
@@ -18,7 +18,7 @@ LIMIT = 20.0
     ("raised", "told"), [(WorkerNotStartedError, WorkerNotStartedError), (KeyboardInterrupt, TokenUnavailableError)]
 )
 def test_who_has_joined_a_call_that_does_not_begin_is_told(raised: type[BaseException], told: type[Exception]) -> None:
-    errands = Errands("test")
+    errands = BackgroundCalls("test")
     joined: list[Errand] = []
 
     def spawn(*args: Any, **kwargs: Any) -> None:
@@ -38,7 +38,7 @@ def test_a_call_that_ends_its_worker_is_a_failure() -> None:
         raise SystemExit
 
     handler = ThreadingHandler()
-    errand = Errands("test").join(handler, leave)
+    errand = BackgroundCalls("test").join(handler, leave)
     assert errand.wait(handler, LIMIT, lambda: True)
     assert isinstance(errand.error, TokenUnavailableError)
     assert "SystemExit" in str(errand.error)

@@ -8,16 +8,16 @@ import pytest
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import InvalidRecordState, KafkaException
-from pykafka.sharegroups.acquired_records import TABLE, Event, Held, Kind, Ledger, State, outcomes
+from pykafka.sharegroups.acquired_records import TABLE, AcquiredRecords, Event, Kind, Ledger, State, outcomes
 
 KEY = TopicPartition("t", 0)
 OWNER: Any = None
 
 
-def delivered(ledger: Ledger, *offsets: int) -> list[Held]:
+def delivered(ledger: Ledger, *offsets: int) -> list[AcquiredRecords]:
     found = []
     for offset in offsets:
-        held = Held(OWNER, ledger, KEY, offset, 1, 30.0)
+        held = AcquiredRecords(OWNER, ledger, KEY, offset, 1, 30.0)
         ledger.add(held)
         held.apply(Event.DELIVER)
         found.append(held)
@@ -27,7 +27,7 @@ def delivered(ledger: Ledger, *offsets: int) -> list[Held]:
 @pytest.mark.parametrize("event", Event)
 @pytest.mark.parametrize("state", State)
 def test_an_event_that_cannot_come_is_refused_by_name(state: State, event: Event) -> None:
-    held = Held(OWNER, Ledger(), KEY, 5, 1, 0.0)
+    held = AcquiredRecords(OWNER, Ledger(), KEY, 5, 1, 0.0)
     held.state = state
     if event in TABLE[state]:
         held.apply(event)
