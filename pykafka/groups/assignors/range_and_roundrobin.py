@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pykafka.common import TopicPartition
-from pykafka.compat import messages
 from pykafka.groups.assignors.abstract import AbstractPartitionAssignor, Racks, as_assignments, nearness
 from pykafka.groups.group_topics import in_order, readers_of
 from pykafka.membershipprotocol import in_runs, in_turn
+from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 
 class RangePartitionAssignor(AbstractPartitionAssignor):
@@ -22,8 +22,8 @@ class RangePartitionAssignor(AbstractPartitionAssignor):
 
     @classmethod
     def assign(
-        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, messages.ConsumerGroupProtocolMetadata]
-    ) -> dict[str, messages.MemberAssignment]:
+        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, ConsumerProtocolSubscription]
+    ) -> dict[str, ConsumerProtocolAssignment]:
         """Return each member's share; parameters as of `AbstractPartitionAssignor.assign`."""
         return cls.assign_near(partitions, members, {})
 
@@ -31,9 +31,9 @@ class RangePartitionAssignor(AbstractPartitionAssignor):
     def assign_near(
         cls,
         partitions: Mapping[str, Collection[int]],
-        members: Mapping[str, messages.ConsumerGroupProtocolMetadata],
+        members: Mapping[str, ConsumerProtocolSubscription],
         racks: Racks,
-    ) -> dict[str, messages.MemberAssignment]:
+    ) -> dict[str, ConsumerProtocolAssignment]:
         """Return each member's share; parameters as of `AbstractPartitionAssignor.assign_near`."""
         near = nearness(members, racks)
         # topics with the same readers and the same partitions are divided alike
@@ -80,8 +80,8 @@ class RoundRobinPartitionAssignor(AbstractPartitionAssignor):
 
     @classmethod
     def assign(
-        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, messages.ConsumerGroupProtocolMetadata]
-    ) -> dict[str, messages.MemberAssignment]:
+        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, ConsumerProtocolSubscription]
+    ) -> dict[str, ConsumerProtocolAssignment]:
         """Return each member's share; parameters as of `AbstractPartitionAssignor.assign`."""
         readers = readers_of(members)
         ordered = [(topic, id_) for topic in readers for id_ in sorted(partitions.get(topic, ()))]
