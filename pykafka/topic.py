@@ -27,8 +27,8 @@ if TYPE_CHECKING:
         ProducerArguments,
         SimpleConsumerArguments,
     )
+    from pykafka.compat.producer import Producer
     from pykafka.compat.simple_consumer import SimpleConsumer
-    from pykafka.producer import Producer
 
 log = logging.getLogger(__name__)
 
@@ -143,11 +143,11 @@ class Topic:
         :param kwargs: options of `Producer` or `RdKafkaProducer`
         :raises ImportError: librdkafka is not installed
         """
-        from pykafka.producer import Producer
+        from pykafka.compat.producer import Producer
 
         given = self._with_defaults("producer", Producer, kwargs)
         if use_rdkafka:
-            from pykafka.rdkafka import RdKafkaProducer
+            from pykafka.compat.rdkafka.classes import RdKafkaProducer
 
             return RdKafkaProducer(self._cluster, self, **given)
         return Producer(self._cluster, self, **given)
@@ -179,7 +179,7 @@ class Topic:
         if isinstance(configured, OffsetType) and "auto_offset_reset" not in kwargs:
             given["auto_offset_reset"] = configured.name.lower()  # it means what the name does: no old program has it
         if use_rdkafka:
-            from pykafka.rdkafka import RdKafkaSimpleConsumer
+            from pykafka.compat.rdkafka.classes import RdKafkaSimpleConsumer
 
             return RdKafkaSimpleConsumer(self, self._cluster, **given)
         return SimpleConsumer(self, self._cluster, **given)

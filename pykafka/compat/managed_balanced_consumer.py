@@ -11,6 +11,8 @@ from pykafka.common import OffsetType
 from pykafka.compat import messages
 from pykafka.compat.balanced_consumer import BalancedConsumer
 from pykafka.compat.group_consumer import GroupConsumer
+from pykafka.compat.membership_protocol import GroupMembershipProtocol, RangeProtocol
+from pykafka.compat.options import RebalanceCallback
 from pykafka.compat.topic_member import TopicMember
 from pykafka.exceptions import (
     FencedInstanceId,
@@ -20,8 +22,7 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.groups.classic.state import EVENT_OF_ERROR, Event
-from pykafka.groups.options import MemberOptions, RebalanceCallback
-from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
+from pykafka.groups.options import MemberOptions
 from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment, assignment_bytes
 from pykafka.utils import get_string, old_attributes
 from pykafka.utils.name import Name

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka.compat import messages
+from pykafka.compat.membership_protocol import as_brokers_keep_it
 from pykafka.compat.messages.groups import protocol_metadata
 from pykafka.exceptions import KafkaException
 from pykafka.groups.classic.coordinator import BaseCoordinator
 from pykafka.groups.group_topics import SharedTopics, readers_of
-from pykafka.membershipprotocol import as_brokers_keep_it
 from pykafka.protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,

@@ -84,7 +84,7 @@ def _named(pairs: Iterable[tuple[str, list[int]]]) -> list[tuple[str, list[int]]
 
 
 class MembershipProtocol(Protocol):
-    """The wire part of a membership protocol; `pykafka.membershipprotocol` has the complete ones."""
+    """The wire part of a membership protocol; `pykafka.compat.membership_protocol` has the complete ones."""
 
     @property
     def protocol_type(self) -> str | bytes: ...

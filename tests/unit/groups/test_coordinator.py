@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka.compat.coordinator.metrics import ConsumerCoordinatorMetrics, GroupCoordinatorMetrics
+from pykafka.compat.membership_protocol import DecidePartitions, as_brokers_keep_it
 from pykafka.compat.topic_member import TopicMember
 from pykafka.exceptions import CorruptResponseError
 from pykafka.groups.assignors.abstract import AbstractPartitionAssignor
@@ -20,11 +21,9 @@ from pykafka.groups.classic.heartbeat import Heartbeat, News
 from pykafka.groups.classic.membership import Subscriber
 from pykafka.groups.classic.state import EVENT_OF_ERROR, TABLE, Event, ImpossibleEvent, MemberState, State
 from pykafka.membershipprotocol import (
-    DecidePartitions,
     GroupMembershipProtocol,
     RangeProtocol,
     RoundRobinProtocol,
-    as_brokers_keep_it,
     decide_partitions_range,
     decide_partitions_roundrobin,
 )
