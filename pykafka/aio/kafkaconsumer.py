@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from pykafka.common import OffsetAndMetadata, SubscriptionPattern, TopicPartition
     from pykafka.consumer.commit_calls import OnCommit, What
     from pykafka.consumer.startrules import Start
-    from pykafka.parallel.jobs import Order
     from pykafka.parallel.options import OnAbandoned
     from pykafka.parallel.ports import DeadLetterSink
     from pykafka.parallel.retry import Retry
+    from pykafka.parallel.tasks import Order
     from pykafka.record import Record
 
 
