@@ -376,9 +376,8 @@ def _check_all_came(consumer: SimpleConsumer, ends: dict[int, int]) -> None:
         end = ends.get(partition.id, 0)
         if owned.next_offset < end:
             raise KafkaException(
-                f"messages are missing: none has arrived within --timeout, and of those before offset {end} "
-                f"the next would be {owned.next_offset}; raise --timeout, and check the brokers with `kafka-tools "
-                "doctor`",
+                f"messages are missing: none has arrived within --timeout, and of those before offset {end} the next "
+                f"would be {owned.next_offset}; raise --timeout, and check the brokers with `kafka-tools doctor`",
                 topic=consumer.topic.name,
                 partition=partition.id,
             )
