@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from pykafka.groups.membership import RevocationHooks
     from pykafka.handlers import Handler
     from pykafka.handlers.base import LockType
-    from pykafka.parallel.jobs import Order
     from pykafka.parallel.options import OnAbandoned
     from pykafka.parallel.ports import DeadLetterSink, Group
     from pykafka.parallel.retry import Retry
+    from pykafka.parallel.tasks import Order
     from pykafka.record import Record
 
 K = TypeVar("K")
@@ -208,7 +208,7 @@ class _Source:
         if hooks is not None:
             if not self._consumer._reading.enter(self.turn):
                 raise KafkaException(
-                    "another worker reads this consumer: nobody else may while parallel work reads it",
+                    "another worker reads this consumer: only the parallel run may read it while it lasts",
                     topic=self._consumer._engine.name,
                 )
             self._consumer._source = self
