@@ -101,6 +101,8 @@ class Node:
         self._id = int(id_)
         self._host = get_string(host, "host")
         self._port = int(port)
+        #: Host and port as "host:port".
+        self.address = f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
         self._handler = handler
         self._socket_timeout_ms = socket_timeout_ms
         self._offsets_channel_socket_timeout_ms = offsets_channel_socket_timeout_ms
@@ -150,11 +152,6 @@ class Node:
     def port(self) -> int:
         """The TCP port that the client connects to."""
         return self._port
-
-    @property
-    def address(self) -> str:
-        """Host and port as "host:port"."""
-        return f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
 
     @property
     def socket_timeout_ms(self) -> int:
