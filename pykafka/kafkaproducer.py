@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition
-    from pykafka.producer.batch import ProducerBatch
     from pykafka.serialization import SerializerLike
 
 __all__ = ["Delivery", "KafkaProducer", "ProducerRecord"]
@@ -148,10 +147,11 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         chooses: Partitioner | None = None if type(partitioner) is Murmur2Partitioner else partitioner
         self._engine: KafkaProducerEngine
         if options.transactional_id is None:
-            self._engine = KafkaProducerEngine(cluster, options, self, chooses)
+            self._engine = KafkaProducerEngine(cluster, options, chooses)
         else:
-            self._engine = TransactionalEngine(cluster, options, self, chooses)
+            self._engine = TransactionalEngine(cluster, options, chooses)
             self._transactions = self._engine.transactions
+        self._engine.producer = self
         self._interceptors = Interceptors(options.interceptors, self._handler) if options.interceptors else None
         self._engine.settlement.observed = self._interceptors is not None
         self._told = self._callback(on_delivery)
@@ -350,18 +350,6 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
                 f"on_delivery has raised in {count} calls, first {type(first).__name__}: {first}; the messages are settled",
                 count,
             ) from first
-
-    # -- for the engine -----------------------------------------------------------------------------------------------
-
-    def _send_request(self, message_batch: Iterable[ProducerBatch], owned_broker: Any) -> None:
-        owned_broker._send(list(message_batch))
-
-    def _mark_as_delivered(self, owned_broker: Any, message_batch: Iterable[ProducerBatch], req: Any = None) -> None:
-        for batch in message_batch:
-            self._engine.settlement.finish(batch, None)
-
-    def _setup_owned_brokers(self) -> None:
-        self._engine.set_up()
 
     def _after_fork(self) -> None:
         self._engine.after_fork()

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pykafka.compat.delivery_reports import Reports
 from pykafka.exceptions import DeliveryUnknownError, MessagesNotDelivered
 from pykafka.producer.buffer_pool import Bounds
 from pykafka.producer.delivery_callbacks import Callback, Deliveries
@@ -138,7 +137,6 @@ class Completion:
         self.observed = False
         # of the event alone: the worker keeps no producer that nobody else has any more
         self.deliveries = Deliveries(handler, name, progress.set, queued)
-        self.reports = Reports(handler, name, queued)
 
     def finish(self, batch: ProducerBatch, error: KafkaException | None, asked_for: bool = False) -> None:
         """Settle a batch for good: acknowledged, or failed by `error`.
@@ -178,14 +176,13 @@ class Completion:
         if self._options.delivery_reports:
             callbacks = [message for message in reports if type(message.delivery_report_q) is Callback]
             contexts = [context for context in contexts if context is not None]
-            self.reports.put(
-                [
-                    (message, batch.error_of(message._index))
-                    for message in reports
-                    if type(message.delivery_report_q) is not Callback
-                ],
-                batch.queued_bytes / max(batch.count, 1),
-            )
+            queued = [
+                (message, batch.error_of(message._index))
+                for message in reports
+                if type(message.delivery_report_q) is not Callback
+            ]
+            if queued:  # all of the queues are of one producer
+                queued[0][0].delivery_report_q.reports.put(queued, batch.queued_bytes / max(batch.count, 1))
         if callbacks:
             self.deliveries.tell(batch, callbacks, contexts, batch.queued_bytes)
         else:

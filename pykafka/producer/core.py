@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from pykafka.exceptions import ProducerStoppedException
 from pykafka.producer.accumulator import Owner, RecordAccumulator
@@ -26,16 +27,6 @@ if TYPE_CHECKING:
     from pykafka.producer.options import ProducerOptions
 
 
-class Hooks(Protocol):
-    """The methods of a producer that old code overrides; the core calls them, and they the core."""
-
-    def _send_request(self, message_batch: Iterable[ProducerBatch], owned_broker: Any) -> None: ...
-    def _mark_as_delivered(
-        self, owned_broker: Any, message_batch: Iterable[ProducerBatch], req: Any = None
-    ) -> None: ...
-    def _setup_owned_brokers(self) -> None: ...
-
-
 class Transaction(Protocol):
     """The transactions of a producer, as its senders see them; `pykafka.transactions.transactions.Transactions` has them."""
 
@@ -49,7 +40,13 @@ class Transaction(Protocol):
     ) -> None: ...  # raises what keeps them from being sent
 
 
-class ProducerCore:
+class FallibleTransaction(Transaction, Protocol):
+    """A transaction that must be aborted once a batch has failed."""
+
+    def failed(self, error: KafkaException) -> None: ...
+
+
+class ProducerCore(ABC):
     """Own what `Producer`, its senders and its routing work on.
 
     State: `accumulator`, `identity` and `settlement` are of one process, and made anew after a fork; `flushing`, and what they
@@ -58,7 +55,6 @@ class ProducerCore:
     :param cluster: to which to produce
     :param topic: to which to produce; None: any
     :param options: checked
-    :param hooks: what old code may override
     :param make_sender: makes the sender of a leader
     """
 
@@ -67,20 +63,20 @@ class ProducerCore:
         cluster: BaseCluster,
         topic: TopicView | None,
         options: ProducerOptions,
-        hooks: Hooks,
         make_sender: Callable[[Node], Owner],
     ) -> None:
         self.cluster = cluster
         self.topic = topic
+        #: The producer: while messages wait, it has to live for the client to close it.
+        self.producer: object = None
         #: The transactions of a transactional producer; None for any other.
-        self.transaction: Transaction | None = None
+        self.transaction: FallibleTransaction | None = None
         #: As logs and errors name it.
         self.name = "any topic" if topic is None else get_string(topic.name)
         #: The topic of errors that are about the producer as a whole.
         self.topic_name = None if topic is None else self.name
         self.handler = cluster.handler
         self.options = options
-        self.hooks = hooks
         self.make_sender = make_sender
         self.attempts = RetryPolicy(self.handler, options)
         self.targets = Targets(cluster, options.on_topic_recreated == "fail")
@@ -110,13 +106,14 @@ class ProducerCore:
         #: How many callers wait in `flush()` and `stop()`: nothing lingers meanwhile.
         self.flushing = 0
 
+    @abstractmethod
+    def set_up(self) -> None:
+        """Give each leader a sender, and each partition's queue to the sender of its leader."""
+
     @property
     def hurried(self) -> bool:
         """Whether nothing lingers: somebody waits in `flush()` or `stop()`, or for room."""
         return self.flushing > 0 or self.memory.short
-
-    def batch_failed(self, error: KafkaException) -> None:
-        """Take notice of a batch that has failed; for producers with transactions."""
 
     def worker_failed(self, error: BaseException) -> None:
         """Keep the error that ended a sender: `produce()` raises it."""

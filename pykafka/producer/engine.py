@@ -21,7 +21,7 @@ from pykafka.handlers.starts import Starts
 from pykafka.producer.accumulator import RECORD_OVERHEAD, Owner, PartitionQueue, headers_size
 from pykafka.producer.batch import DeliveryWait, ProducerBatch
 from pykafka.producer.completion import outcome_unknown
-from pykafka.producer.core import Hooks, ProducerCore
+from pykafka.producer.core import ProducerCore
 from pykafka.producer.producer_id import Identity
 from pykafka.producer.retry_policy import PASSING
 from pykafka.producer.routing import Routing
@@ -63,10 +63,9 @@ class ProducerEngine(ProducerCore):
         cluster: BaseCluster,
         topic: TopicView | None,
         options: ProducerOptions,
-        hooks: Hooks,
         make_sender: Callable[[Node], Owner],
     ) -> None:
-        super().__init__(cluster, topic, options, hooks, make_sender)
+        super().__init__(cluster, topic, options, make_sender)
         self._clock = None if self.handler.system_clock else self.handler.time_ms
         self.running = False
         self.stopping = False
@@ -100,7 +99,7 @@ class ProducerEngine(ProducerCore):
             if self.options.enable_idempotence:
                 self._check_leaders(self.topic)
         try:
-            self.hooks._setup_owned_brokers()
+            self.set_up()
         except BaseException:
             self.routing.ended = True
             for owned in self.routing.owned_brokers.values():
@@ -169,8 +168,6 @@ class ProducerEngine(ProducerCore):
                 raise
             self._end()
             self.settlement.end_deliveries(None if timeout_ms is None else timeout_ms / 1000)
-            if not self.options.sync:  # produce() has raised it
-                self.settlement.reports.tell_unread()
         self.raise_failures()
 
     def _end(self) -> None:

@@ -58,7 +58,9 @@ class DispatchCore(Protocol):
     identity: Identity
     targets: Targets
     formats: Formats
-    transaction: Transaction | None
+
+    @property
+    def transaction(self) -> Transaction | None: ...
 
 
 class RequestOwner(BatchOwner, Protocol):

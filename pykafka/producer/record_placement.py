@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.producer.accumulator import TopicInfo
     from pykafka.producer.batch import ProducerBatch
-    from pykafka.producer.core import Hooks
     from pykafka.producer.delivery import Delivery
     from pykafka.producer.engine import ProducerEngine
     from pykafka.producer.options import KafkaProducerOptions
@@ -279,19 +278,16 @@ class KafkaProducerEngine(ProducerEngine):
 
     :param cluster: to which to produce
     :param options: checked
-    :param hooks: of the producer
     :param partitioner: chooses the partition of each message that names none; None: by key, or uniform sticky
     """
 
     ANEW = "make another"
     RESUMES = True
 
-    def __init__(
-        self, cluster: BaseCluster, options: KafkaProducerOptions, hooks: Hooks, partitioner: Partitioner | None
-    ) -> None:
+    def __init__(self, cluster: BaseCluster, options: KafkaProducerOptions, partitioner: Partitioner | None) -> None:
         self.front = options
         self._partitioner = partitioner
-        super().__init__(cluster, None, options.engine, hooks, lambda broker: Sender(self, self.routing, broker, False))
+        super().__init__(cluster, None, options.engine, lambda broker: Sender(self, self.routing, broker, False))
 
     def _begin(self) -> None:
         super()._begin()

@@ -92,7 +92,7 @@ class Routing:
             wanted = self._wanted()
             core.cluster.refresh(self._seen_generation, wanted)
             self._create(wanted)
-            core.hooks._setup_owned_brokers()
+            core.set_up()
         except KafkaException as error:
             self._warn(error)
             self.stale = True
@@ -115,7 +115,7 @@ class Routing:
         """Take over what others have had the cluster say since, and leaders that brokers have named."""
         self.moved = False
         try:
-            self._core.hooks._setup_owned_brokers()
+            self._core.set_up()
         except KafkaException as error:
             self._warn(error)
             self.stale = True

@@ -352,7 +352,7 @@ class Sender:
         try:
             ready, deadline = self._take_ready(self._handler.now())
             for batches in divide(ready, self._core.options.max_request_size):
-                self._core.hooks._send_request(batches, self)
+                self.send(batches)
         except BaseException as error:  # somebody's timeout, Ctrl-C, or an overridden method's error
             self._dispatch.lose(list(self._routing.queues.values()), error)
             self.wake.set()
@@ -420,8 +420,8 @@ class Sender:
             self._core.attempts.back_off(batch)
         return batch
 
-    def _send(self, batches: list[ProducerBatch]) -> None:
-        """Send one request, for `Producer._send_request`."""
+    def send(self, batches: list[ProducerBatch]) -> None:
+        """Send one request, with at most one batch a partition."""
         if self._dispatch.send(batches):
             self.wake.set()  # what is behind those may go, or in their place; and when to look again was worked out before
 
@@ -461,14 +461,15 @@ class Sender:
         self._routing.wake_owners(request.batches)
 
     def delivered(self, batch: ProducerBatch) -> None:
-        """Settle a batch that was acknowledged."""
-        self._core.hooks._mark_as_delivered(self, [batch])
+        """Complete a batch that was acknowledged."""
+        self._core.settlement.finish(batch, None)
 
     def failed(self, batch: ProducerBatch, error: KafkaException, given_up: bool) -> None:
         """Settle a batch that has failed, by its error or, `given_up`, since its time or its tries are over."""
         if given_up:
             error = self._core.attempts.explained(batch, error)
-        self._core.batch_failed(error)
+        if self._core.transaction is not None:
+            self._core.transaction.failed(error)
         self._core.settlement.finish(batch, outcome_unknown(batch, error) or error)
 
     def divide(self, batch: ProducerBatch, error: KafkaException | None) -> list[ProducerBatch]:

@@ -15,17 +15,14 @@ if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.producer.batch import ProducerBatch
-    from pykafka.producer.core import Hooks
     from pykafka.producer.options import KafkaProducerOptions
 
 
 class TransactionalEngine(KafkaProducerEngine):
     """An `KafkaProducerEngine` whose accumulator is open within a transaction only; parameters as there."""
 
-    def __init__(
-        self, cluster: BaseCluster, options: KafkaProducerOptions, hooks: Hooks, partitioner: Partitioner | None
-    ) -> None:
-        super().__init__(cluster, options, hooks, partitioner)
+    def __init__(self, cluster: BaseCluster, options: KafkaProducerOptions, partitioner: Partitioner | None) -> None:
+        super().__init__(cluster, options, partitioner)
         assert options.transactional_id is not None
         self.transactions = Transactions(
             self, options.transactional_id, options.transaction_timeout_ms, options.max_block_ms
@@ -90,10 +87,6 @@ class TransactionalEngine(KafkaProducerEngine):
         """As of `ProducerEngine`; the transactional id is the parent's."""
         super().after_fork()
         self.transactions.after_fork()
-
-    def batch_failed(self, error: KafkaException) -> None:
-        """Note that the transaction has to be aborted."""
-        self.transactions.failed(error)
 
     def waiting_partitions(self) -> set[TopicPartition]:
         """Return the partitions that have messages to send."""

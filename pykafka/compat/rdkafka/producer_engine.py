@@ -9,21 +9,19 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import CompressionType
+from pykafka.compat.producer import DocumentedEngine
 from pykafka.compat.rdkafka.settings import common_settings, confluent_kafka, end, error_from, keep_for_ever
 from pykafka.exceptions import KafkaException, ProducerQueueFullError, ProducerStoppedException, RdKafkaException
 from pykafka.producer.accumulator import PartitionQueue
 from pykafka.producer.delivery_callbacks import Callback
-from pykafka.producer.engine import ProducerEngine
 from pykafka.protocol.message import Message
 
 if TYPE_CHECKING:
+    from pykafka.compat.producer import Producer
     from pykafka.handlers import Worker
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import TopicView
-    from pykafka.network.node import Node
-    from pykafka.producer.accumulator import Owner
-    from pykafka.producer.core import Hooks
     from pykafka.producer.options import ProducerOptions
 
 log = logging.getLogger(__name__)
@@ -85,18 +83,18 @@ class Delivery:
         yield self.message
 
 
-class RdKafkaEngine(ProducerEngine):
+class RdKafkaEngine(DocumentedEngine):
     """A `ProducerEngine` for which librdkafka's threads send; a worker of the client's handler takes its reports.
 
     State: the worker that holds `_polling` lets librdkafka fill `_reported`, and empties it: one at a time, so that reports
     come in order; `_outstanding` changes under `lock`.
 
-    Parameters as of `ProducerEngine`.
+    Parameters as of `DocumentedEngine`.
     """
 
     topic: TopicView
 
-    def __init__(self, cluster: BaseCluster, topic: TopicView, options: ProducerOptions, hooks: Hooks) -> None:
+    def __init__(self, cluster: BaseCluster, topic: TopicView, options: ProducerOptions, producer: Producer) -> None:
         if options.on_topic_recreated != "continue":
             raise ValueError(
                 'librdkafka tells no topic from another one of its name: on_topic_recreated must be "continue"'
@@ -111,7 +109,7 @@ class RdKafkaEngine(ProducerEngine):
         self._reported: deque[tuple[Delivery, Any, Any]] = deque()
         self._outstanding = 0
         self._polling = cluster.handler.Lock()
-        super().__init__(cluster, topic, options, hooks, _none)
+        super().__init__(cluster, topic, options, producer)
 
     def _settings(self) -> dict[str, Any]:
         options = self.options
@@ -154,11 +152,11 @@ class RdKafkaEngine(ProducerEngine):
             self._rdk_producer = self._confluent_kafka.Producer(self._settings())
         except self._confluent_kafka.KafkaException as error:
             raise RdKafkaException(f"librdkafka cannot make a producer: {error}", topic=self.topic.name) from error
-        self.hooks._setup_owned_brokers()
+        self.set_up()
         self.running = True
         self._rdk_worker = self.handler.spawn(self._take_reports, name=f"pykafka.RdKafka.{self.topic.name}")
 
-    def set_up(self) -> None:
+    def follow_leaders(self) -> None:
         """Take over the topic's partitions; librdkafka finds their leaders by itself.
 
         :raises RdKafkaException: there are new ones, and librdkafka cannot ask for them now
@@ -358,7 +356,7 @@ class RdKafkaEngine(ProducerEngine):
         if type(told) is Callback:
             self.settlement.deliveries.tell(delivery, [message], [delivery.context], delivery.size)
         elif told is not None:
-            self.settlement.reports.put([(message, delivery.error)], delivery.size)
+            self.reports.put([(message, delivery.error)], delivery.size)
         elif delivery.error is not None and not self.options.sync:
             with self.lock:
                 self.settlement.failures.add(delivery, 1, delivery.size)
@@ -367,7 +365,3 @@ class RdKafkaEngine(ProducerEngine):
         if delivery.event is not None:
             delivery.event.set()
         self.progress.set()
-
-
-def _none(broker: Node) -> Owner:
-    raise NotImplementedError("librdkafka has senders of its own")
