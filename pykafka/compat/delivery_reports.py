@@ -122,7 +122,7 @@ class Reports:
                 self._failures -= 1
         return report
 
-    def tell_unread(self) -> None:
+    def log_unread(self) -> None:
         """Log the number of failed messages whose reports nobody has read."""
         if self._failures:
             log.error(

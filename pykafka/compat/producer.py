@@ -179,7 +179,7 @@ class Producer:
     def stop(self) -> None:
         """Deliver what is queued and end the senders; does nothing when it is stopped. Takes no messages from its start on.
 
-        :raises MessagesNotDelivered: messages failed of which nobody was told yet, or did not get through in time;
+        :raises MessagesNotDelivered: messages failed that were not reported yet, or did not get through in time;
             `.failures` has them
         """
         self._engine.stop()
@@ -189,7 +189,7 @@ class Producer:
 
         :param timeout_ms: how long to wait while no message gets through; by default `pending_timeout_ms`
         :raises ResponseTimeoutError: that time passed; what is queued stays so, and is sent if it can be
-        :raises MessagesNotDelivered: messages failed of which nobody was told yet; `.failures` has them
+        :raises MessagesNotDelivered: messages failed that were not reported yet; `.failures` has them
         """
         patience_ms = None if timeout_ms is None else valid_int(timeout_ms, True, name="timeout_ms")
         self._engine.flush(patience_ms)
@@ -269,7 +269,7 @@ class Producer:
             self._check_format(queue, pairs is not None, timestamp is not None)
         return self._enqueue(queue, value, key, when, pairs, None if on_delivery is None else Callback(on_delivery))
 
-    def _told(self, callback: Callback | None) -> Any:
+    def _report_to(self, callback: Callback | None) -> Any:
         """Return what is told of a message: a function, this worker's queue of reports, or None."""
         if callback is not None or self._on_delivery is not None:
             return callback or self._on_delivery
@@ -292,9 +292,9 @@ class Producer:
         callback: Callback | None = None,
     ) -> Message:
         """Write a message into the open batch of its partition, waiting for room where that is allowed."""
-        told = self._told(callback)
+        report_to = self._report_to(callback)
         self._check_size(value, key, headers)
-        return self._engine.enqueue(queue, value, key, timestamp, headers, told)
+        return self._engine.enqueue(queue, value, key, timestamp, headers, report_to)
 
     def _choose_queue(self, key: Any) -> PartitionQueue:
         engine = self._engine
@@ -315,12 +315,12 @@ class Producer:
 
     def _partitions(self) -> list[Partition]:
         """Return the partitions of the topic; wait for them if an answer has left out all of them."""
-        route = self._engine.routing.only
-        if route is not None and not route.partitions:
-            self._engine.await_queue(lambda: route.queues[0] if route.partitions else None)
-            if not route.partitions:
+        info = self._engine.routing.only
+        if info is not None and not info.partitions:
+            self._engine.await_queue(lambda: info.queues[0] if info.partitions else None)
+            if not info.partitions:
                 raise LeaderNotFoundError("the topic has no partitions", topic=self._topic.name)
-        return [] if route is None else route.partitions
+        return [] if info is None else info.partitions
 
     def _queue_of(self, partition: Any) -> PartitionQueue | None:
         """Return the queue of a partition; wait for one that an answer has left out."""
@@ -418,7 +418,7 @@ class Producer:
         message._index = queued._index
 
     def _send_request(self, message_batch: Iterable[ProducerBatch], owned_broker: OwnedBroker) -> None:
-        """Send one request; its answer settles the batches, or has them sent again.
+        """Send one request; its answer completes the batches, or has them sent again.
 
         :param message_batch: what to send, at most a batch a partition
         :param owned_broker: where to send it
@@ -435,7 +435,7 @@ class Producer:
         :param req: accepted for old code
         """
         for batch in message_batch:
-            self._engine.settlement.finish(batch, None)
+            self._engine.completion.complete(batch, None)
 
     def _produce_has_timed_out(self, start_time: float) -> bool:
         """Return whether `pending_timeout_ms` has passed.
@@ -510,7 +510,7 @@ class DocumentedEngine(ProducerEngine):
             super().stop(timeout_ms)
         finally:
             if unread:
-                self.reports.tell_unread()
+                self.reports.log_unread()
 
 
 class OwnedBroker(Sender):

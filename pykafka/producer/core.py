@@ -1,4 +1,4 @@
-"""`ProducerCore`: what the parts of a producer share: its options, lock, open batches, identity and settlement."""
+"""`ProducerCore`: what the parts of a producer share: its options, lock, open batches, identity and completion."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pykafka.producer.accumulator import Owner, RecordAccumulator
 from pykafka.producer.batch import ProducerBatch
 from pykafka.producer.buffer_pool import BufferPool
 from pykafka.producer.completion import Completion
-from pykafka.producer.message_formats import Formats
-from pykafka.producer.producer_id import Identity
+from pykafka.producer.message_formats import MessageFormats
+from pykafka.producer.producer_id import ProducerIds
 from pykafka.producer.retry_policy import RetryPolicy
-from pykafka.producer.topic_ids import Targets
+from pykafka.producer.topic_ids import TopicIds
 from pykafka.utils import get_string
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Transaction(Protocol):
 
     @property
     def produce_ceiling(self) -> int: ...  # the highest version of Produce that its batches may go by
-    def lane(self) -> InFlightWindow[ProducerBatch]: ...  # for a partition
+    def make_window(self) -> InFlightWindow[ProducerBatch]: ...  # for a partition
     def number(
         self, batches: Sequence[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]
     ) -> None: ...  # raises what keeps them from being sent
@@ -49,7 +49,7 @@ class FallibleTransaction(Transaction, Protocol):
 class ProducerCore(ABC):
     """Own what `Producer`, its senders and its routing work on.
 
-    State: `accumulator`, `identity` and `settlement` are of one process, and made anew after a fork; `flushing`, and what they
+    State: `accumulator`, `identity` and `completion` are of one process, and made anew after a fork; `flushing`, and what they
     hold, changes under `lock`.
 
     :param cluster: to which to produce
@@ -78,9 +78,9 @@ class ProducerCore(ABC):
         self.handler = cluster.handler
         self.options = options
         self.make_sender = make_sender
-        self.attempts = RetryPolicy(self.handler, options)
-        self.targets = Targets(cluster, options.on_topic_recreated == "fail")
-        self.formats = Formats(cluster, options.enable_idempotence is True)
+        self.retry_policy = RetryPolicy(self.handler, options)
+        self.topic_ids = TopicIds(cluster, options.on_topic_recreated == "fail")
+        self.message_formats = MessageFormats(cluster, options.enable_idempotence is True)
         self.worker_exception: BaseException | None = None
         self._begin()
 
@@ -88,9 +88,9 @@ class ProducerCore(ABC):
         """Make what belongs to one process."""
         self.lock = self.handler.Lock()
         self.progress = self.handler.Event()
-        self.memory = BufferPool(self.handler, self.options.memory_limit, self.cluster.memory)
-        self.accumulator = RecordAccumulator(self.handler, self.options.batch_full, self.memory)
-        self.settlement = Completion(
+        self.buffer_pool = BufferPool(self.handler, self.options.memory_limit, self.cluster.memory)
+        self.accumulator = RecordAccumulator(self.handler, self.options.batch_full, self.buffer_pool)
+        self.completion = Completion(
             self.handler,
             self.name,
             self.options,
@@ -100,7 +100,7 @@ class ProducerCore(ABC):
             self.cluster.limiter,
             self.topic is None,
         )
-        self.identity = Identity(self.cluster, self.options.enable_idempotence)
+        self.producer_ids = ProducerIds(self.cluster, self.options.enable_idempotence)
         #: Whether the next batch looks whether this process can deliver it at its end.
         self.looks_ahead = not self.options.sync
         #: How many callers wait in `flush()` and `stop()`: nothing lingers meanwhile.
@@ -113,7 +113,7 @@ class ProducerCore(ABC):
     @property
     def hurried(self) -> bool:
         """Whether nothing lingers: somebody waits in `flush()` or `stop()`, or for room."""
-        return self.flushing > 0 or self.memory.short
+        return self.flushing > 0 or self.buffer_pool.short
 
     def worker_failed(self, error: BaseException) -> None:
         """Keep the error that ended a sender: `produce()` raises it."""

@@ -57,7 +57,7 @@ class TransactionalEngine(KafkaProducerEngine):
         ledger = self.transactions.ledger
         if ledger.state is State.FATAL:
             with self.lock:
-                failed = self.settlement.failures.take()
+                failed = self.completion.failures.take()
             if failed.count and self.running and not self.stopping:
                 raise ledger.refusal("flush()")
             return
@@ -104,18 +104,18 @@ class TransactionalEngine(KafkaProducerEngine):
         on_wire = 0
         with self.lock:
             for queue in self.routing.queues.values():
-                for flight in list(queue.lane.window):
-                    if flight.on_wire:
+                for in_flight in list(queue.window.batches):
+                    if in_flight.on_wire:
                         on_wire += 1
-                    elif flight in queue.lane.window:
-                        self.transactions.ledger.broken |= flight.numbered
-                        left += [one.item for one in queue.lane.drop(flight)]
-                left += queue.sealed
-                queue.sealed.clear()
+                    elif in_flight in queue.window.batches:
+                        self.transactions.ledger.broken |= in_flight.numbered
+                        left += [one.batch for one in queue.window.drop(in_flight)]
+                left += queue.closed_batches
+                queue.closed_batches.clear()
                 batch = self.accumulator.take_open(queue)
                 if batch is not None:
                     left.append(batch)
         for batch in left:
             told = error.again().with_context(topic=batch.topic, partition=batch.partition_id)
-            self.settlement.finish(batch, told, asked_for=True)
+            self.completion.complete(batch, told, asked_for=True)
         return on_wire

@@ -48,7 +48,7 @@ class Delivery:
     :param event: set when its fate is known; None if no call waits for it
     """
 
-    __slots__ = ("base_offset", "context", "done", "error", "event", "log_append_time", "message", "told")
+    __slots__ = ("base_offset", "context", "done", "error", "event", "log_append_time", "message", "reported")
 
     #: The attributes of a batch: this one has one message, and is never split.
     count = 1
@@ -63,7 +63,7 @@ class Delivery:
         self.log_append_time = -1
         self.error: KafkaException | None = None
         self.done = False
-        self.told = False
+        self.reported = False
 
     @property
     def size(self) -> int:
@@ -161,9 +161,9 @@ class RdKafkaEngine(DocumentedEngine):
 
         :raises RdKafkaException: there are new ones, and librdkafka cannot ask for them now
         """
-        route = self.routing.only
-        assert route is not None
-        route.seen_changes = self.topic.changes
+        info = self.routing.only
+        assert info is not None
+        info.seen_changes = self.topic.changes
         if self.running and self._rdk_producer is not None:
             try:  # librdkafka refuses messages to partitions that it does not know yet
                 self.handler.offload(self._rdk_producer.list_topics, self.topic.name, NEW_PARTITIONS_S)
@@ -173,10 +173,10 @@ class RdKafkaEngine(DocumentedEngine):
                 ) from error
         partitions = [partition for _, partition in sorted(self.topic.partitions.items())]
         kept = self.routing.queues
-        route.queues = [kept.get((route.name, part.id)) or PartitionQueue(part.id, route.name) for part in partitions]
-        route.partitions = partitions
-        self.routing.queues = {queue.key: queue for queue in route.queues}
-        self.accumulator.queues = route.queues
+        info.queues = [kept.get((info.name, part.id)) or PartitionQueue(part.id, info.name) for part in partitions]
+        info.partitions = partitions
+        self.routing.queues = {queue.key: queue for queue in info.queues}
+        self.accumulator.queues = info.queues
 
     def stop(self, timeout_ms: int | None = None) -> None:
         """Deliver what is queued and end librdkafka's producer; errors as of `Producer.stop`."""
@@ -213,7 +213,7 @@ class RdKafkaEngine(DocumentedEngine):
                 self.flushing -= 1
 
     def _flush_all(self, patience: float) -> int:
-        deliveries = self.settlement.deliveries
+        deliveries = self.completion.callbacks
         deadline = self.handler.now() + patience
         pending, calls = self._left(), deliveries.calls
         while pending and self.worker_exception is None and self.handler.now() < deadline:
@@ -233,8 +233,8 @@ class RdKafkaEngine(DocumentedEngine):
         return pending
 
     def _left(self) -> int:
-        """Return how many messages are not settled or not reported; an `on_delivery` function does not wait for itself."""
-        return self._outstanding + (0 if self.settlement.deliveries.here else self.settlement.deliveries.messages)
+        """Return how many messages are not completed or not reported; an `on_delivery` function does not wait for itself."""
+        return self._outstanding + (0 if self.completion.callbacks.here else self.completion.callbacks.messages)
 
     def _give_up_queued(self) -> None:
         """Fail the messages that were not delivered: librdkafka reports them as purged."""
@@ -250,7 +250,9 @@ class RdKafkaEngine(DocumentedEngine):
 
     # -- messages -----------------------------------------------------------------------------------------------------
 
-    def enqueue(self, queue: PartitionQueue, value: Any, key: Any, timestamp: int, headers: Any, told: Any) -> Message:
+    def enqueue(
+        self, queue: PartitionQueue, value: Any, key: Any, timestamp: int, headers: Any, report_to: Any
+    ) -> Message:
         """Hand a message to librdkafka; wait for room if that is allowed. Parameters as of `ProducerEngine`."""
         if self.looks_ahead:
             self._look_ahead()
@@ -258,16 +260,16 @@ class RdKafkaEngine(DocumentedEngine):
             timestamp = self.handler.time_ms()
         message = Message(value, partition_key=key, partition_id=queue.partition_id, timestamp=timestamp)
         message.headers = headers
-        message.delivery_report_q = told
+        message.delivery_report_q = report_to
         delivery = Delivery(message, self.handler.Event() if self.options.sync else None)
         message._batch = delivery
-        while (telling := self.settlement.deliveries.full and not self.settlement.deliveries.here) or not self._give(
-            delivery
-        ):
+        while (
+            callbacks_full := self.completion.callbacks.full and not self.completion.callbacks.here
+        ) or not self._give(delivery):
             if not self.options.block_on_queue_full:
                 held = (
-                    f"{self.settlement.deliveries.messages} messages wait for on_delivery"
-                    if telling
+                    f"{self.completion.callbacks.messages} messages wait for on_delivery"
+                    if callbacks_full
                     else f"{self._outstanding} messages are queued"
                 )
                 raise ProducerQueueFullError(
@@ -326,7 +328,7 @@ class RdKafkaEngine(DocumentedEngine):
             self.worker_failed(error)
 
     def _poll(self, seconds: float) -> None:
-        """Poll librdkafka's reports, and settle the messages; its callbacks may run on another thread."""
+        """Poll librdkafka's reports, and complete the messages; its callbacks may run on another thread."""
         with self._polling:
             self.handler.offload(self._rdk_producer.poll, seconds)
             self._settle_all()
@@ -352,16 +354,16 @@ class RdKafkaEngine(DocumentedEngine):
         delivery.done = True
         with self.lock:
             self._outstanding -= 1
-        told = message.delivery_report_q
-        if type(told) is Callback:
-            self.settlement.deliveries.tell(delivery, [message], [delivery.context], delivery.size)
-        elif told is not None:
+        report_to = message.delivery_report_q
+        if type(report_to) is Callback:
+            self.completion.callbacks.report(delivery, [message], [delivery.context], delivery.size)
+        elif report_to is not None:
             self.reports.put([(message, delivery.error)], delivery.size)
         elif delivery.error is not None and not self.options.sync:
             with self.lock:
-                self.settlement.failures.add(delivery, 1, delivery.size)
-        if type(told) is not Callback:
-            delivery.told = True
+                self.completion.failures.add(delivery, 1, delivery.size)
+        if type(report_to) is not Callback:
+            delivery.reported = True
         if delivery.event is not None:
             delivery.event.set()
         self.progress.set()
