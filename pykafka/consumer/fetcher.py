@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.fetched_batches import CompletedFetches
     from pykafka.handlers import Handler, Worker
     from pykafka.handlers.base import EventType
-    from pykafka.network.channel import PendingResponse
+    from pykafka.network.in_flight import InFlightRequest
     from pykafka.network.node import Node
     from pykafka.network.requests import RequestHandler
 
@@ -166,7 +166,7 @@ class _Flight(NamedTuple):
 
     plan: Plan
     full: bool
-    pending: PendingResponse[wire.FetchResponse]
+    pending: InFlightRequest[wire.FetchResponse]
 
 
 class Fetcher:
@@ -298,10 +298,10 @@ class Fetcher:
         else:  # an error of this is not one of the worker that may have come after this one
             self._end_session(left)
 
-    def _await(self, pending: PendingResponse[wire.FetchResponse]) -> wire.FetchResponse:
+    def _await(self, pending: InFlightRequest[wire.FetchResponse]) -> wire.FetchResponse:
         """Return an answer, read by this worker where it has the turn to."""
         if self._turn is not None:
-            self._turn.read_until(lambda: pending.future.done, TICK_S)
+            self._turn.read_until(lambda: pending.done, TICK_S)
         return pending.get()
 
     def _take_turn(self) -> None:
@@ -337,13 +337,13 @@ class Fetcher:
 
     def _wait(self) -> None:
         """Wait until a partition can be fetched."""
-        self.wake.wait(self._broker.muted_for(self._settings.channel) or 1.0)
+        self.wake.wait(self._broker.throttled_for(self._settings.channel) or 1.0)
         self.wake.clear()
 
     def _end_session(self, left: FetchRequests) -> None:
         """Tell the broker that nothing more is fetched, so that other clients can have the session's place."""
         channel = self._settings.channel
-        if not left.session.is_open or self._stopped or self._broker.muted_for(channel):
+        if not left.session.is_open or self._stopped or self._broker.throttled_for(channel):
             return
         if not self._broker.channel(channel).connected:  # a connect may wait, and a broker that is down has no sessions
             return
@@ -354,7 +354,7 @@ class Fetcher:
 
     def _plan(self) -> Plan | None:
         """Choose the partitions to ask for; None: there are none, or the broker throttles this client."""
-        if not self._roster or self._broker.muted_for(self._settings.channel):
+        if not self._roster or self._broker.throttled_for(self._settings.channel):
             return None
         # Brokers before 0.10.1 know no limit for a whole answer, only one for each partition.
         limited = self._broker.api_version(wire.FetchRequest) >= 3

@@ -290,7 +290,7 @@ class ProducerEngine(ProducerCore):
     def _about_throttling(self) -> str:
         """Return what an error about time is to say of brokers that throttle; nothing where none does."""
         for owned in list(self.routing.owned_brokers.values()):
-            muted_for = owned.broker.muted_for("produce")
+            muted_for = owned.broker.throttled_for("produce")
             if muted_for:
                 return (
                     f"; broker {owned.broker.address} throttles this client by a quota, "

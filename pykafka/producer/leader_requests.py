@@ -275,9 +275,7 @@ class LeaderRequests:
             self._owner.sent(self, request)
         except BaseException:
             try:
-                if (
-                    request.pending is not None and request.pending.future.done
-                ):  # it was completing that was interrupted
+                if request.pending is not None and request.pending.done:  # it was completing that was interrupted
                     self._owner.answered(self, request)
             finally:
                 self.awaiting.pop(request, None)
@@ -392,10 +390,10 @@ class LeaderRequests:
         assert request.pending is not None
         try:
             if self._core.options.required_acks == 0:
-                request.pending.future.get(timeout=timeout)
+                request.pending.get(timeout=timeout)
                 self.results.apply([(batch, None) for batch in request.batches])
                 return
-            response = request.pending.get(timeout)
+            response = request.pending.get(timeout=timeout)
             results = request.results(response, self.broker.address)
             failed = any(error is not None for _, error in results)
             if failed:

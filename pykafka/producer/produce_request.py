@@ -25,7 +25,7 @@ from pykafka.utils.compression import compress
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
-    from pykafka.network.channel import PendingResponse
+    from pykafka.network.in_flight import InFlightRequest
     from pykafka.producer.batch import ProducerBatch
     from pykafka.protocol.primitives import Cursor
 
@@ -72,7 +72,7 @@ class Request:
         self.ids = ids or {}
         self.transactional_id = transactional_id
         #: Its answer, once it is sent.
-        self.pending: PendingResponse[wire.ProduceResponse] | None = None
+        self.pending: InFlightRequest[wire.ProduceResponse] | None = None
 
     def message(self, acks: int, timeout_ms: int) -> wire.ProduceRequest:
         """Return the wire message.

@@ -282,7 +282,7 @@ class Sender:
             requests is not None
             and self._handler.may_wait
             and requests.alive
-            and not requests.shared.requests.muted_until
+            and not requests.shared.requests.throttled_until
         )
 
     @property
@@ -365,7 +365,7 @@ class Sender:
         ready: list[ProducerBatch] = []
         waiting: list[ProducerBatch] = []
         deadline: float | None = None
-        muted_for = self.broker.muted_for("produce")
+        muted_for = self.broker.throttled_for("produce")
         with self._lock:
             # an answer wakes the sender when requests may be sent again
             self._blocked = self._requests.full

@@ -27,7 +27,7 @@ from pykafka.utils.option_table import INT32_MAX
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.network.in_flight import ResponseFuture
+    from pykafka.network.in_flight import InFlightRequest
     from pykafka.network.node import Node
     from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.core import Transaction
@@ -217,7 +217,7 @@ class BatchSender:
 
     def _take(self, dispatch: LeaderRequests, queue: PartitionQueue, now: float) -> ProducerBatch | None:
         due = dispatch.due(queue, now)
-        muted_for = dispatch.broker.muted_for("produce")
+        muted_for = dispatch.broker.throttled_for("produce")
         if due is not None and muted_for:
             due = dispatch.due_unheard(queue, max(due, now + muted_for))
         if due is None or due > now:
@@ -345,9 +345,9 @@ class BatchSender:
         return [self._booked(part) for part in parts]
 
 
-def _pending(request: Request) -> ResponseFuture:
+def _pending(request: Request) -> InFlightRequest[wire.ProduceResponse]:
     assert request.pending is not None
-    return request.pending.future
+    return request.pending
 
 
 def limit_of(options: ClientOptions, topic: str) -> int | None:
