@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.consumer.engine import ConsumerEngine
     from pykafka.consumer.options import KafkaConsumerOptions
+    from pykafka.groups.membership import RevocationHooks
     from pykafka.handlers import Handler
     from pykafka.handlers.base import LockType
-    from pykafka.parallel.jobs import Order
     from pykafka.parallel.options import OnAbandoned
-    from pykafka.parallel.ports import DeadLetterSink, Group, Hooks
+    from pykafka.parallel.ports import DeadLetterSink, Group
     from pykafka.parallel.retry import Retry
+    from pykafka.parallel.tasks import Order
     from pykafka.record import Record
 
 K = TypeVar("K")
@@ -203,11 +204,11 @@ class _Source:
     def commit(self, what: Mapping[TopicPartition, int], /, *, timeout: float | None = None) -> None:
         self._consumer.commit(what, timeout=timeout)
 
-    def follow(self, hooks: Hooks | None) -> None:
+    def follow(self, hooks: RevocationHooks | None) -> None:
         if hooks is not None:
             if not self._consumer._reading.enter(self.turn):
                 raise KafkaException(
-                    "another worker reads this consumer: nobody else may while parallel work reads it",
+                    "another worker reads this consumer: only the parallel run may read it while it lasts",
                     topic=self._consumer._engine.name,
                 )
             self._consumer._source = self
