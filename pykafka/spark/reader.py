@@ -13,7 +13,7 @@ from pykafka.consumer.arrow import ArrowDecoder
 from pykafka.consumer.fetch_request import IDS_CEILING, IDS_FROM, NO_ID
 from pykafka.consumer.fetch_response import AbortedTransactions
 from pykafka.consumer.leader_epochs import NO_EPOCH
-from pykafka.consumer.truncation import FETCH_TELLS_FROM
+from pykafka.consumer.truncation import FETCH_COMPARES_FROM
 from pykafka.exceptions import (
     InconsistentTopicId,
     KafkaException,
@@ -159,7 +159,7 @@ class RangeReader:
             partition=self._tp.partition,
             current_leader_epoch=self._cluster.leader_epoch(*self._tp),
             fetch_offset=self._position,
-            last_fetched_epoch=self._epoch if version >= FETCH_TELLS_FROM else NO_EPOCH,
+            last_fetched_epoch=self._epoch if version >= FETCH_COMPARES_FROM else NO_EPOCH,
             partition_max_bytes=size,
         )
         request = wire.FetchRequest(

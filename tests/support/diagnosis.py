@@ -61,11 +61,12 @@ def _broker(broker: Node, now: float) -> Iterator[str]:
             yield f"  unanswered, {request.deadline - now:.1f} s before its deadline: {request.request!r:.300}"
     for worker in list(broker._shared.values()):
         if isinstance(worker, Fetcher):
-            yield f"broker {broker.id}, fetcher: {worker._worker!r}, {worker._underway!r}"
-            for owned in [member.owned for member in islice(worker._roster.members, LINES)]:
+            yield f"broker {broker.id}, fetcher: {worker._worker!r}, {worker._completed!r}"
+            for owned in [member.owned for member in islice(worker._fetchable.members, LINES)]:
                 yield (
                     f"  {owned.key.topic} {owned.partition_id}: position {owned.position}, to fetch from "
-                    f"{owned.fetch_offset}, {owned.messages} buffered, paused {owned.paused}, lent {bool(owned.loan)}, "
+                    f"{owned.fetch_offset}, {owned.messages} buffered, buffer full {owned.buffer_full}, "
+                    f"borrowed {bool(owned.borrow)}, "
                     f"in trouble since {owned.trouble_since}; {owned.buffers.nbytes} bytes of the consumer buffered"
                 )
 
