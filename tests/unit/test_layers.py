@@ -160,6 +160,10 @@ def loaded_by(statement: str) -> list[str]:
         ("from pykafka import KafkaClient", 150),
         ("from pykafka import KafkaClient, KafkaProducer", 210),
         ("from pykafka import KafkaClient, KafkaConsumer", 240),
+        # Spark looks the name of any format up in it; its executors load the other two.
+        ("import pykafka.spark", 20),
+        ("import pykafka.spark.reader, pykafka.spark.session", 125),
+        ("import pykafka.spark.writer, pykafka.spark.session", 135),
     ],
 )
 def test_an_import_loads_few_modules(statement: str, bound: int) -> None:
