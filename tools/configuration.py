@@ -28,8 +28,9 @@ from pykafka import (
     ShareConsumer,
     SimpleConsumer,
 )
+from pykafka.compat.options import GroupOptions, ZooKeeperOptions
 from pykafka.consumer.options import ConsumerOptions, KafkaConsumerOptions
-from pykafka.groups.options import GroupOptions, MemberOptions, SubscriberOptions, ZooKeeperOptions
+from pykafka.groups.options import MemberOptions, SubscriberOptions
 from pykafka.metadata.options import MetadataSettings
 from pykafka.network.options import ConnectionSettings
 from pykafka.parallel.options import ParallelOptions

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from pykafka.common import OffsetType
 from pykafka.compat.carried_positions import CarriedPositions
 from pykafka.compat.group_worker import InternalConsumers, UnraisedErrors, discard, look_after, wanted_positions
+from pykafka.compat.options import GroupOptions
 from pykafka.compat.simple_consumer import BATCH_MESSAGES, SimpleConsumer
 from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.consumer.committed_offsets import may_commit_later
 from pykafka.consumer.options import ConsumerOptions, valid_pairs
 from pykafka.consumer.startrules import Position
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
-from pykafka.groups.options import GroupOptions
 from pykafka.handlers.starts import Starts
 from pykafka.metadata.lifecycle import Tether
 from pykafka.utils import get_string, old_attributes

@@ -40,24 +40,24 @@ _SOURCES = {
     "kazoo.recipe.watchers": "ChildrenWatch",
     "pykafka.common": "CompressionType OffsetType",
     "pykafka.compat.names": "EPOCH MAGIC_OFFSETS rdkafka reraise socket_error",
-    "pykafka.connection": "BrokerConnection",
+    "pykafka.network.connection": "BrokerConnection",
     "pykafka.exceptions": """
         ConsumerCoordinatorNotAvailable ConsumerStoppedException ERROR_CODES GroupCoordinatorNotAvailable
         GroupLoadInProgress IllegalGeneration InvalidMessageError InvalidMessageSize KafkaException LeaderNotAvailable
         LeaderNotFoundError MessageSetDecodeFailure MessageSizeTooLarge NoBrokersAvailableError
         NoMessagesConsumedError NoPartitionsForConsumerException NotCoordinatorForConsumer NotCoordinatorForGroup
         NotLeaderForPartition OffsetMetadataTooLarge OffsetOutOfRangeError OffsetRequestFailedError
-        OffsetsLoadInProgress ProduceFailureError ProducerQueueFullError ProducerStoppedException RebalanceInProgress
-        RequestTimedOut SocketDisconnectedError UnicodeException UnknownError UnknownMemberId
+        OffsetsLoadInProgress PartitionOwnedError ProduceFailureError ProducerQueueFullError ProducerStoppedException
+        RebalanceInProgress RequestTimedOut SocketDisconnectedError UnicodeException UnknownError UnknownMemberId
         UnknownTopicOrPartition
     """,
     "pykafka.handlers": "GEventHandler RequestHandler",
-    "pykafka.membershipprotocol": "GroupMembershipProtocol",
+    "pykafka.compat.membership_protocol": "GroupMembershipProtocol RangeProtocol",
     "pykafka.partitioners": "RandomPartitioner random_partitioner",
-    "pykafka.balancedconsumer": "BalancedConsumer",
-    "pykafka.managedbalancedconsumer": "ManagedBalancedConsumer",
-    "pykafka.producer": "Producer",
-    "pykafka.simpleconsumer": "SimpleConsumer",
+    "pykafka.compat.balanced_consumer": "BalancedConsumer",
+    "pykafka.compat.managed_balanced_consumer": "ManagedBalancedConsumer",
+    "pykafka.compat.producer": "Producer",
+    "pykafka.compat.simple_consumer": "SimpleConsumer",
     "pykafka.utils": "ApiVersionAware Serializable msg_protocol_version",
     "pykafka.utils.compat": "IS_PYPY PY3 buffer get_bytes get_string integer_types iteritems iterkeys itervalues range",
     "pykafka.utils.error_handlers": "build_parts_by_error handle_partition_responses raise_error valid_int",
@@ -85,9 +85,10 @@ _OPTIONAL = {"gevent", "lz4f", "snappy", "xxhash"}
 #: What each module had, of any release from 2.0.4 to 2.8, and has no more by itself.
 NAMES = {
     "pykafka.balancedconsumer": """
-        ChildrenWatch ConsumerStoppedException GEventHandler KazooClient NoNodeException
-        NoPartitionsForConsumerException NodeExistsError SimpleConsumer UnicodeException division get_bytes get_string
-        iteritems itertools itervalues range rdkafka reraise socket sys time traceback uuid4 valid_int
+        ChildrenWatch ConsumerStoppedException GEventHandler KafkaException KazooClient NoNodeException
+        NoPartitionsForConsumerException NodeExistsError OffsetType PartitionOwnedError RangeProtocol SimpleConsumer
+        UnicodeException division get_bytes get_string iteritems itertools itervalues log logging range rdkafka
+        reraise socket sys time traceback uuid4 valid_int weakref
     """,
     "pykafka.broker": """
         ApiVersionsRequest ApiVersionsResponse BrokerConnection CreateTopicsRequest CreateTopicsResponse
@@ -118,12 +119,14 @@ NAMES = {
         time
     """,
     "pykafka.managedbalancedconsumer": """
-        ERROR_CODES GroupCoordinatorNotAvailable GroupLoadInProgress IllegalGeneration MemberAssignment
-        NotCoordinatorForGroup RebalanceInProgress UnicodeException division get_string iterkeys sys uuid valid_int
-        weakref
+        BalancedConsumer ERROR_CODES GroupCoordinatorNotAvailable GroupLoadInProgress IllegalGeneration
+        MemberAssignment NotCoordinatorForGroup OffsetType RangeProtocol RebalanceInProgress UnicodeException division
+        get_string iterkeys log logging sys uuid valid_int weakref
     """,
     "pykafka.membershipprotocol": "ConsumerGroupProtocolMetadata itertools log logging namedtuple",
-    "pykafka.partition": "EPOCH LeaderNotAvailable PartitionOffsetRequest dt log logging time",
+    "pykafka.partition": """
+        EPOCH LeaderNotAvailable LeaderNotFoundError OffsetType PartitionOffsetRequest dt log logging time weakref
+    """,
     "pykafka.partitioners": "random sha1",
     "pykafka.producer": """
         CompressionType ERROR_CODES Empty InvalidMessageError InvalidMessageSize KafkaException LeaderNotAvailable
@@ -183,14 +186,14 @@ NAMES = {
         defaultdict iteritems itertools itervalues namedtuple struct struct_helpers
     """,
     "pykafka.simpleconsumer": """
-        ConsumerStoppedException EPOCH ERROR_CODES Empty GroupLoadInProgress IllegalGeneration MAGIC_OFFSETS
-        NotCoordinatorForConsumer NotCoordinatorForGroup NotLeaderForPartition OffsetMetadataTooLarge
-        OffsetOutOfRangeError OffsetRequestFailedError OffsetsLoadInProgress PartitionFetchRequest
+        ConsumerStoppedException EPOCH ERROR_CODES Empty GroupLoadInProgress IllegalGeneration KafkaException
+        MAGIC_OFFSETS NotCoordinatorForConsumer NotCoordinatorForGroup NotLeaderForPartition OffsetMetadataTooLarge
+        OffsetOutOfRangeError OffsetRequestFailedError OffsetType OffsetsLoadInProgress PartitionFetchRequest
         PartitionOffsetCommitRequest PartitionOffsetFetchRequest PartitionOffsetRequest Queue RebalanceInProgress
         RequestTimedOut Semaphore SocketDisconnectedError UnicodeException UnknownError UnknownMemberId
-        UnknownTopicOrPartition build_parts_by_error defaultdict division dt get_bytes handle_partition_responses
-        iteritems iterkeys itertools itervalues json log logging raise_error range reraise socket sys threading time
-        traceback weakref
+        UnknownTopicOrPartition build_parts_by_error defaultdict division dt get_bytes get_string
+        handle_partition_responses iteritems iterkeys itertools itervalues json log logging raise_error range reraise
+        socket sys threading time traceback valid_int weakref
     """,
     "pykafka.topic": """
         BalancedConsumer ManagedBalancedConsumer Producer SimpleConsumer

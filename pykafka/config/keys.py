@@ -13,13 +13,14 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from pykafka.common import CompressionType, OffsetType
+from pykafka.compat.membership_protocol import RangeProtocol, RoundRobinProtocol
+from pykafka.compat.options import GroupOptions, ZooKeeperOptions
 from pykafka.config.names import plain
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.consumer.startrules import BY_DURATION, valid_rule
 from pykafka.exceptions import ConfigurationError
-from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
+from pykafka.groups.options import MemberOptions
 from pykafka.groups.protocol_choice import PROTOCOLS
-from pykafka.membershipprotocol import RangeProtocol, RoundRobinProtocol
 from pykafka.metadata.options import REBOOTSTRAP, STAY, MetadataSettings
 from pykafka.network.options import ALL_ADDRESSES, CANONICAL, ConnectionSettings
 from pykafka.partitioners import HashingPartitioner, Murmur2Partitioner, RandomPartitioner

@@ -15,9 +15,8 @@ from pykafka.groups.membership_factory import make_shares
 if TYPE_CHECKING:
     from pykafka.common import SubscriptionPattern, TopicPartition
     from pykafka.consumer.assignment import AssignmentEngine
-    from pykafka.groups.membership import GroupMembership
+    from pykafka.groups.membership import GroupMembership, RevocationHooks
     from pykafka.groups.options import SubscriberOptions
-    from pykafka.parallel.ports import Hooks
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +63,7 @@ class AssignmentFollower:
         #: What `leave` is leaving, until it is done; an interrupt leaves it here, and the next call finishes.
         self._leaving: GroupMembership | None = None
         #: The parallel run that reads the consumer; told of what goes before the listener is. None for none.
-        self.run: Hooks | None = None
+        self.run: RevocationHooks | None = None
 
     # -- the consumer calls, on the worker of the application ------------------------------------------------------
 

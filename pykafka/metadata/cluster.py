@@ -9,7 +9,6 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import UUID
 
-from pykafka.compat import messages
 from pykafka.exceptions import (
     ClientClosedError,
     KafkaException,
@@ -26,6 +25,7 @@ from pykafka.metadata.internal_topics import InternalTopics
 from pykafka.metadata.lifecycle import Closables, close_at_exit
 from pykafka.metadata.list_offsets import Answers, FoundOffset, Question, list_each, list_offsets
 from pykafka.metadata.options import MetadataSettings
+from pykafka.metadata.partition import TopicMetadata
 from pykafka.metadata.refresh import MetadataRefresh, RefreshSchedule
 from pykafka.metadata.topics import MakeTopic, TopicDict
 from pykafka.network.addresses import parse_source
@@ -329,7 +329,7 @@ class BaseCluster:
             settings=self._settings,
         )
 
-    def topic_metadata(self, name: str) -> messages.TopicMetadata | None:
+    def topic_metadata(self, name: str) -> TopicMetadata | None:
         """Return the known metadata of a topic, without I/O, and mark the topic as used, so that it is kept up to date."""
         self._freshness.want([name])
         return self._knowledge.catalogue.metadata(name)
@@ -352,7 +352,7 @@ class BaseCluster:
         if self._allow_auto_create_topics:
             self.call(metadata_request(names, True), within_ms=timeout_ms)
 
-    def find_topic(self, name: str, timeout_ms: int | None = None) -> messages.TopicMetadata | None:
+    def find_topic(self, name: str, timeout_ms: int | None = None) -> TopicMetadata | None:
         """Return a topic's metadata, asking the cluster where it is unknown; None for no such topic. This creates no topic.
 
         :param timeout_ms: as of `update`
@@ -385,7 +385,7 @@ class BaseCluster:
             self._names = (self._handler.now() + NAMES_KEPT_S, names)
         return names
 
-    def wait_for_topic(self, name: str, timeout_ms: int | None = None) -> messages.TopicMetadata:
+    def wait_for_topic(self, name: str, timeout_ms: int | None = None) -> TopicMetadata:
         """Ask for a topic until it exists; this creates it where this client and the brokers allow that.
 
         A client that creates no topics waits for leaders only, not for a topic that the broker does not know.

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.consumer.assignment import AssignmentEngine
     from pykafka.consumer.options import KafkaConsumerOptions
+    from pykafka.groups.membership import RevocationHooks
     from pykafka.handlers import Handler
     from pykafka.handlers.base import LockType
     from pykafka.parallel.options import OnAbandoned
-    from pykafka.parallel.ports import DeadLetterSink, Group, Hooks
+    from pykafka.parallel.ports import DeadLetterSink, Group
     from pykafka.parallel.retry import Retry
     from pykafka.parallel.tasks import Order
     from pykafka.record import Record
@@ -203,7 +204,7 @@ class _Source:
     def commit(self, what: Mapping[TopicPartition, int], /, *, timeout: float | None = None) -> None:
         self._consumer.commit(what, timeout=timeout)
 
-    def follow(self, hooks: Hooks | None) -> None:
+    def follow(self, hooks: RevocationHooks | None) -> None:
         if hooks is not None:
             if not self._consumer._reading.enter(self.turn):
                 raise KafkaException(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
+    from pykafka.groups.membership import RevocationHooks
     from pykafka.handlers import Handler
     from pykafka.handlers.base import LockType
 
 
 class Source(Protocol):
-    """The consumer that a run reads. One worker calls it, but for `wakeup`; it calls the run's `Hooks` inside of `poll`."""
+    """The consumer that a run reads. One worker calls it, but for `wakeup`; `poll` calls the `RevocationHooks` of the run."""
 
     @property
     def settled(self) -> bool:
@@ -28,7 +29,7 @@ class Source(Protocol):
     def seek(self, partition: TopicPartition, offset: int) -> object: ...
     def position(self, partition: TopicPartition) -> int | None: ...
     def commit(self, what: Mapping[TopicPartition, int], /, *, timeout: float | None = None) -> object: ...
-    def follow(self, hooks: Hooks | None) -> object:
+    def follow(self, hooks: RevocationHooks | None) -> object:
         """Set the run to notify of revoked and lost partitions; None for no run."""
 
     def wakeup(self) -> object:
@@ -44,13 +45,6 @@ class Group(Protocol):
     @property
     def settled(self) -> bool:
         """See `Source`."""
-
-
-class Hooks(Protocol):
-    """The calls of a consumer to a run, on the polling worker, before the application's listener is called."""
-
-    def revoke(self, partitions: Collection[TopicPartition]) -> None: ...
-    def lose(self, partitions: Collection[TopicPartition]) -> None: ...
 
 
 class Sent(Protocol):

@@ -12,13 +12,15 @@ import pytest
 from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer, Producer, SimpleConsumer
 from pykafka.compat.options import (
     BalancedConsumerArguments,
+    GroupOptions,
     KafkaConsumerArguments,
     ManagedBalancedConsumerArguments,
     ProducerArguments,
     SimpleConsumerArguments,
+    ZooKeeperOptions,
 )
 from pykafka.consumer.options import ConsumerOptions, KafkaConsumerOptions
-from pykafka.groups.options import GroupOptions, MemberOptions, SubscriberOptions, ZooKeeperOptions
+from pykafka.groups.options import MemberOptions, SubscriberOptions
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.kafkaproducer import KafkaProducer
 from pykafka.metadata.options import MetadataSettings

@@ -27,17 +27,14 @@ from pykafka.compat.messages.base import (
     BrokerMetadataV1,
     OffsetCommitPartitionResponse,
     OffsetFetchPartitionResponse,
-    OffsetPartitionResponse,
     OffsetPartitionResponseV1,
     PartitionFetchRequest,
-    PartitionMetadata,
     PartitionMetadataV5,
     PartitionOffsetCommitRequest,
     PartitionOffsetFetchRequest,
     PartitionOffsetRequest,
     Request,
     Response,
-    TopicMetadata,
     TopicMetadataV1,
 )
 from pykafka.compat.messages.groups import (
@@ -96,6 +93,7 @@ from pykafka.compat.messages.produce_fetch import (
     ProduceRequest,
     ProduceResponse,
 )
+from pykafka.metadata.partition import OffsetPartitionResponse, PartitionMetadata, TopicMetadata
 
 __all__ = [
     "API_VERSIONS_080",
