@@ -20,7 +20,10 @@ ROOT = Path(__file__).resolve().parents[2]
 MODULE = re.compile(r"pykafka(\.\w+)+")
 #: Modules of a higher room that a module names: {(module, named): why}.
 ALLOWED = {
-    ("pykafka.utils", "pykafka.compat.names"): "documented names and those of PyKafka 2, for all modules that have some",
+    (
+        "pykafka.utils",
+        "pykafka.compat.names",
+    ): "documented names and those of PyKafka 2, for all modules that have some",
     ("pykafka.utils", "pykafka.compat.attributes"): "private attributes of PyKafka 2, for all classes that had some",
     ("pykafka.deadletters", "pykafka.aio"): "recognizes an asyncio client, and imports nothing",
 }
@@ -49,9 +52,7 @@ def lines(contract: str, option: str) -> list[str]:
 
 
 #: The height of each room.
-HEIGHTS = {
-    room.strip(): -depth for depth, line in enumerate(lines("layers", "layers")) for room in line.split("|")
-}
+HEIGHTS = {room.strip(): -depth for depth, line in enumerate(lines("layers", "layers")) for room in line.split("|")}
 
 
 def sources() -> dict[str, Path]:
@@ -144,7 +145,9 @@ def test_both_contracts_except_the_same_imports() -> None:
 def loaded_by(statement: str) -> list[str]:
     """Return the modules of this package that a statement loads, in a Python of its own."""
     script = f"import json, sys\n{statement}\nprint(json.dumps([*sys.modules]))"
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
     return [name for name in json.loads(done.stdout) if name == "pykafka" or name.startswith("pykafka.")]
 
 
