@@ -64,12 +64,8 @@ _sizes: dict[str, tuple[float, int]] = {}
 def read_range(
     wanted: OffsetRange, options: ReadOptions, columns: tuple[str, ...], topic_id: UUID | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a range as Arrow batches.
+    """Yield the records of a range as Arrow batches; parameters as in `RangeReader`.
 
-    :param wanted: partition and offsets
-    :param options: the options of the read
-    :param columns: names, in the order of the schema
-    :param topic_id: the id of the topic that the offsets are of; None if it is not known
     :raises DataLossError: records of the range are gone (failOnDataLoss)
     :raises RecreatedTopicError: the topic was deleted and made anew (failOnDataLoss)
     :raises PollTimeoutError: no record arrived within kafkaConsumer.pollTimeoutMs

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sql
 
+from pykafka.spark.formats.arrowtypes import quoted
 from pykafka.spark.parquetfiles import FILE
 from pykafka.spark.pipeline import history
 from pykafka.spark.pipeline.databases import DatabaseWriter
 from pykafka.spark.pipeline.errors import PipelineError
 from pykafka.spark.pipeline.fitting import Fit
 from pykafka.spark.pipeline.history import FileLog
-from pykafka.spark.pipeline.lake_tables import TableWriter, gone, latest, quoted
+from pykafka.spark.pipeline.lake_tables import TableWriter, gone, latest
 from pykafka.spark.pipeline.model import (
     FileSink,
     FormatSink,
