@@ -12,6 +12,12 @@ from pykafka.spark.errors import DataLossError, OpenTransactionError, RecreatedT
 
 log = logging.getLogger("pykafka.spark")
 
+#: A partition counts as deleted when it was unknown to the cluster for so long (s): news of a topic takes a moment.
+UNKNOWN_FOR_S = 5.0
+ASK_AGAIN_S = 0.2
+#: So many responses in a row must name another id of a topic: a broker may not have heard yet of the topic that is read.
+SURE_AFTER = 3
+
 _GOING_ON = "Going on with the remaining records"
 
 

@@ -11,8 +11,8 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pykafka.common import TopicPartition
 from pykafka.spark import session
 from pykafka.spark.batch import KafkaInputPartition, as_partitions, read_partition
-from pykafka.spark.cluster import ASK_AGAIN_S, SURE_AFTER, OffsetReader
-from pykafka.spark.data_loss import LossReporter, TopicIds
+from pykafka.spark.cluster import OffsetReader
+from pykafka.spark.data_loss import ASK_AGAIN_S, SURE_AFTER, LossReporter, TopicIds
 from pykafka.spark.offsets import (
     LATEST,
     Bounds,

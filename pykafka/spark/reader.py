@@ -29,8 +29,7 @@ from pykafka.protocol import wire
 from pykafka.protocol.ascending import ascending
 from pykafka.protocol.records import BatchReader, RawBatch, scan
 from pykafka.spark import session
-from pykafka.spark.cluster import SURE_AFTER, UNKNOWN_FOR_S
-from pykafka.spark.data_loss import LossReporter, Recreated, warn
+from pykafka.spark.data_loss import SURE_AFTER, UNKNOWN_FOR_S, LossReporter, Recreated, warn
 from pykafka.spark.errors import DataLossError, PollTimeoutError
 from pykafka.spark.offsets import EARLIEST, LATEST, OffsetRange, gone_between
 from pykafka.spark.options import ReadOptions
