@@ -105,7 +105,7 @@ class ShareMember:
         topics = self._topics
         fresh = self.membership.state is not State.MEMBER or topics != self._told
         try:
-            broker = self.link.found()
+            broker = self.link.find()
             response = self._send(broker, topics if fresh else None)
             if self._stopping:
                 return None
@@ -148,7 +148,7 @@ class ShareMember:
             subscribed_topic_names=topics,
         )
         is_last = deadline is not None
-        return self.link.call(request, broker, deadline, wanted=lambda: is_last or not self._gives_up)
+        return self.link.call(request, broker, deadline, is_needed=lambda: is_last or not self._gives_up)
 
     def _failed(self, error: KafkaException) -> float | None:
         """Deal with an error; return when to try again (s)."""
@@ -165,7 +165,7 @@ class ShareMember:
             self._cluster.limiter.warn(
                 log, self.link.group_id, "share group %s: %s; trying again", self.link.group_id, error
             )
-            self.link.lose(error)
+            self.link.mark_unknown(error)
             return self._pause()
         self._give_up(error)
         return None
