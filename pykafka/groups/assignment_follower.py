@@ -14,7 +14,7 @@ from pykafka.groups.membership_factory import make_membership
 
 if TYPE_CHECKING:
     from pykafka.common import SubscriptionPattern, TopicPartition
-    from pykafka.consumer.assignment import AssignmentEngine
+    from pykafka.consumer.engine import ConsumerEngine
     from pykafka.groups.membership import GroupMembership, RevocationHooks
     from pykafka.groups.options import SubscriberOptions
 
@@ -42,7 +42,7 @@ class AssignmentFollower:
     """
 
     def __init__(
-        self, engine: AssignmentEngine, listener: Any, options: SubscriberOptions, await_commits: Callable[[], object]
+        self, engine: ConsumerEngine, listener: Any, options: SubscriberOptions, await_commits: Callable[[], object]
     ) -> None:
         self._engine = engine
         self._await_commits = await_commits
@@ -114,12 +114,12 @@ class AssignmentFollower:
         engine, membership = self._engine, self.membership
         if membership is None:
             engine.tick_alone()
-            return engine.await_message(deadline)
+            return engine.await_records(deadline)
         # a request since `poll` may have set `has_arrived` before `engine.look()` has cleared it
         soon = engine.handler.now() + (POLL_AGAIN_S if engine.buffers.held else membership.next_poll_s)
         membership.set_waiting(True)
         try:
-            engine.await_message(soon if deadline is None else min(soon, deadline))
+            engine.await_records(soon if deadline is None else min(soon, deadline))
         finally:
             membership.set_waiting(False)
         return deadline is None or engine.handler.now() < deadline
@@ -139,7 +139,7 @@ class AssignmentFollower:
         self._midway = midway
         try:
             if membership.in_callback:  # the listener ends the membership, so `on_revoked_all` is not called
-                self._commit_then(self._engine.shelve, list(self._engine.partitions))
+                self._commit_then(self._engine.suspend_assignment, list(self._engine.partitions))
         finally:
             self._leave(membership, keeping)
 
@@ -152,7 +152,7 @@ class AssignmentFollower:
             raise
         finally:
             self._assigned = self._unassigned = frozenset()
-            self._engine.unshelve(keeping)
+            self._engine.resume_assignment(keeping)
             self._engine.buffers.held = False
 
     @property
@@ -160,7 +160,7 @@ class AssignmentFollower:
         """Whether the consumer has its whole assignment, with the offsets to start at."""
         membership, engine = self.membership, self._engine
         joined = membership is None or (membership.is_stable and not self._unassigned)
-        return joined and not engine.starting.waiting()
+        return joined and not engine.start_lookup.waiting()
 
     # -- `AssignmentHooks` ----------------------------------------------------------------------------------------------
 
@@ -179,7 +179,7 @@ class AssignmentFollower:
 
     def on_revoked_all(self, keys: Collection[TopicPartition]) -> None:
         """Stop reading the assignment, and keep its positions; before, call the listener, and commit if auto-commit is on."""
-        self._revoke(keys, self._engine.shelve)
+        self._revoke(keys, self._engine.suspend_assignment)
 
     def on_revoked(self, part: Collection[TopicPartition]) -> None:
         """Stop reading a part of the assignment; before, call the listener, and commit if auto-commit is on."""
@@ -194,7 +194,7 @@ class AssignmentFollower:
 
     def on_assigned(self, keys: Collection[TopicPartition], kept: Collection[TopicPartition]) -> None:
         """Read a new assignment, in which `kept` keeps its positions, and call the listener."""
-        self._engine.unshelve(kept)
+        self._engine.resume_assignment(kept)
         self._assigned = self._unassigned = frozenset(keys)
         self._assign_known()
         self._listener.on_assigned(sorted(keys))
@@ -240,7 +240,7 @@ class AssignmentFollower:
         """Commit the positions of partitions, if auto-commit is on."""
         engine = self._engine
         if engine.options.auto_commit_enable and engine.commits is not None:
-            offsets = engine.done() if self._midway else engine.positions()
+            offsets = engine.processed() if self._midway else engine.positions()
             try:
                 engine.commits.commit_at_stop({key: offsets[key] for key in keys if key in offsets})
             except OffsetsNotCommitted as error:
@@ -262,7 +262,7 @@ class AssignmentFollower:
                 engine.cluster.update({key.topic for key in unknown})
                 known = {name: engine.cluster.topic_metadata(name) for name in names}
             ready = [key for key in missing if (found := known[key.topic]) and key.partition in found.partitions]
-            engine.take_up(engine.find(ready), self._new_partitions(ready))
+            engine.assign(engine.find(ready), self._new_partitions(ready))
         except KafkaException as error:
             group, text = engine.options.consumer_group, "group %s: the assignment cannot be read yet: %s; trying again"
             engine.cluster.limiter.warn(log, str(group), text, group, error)

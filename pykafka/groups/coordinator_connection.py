@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable
 from itertools import count
@@ -31,7 +32,7 @@ from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.network.channel import PendingResponse
+    from pykafka.network.in_flight import InFlightRequest
     from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
 
@@ -276,19 +277,17 @@ class CoordinatorConnection:
         now = self.handler.now
         if deadline is not None and not broker.is_connected(SHARED):
             broker.channel(SHARED).open(self.left_ms(deadline))
-        if deadline is not None and now() + broker.muted_for(SHARED) > deadline:
+        if deadline is not None and now() + broker.throttled_for(SHARED) > deadline:
             raise ResponseTimeoutError("the broker throttles this client for longer", broker=broker.address)
         pending = broker.send(request, SHARED, version=version)
-        future = pending.future
-        while not future.done:
-            ends = [end for end in (deadline, future.due) if end is not None]
-            left = min(ends) - now() if ends else ANSWER_POLL_INTERVAL_S
+        while not pending.done:
+            left = min(pending.deadline, math.inf if deadline is None else deadline) - now()
             if not is_needed():
                 raise ConsumerStoppedException(f"group {self.group_id}: the member is being closed")
             if left <= 0:
                 break
-            future.wait(min(left, ANSWER_POLL_INTERVAL_S))
-        if not future.done and (future.due is None or now() < future.due):
+            pending.wait(min(left, ANSWER_POLL_INTERVAL_S))
+        if not pending.done and now() < pending.deadline:
             api = type(request).__name__
             raise ResponseTimeoutError("no answer in the time that was left for it", broker=broker.address, api=api)
         return pending.get_when_due()
@@ -371,7 +370,7 @@ class DeadlinePassed(ResponseTimeoutError):
 class _SentRequest(NamedTuple):
     coordinator: Node
     request: Any
-    pending: PendingResponse[Any]
+    pending: InFlightRequest[Any]
 
 
 class PendingJoin:
@@ -438,14 +437,14 @@ class PendingJoin:
             raise ConsumerStoppedException(f"group {self._link.group_id}: the member was closed meanwhile")
         try:
             if self._is_interrupted(sent, deadline):
-                response = sent.pending.get(0.0)
+                response = sent.pending.get(timeout=0.0)
             elif deadline is None:
                 response = sent.pending.get_when_due()
             else:
-                response = sent.pending.get(max(0.0, deadline - self._link.handler.now()))
+                response = sent.pending.get(timeout=max(0.0, deadline - self._link.handler.now()))
         except ResponseTimeoutError as error:
             interrupted = self.interrupted is not None and self.interrupted()
-            if not sent.pending.future.done and (deadline is not None or interrupted):
+            if not sent.pending.done and (deadline is not None or interrupted):
                 api = type(sent.request).__name__
                 raise DeadlinePassed(f"{api}: {error}", broker=sent.coordinator.address) from error
             self._end(sent)
@@ -465,15 +464,14 @@ class PendingJoin:
 
     def _is_interrupted(self, sent: _SentRequest, deadline: float | None) -> bool:
         """Wait for the answer, its time limit or the deadline; return True if `interrupted` ends the call before."""
-        future, now = sent.pending.future, self._link.handler.now
+        pending, now = sent.pending, self._link.handler.now
         began = now()
-        while self.interrupted is not None and not future.done:
+        while self.interrupted is not None and not pending.done:
             if self.interrupted():
                 return True
             pause_s = min(WAKEUP_POLL_INTERVAL_MAX_S, max(WAKEUP_POLL_INTERVAL_S, (now() - began) / 4))
-            ends = [end for end in (deadline, future.due) if end is not None]
-            left = min(ends) - now() if ends else pause_s
-            if left <= 0 or future.wait(min(left, pause_s)):
+            left = min(pending.deadline, math.inf if deadline is None else deadline) - now()
+            if left <= 0 or pending.wait(min(left, pause_s)):
                 return False
         return False
 
@@ -484,7 +482,7 @@ class PendingJoin:
     def drop(self) -> None:
         """Wait for the answer no more, and end the connection: the next request must not wait behind this one."""
         sent, self._sent = self._sent, None
-        if sent is not None and not sent.pending.future.done:
+        if sent is not None and not sent.pending.done:
             self._link.drop_connection()
 
     def member_id(self, timeout_ms: int) -> str:
@@ -499,7 +497,7 @@ class PendingJoin:
         if sent is None or not isinstance(sent.request, wire.JoinGroupRequest):
             return ""
         try:
-            response = sent.pending.get(timeout_ms / 1000)
+            response = sent.pending.get(timeout=timeout_ms / 1000)
         except KafkaException as error:
             log.warning(
                 "group %s: the coordinator has not sent this member's id (%s), so it cannot leave: the other members wait "

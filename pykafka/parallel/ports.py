@@ -12,28 +12,12 @@ if TYPE_CHECKING:
     from pykafka.handlers.base import LockType
 
 
-class RecordLike(Protocol):
-    """One consumed message: a `Record`."""
-
-    @property
-    def topic(self) -> str: ...
-    @property
-    def partition(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def raw_key(self) -> bytes | None: ...
-    @property
-    def raw_value(self) -> bytes | None: ...
-    def _set_ack(self, ack: Any) -> None: ...
-
-
 class Source(Protocol):
     """The consumer that a run reads. One worker calls it, but for `wakeup`; `poll` calls the `RevocationHooks` of the run."""
 
     @property
     def settled(self) -> bool:
-        """Whether all that is to be read is known: the group has given its share, and the places where it begins are found."""
+        """Whether the assignment and the start offsets are known."""
 
     @property
     def turn(self) -> LockType:
@@ -46,28 +30,28 @@ class Source(Protocol):
     def position(self, partition: TopicPartition) -> int | None: ...
     def commit(self, what: Mapping[TopicPartition, int], /, *, timeout: float | None = None) -> object: ...
     def follow(self, hooks: RevocationHooks | None) -> object:
-        """Name the run that is told of partitions that go; None for none any more."""
+        """Set the run to notify of revoked and lost partitions; None for no run."""
 
     def wakeup(self) -> object:
         """End the `poll` that waits now, or the next one, at once; any worker may call this."""
 
 
 class Group(Protocol):
-    """The consumer's part that follows its share of a group."""
+    """The consumer's part that follows its assignment in a group."""
 
     #: Set to have the call that reads end, also where it waits for the group.
     wakeup_requested: bool
 
     @property
     def is_stable(self) -> bool:
-        """As of `Source`."""
+        """See `Source`."""
 
 
 class Sent(Protocol):
     """A dead letter on its way."""
 
     def get(self) -> object:
-        """Wait for its acknowledgement, for as long as the dead letters were told; raise what went wrong."""
+        """Wait for its acknowledgement, until the timeout of the dead letters; raise the error."""
 
 
 class DeadLetterSink(Protocol):
