@@ -315,8 +315,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
     def subscription(self) -> list[str]:
         """Return the names of the topics that are read as a whole; none for partitions of `assign()`."""
-        shares = self._sharing.shares
-        return sorted(self._engine.whole_topics if shares is None else shares.topics)
+        membership = self._sharing.membership
+        return sorted(self._engine.whole_topics if membership is None else membership.topics)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -486,7 +486,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
                 if begins:
                     self._buffers.begin_call()
                 while True:
-                    self._sharing.serve(deadline)
+                    self._sharing.poll(deadline)
                     self._engine.look()
                     found = take()
                     if found is not None or self._take_wakeup() or not self._sharing.wait(deadline):
