@@ -85,6 +85,7 @@ class Recovery(BackgroundWorker):
         if owned.given_up:
             return
         with self._lock:
+            self.is_stranded = True
             self._failed.append((owned, owned.moves, error))
             self._start()
         self._wake.set()

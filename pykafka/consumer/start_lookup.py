@@ -90,6 +90,7 @@ class StartLookup(BackgroundWorker):
         :param wanted: partitions that no fetcher has, each with the name of its start; read while no start is stored
         """
         with self._lock:
+            self.is_stranded = True
             for owned, position in wanted:
                 if owned.position >= 0:  # here, so that recovery never sees one without a position that does not wait
                     owned.buffers.move(owned, -1, -1)

@@ -113,7 +113,6 @@ class AssignmentFollower:
         """Wait until there may be something to take; return False if the time is up. It takes nothing, and may be cancelled."""
         engine, shares = self._engine, self.shares
         if shares is None:
-            engine.tick_alone()
             return engine.await_records(deadline)
         # what has become due since `serve` may have set `has_arrived` before `engine.look()` has cleared it
         soon = engine.handler.now() + (DUE_S if engine.buffers.held else shares.look_s)
