@@ -115,7 +115,7 @@ class ConsumerEngine(Assignment):
             return
         self.stopping = self.handler.Event()  # a new one: a worker that is still ending heeds the old one
         self.errors.clear()
-        # positions of before may be of topics that were made anew meanwhile
+        # positions of before may be of topics that were created again meanwhile
         if topics := sorted({key.topic for key, owned in self.partitions.items() if owned.topic_id is not None}):
             self.refresh(topics)
         self._closure = Closure(self.handler)
@@ -252,7 +252,7 @@ class ConsumerEngine(Assignment):
     def tick(self) -> None:
         """Do what is due by time. Fetchers call this.
 
-        That is: ask leaders again for closer replicas, notice topics that were made anew, and look for new partitions.
+        That is: ask leaders again for closer replicas, notice topics that were created again, and look for new partitions.
         """
         now, generation = self.handler.now(), self.cluster.generation
         is_new = self._generation != generation

@@ -45,7 +45,7 @@ SHORT_WAIT_MS = 5
 IDS_FROM = 13
 IDS_CEILING = 18
 NO_ID = UUID(int=0)
-#: What a session tells partitions apart by: the id is None where requests name topics.
+#: What identifies a partition in a session: the id is None where requests name topics.
 Key = tuple[TopicPartition, "UUID | None"]
 #: The part of a request that is about one partition, which is named again when that has changed: offset, the leader epoch of
 #: the record before it, the epoch of the known leader, and how much to fetch (bytes).
@@ -162,7 +162,7 @@ class FetchSession(Generic[K, V]):
         return self._refused <= REFUSED_AT_MOST
 
     def failed(self) -> None:
-        """Begin anew: a request may have reached the broker or not. The next one ends the session that may still be there."""
+        """Begin again: a request may have reached the broker or not. The next one ends the session that may still be there."""
         self._begin_anew(self._id)
 
     def _begin_anew(self, session_id: int) -> None:

@@ -22,7 +22,7 @@ OFFLOAD_FROM = 16 * 1024
 
 
 class _Coming(NamedTuple):
-    """The fetched part of a partition that is not handed over yet: its first offset, and its size."""
+    """The fetched part of a partition that is not delivered yet: its first offset, and its size."""
 
     epoch: int
     offset: int
@@ -31,9 +31,9 @@ class _Coming(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Batches of a partition that are handed over one after another, as there is room.
+    """Batches of a partition that are delivered one after another, as there is room.
 
-    :param wanted: the first offset that was not handed over
+    :param wanted: the first offset that was not delivered
     :param aborted: the base offsets of batches that were never committed
     """
 
@@ -45,7 +45,7 @@ class Kept(NamedTuple):
 
 
 class CompletedFetches:
-    """The messages that one fetcher has fetched and not handed over; all of it changes under the fetcher's lock.
+    """The messages that one fetcher has fetched and not delivered; all of it changes under the fetcher's lock.
 
     :param handler: decompresses large batches off the hub
     :param lock: the fetcher's
@@ -69,7 +69,7 @@ class CompletedFetches:
     # -- the caller holds the lock ---------------------------------------------------------------------------------
 
     def drop(self, owned: OwnedPartition) -> None:
-        """Forget a partition: its next fetcher fetches again what was not handed over."""
+        """Forget a partition: its next fetcher fetches again what was not delivered."""
         self.kept.pop(owned, None)
         self.fed.discard(owned)
         coming = self.coming.pop(owned, None)
@@ -108,7 +108,7 @@ class CompletedFetches:
                     self.fed.add(owned)
 
     def kept_with_room(self) -> Iterator[Kept]:
-        """Iterate over what was kept for consumers that have room now; hand over each before the next."""
+        """Iterate over what was kept for consumers that have room now; deliver each before the next."""
         for kept in list(self.kept.values()):
             if not kept.member.owned.buffers.wait_for_room(self._wake):
                 with self._lock:
@@ -116,9 +116,9 @@ class CompletedFetches:
                 yield kept
 
     def deliver(self, kept: Kept) -> KafkaException | None:
-        """Hand over the batches of a partition while there is room, and keep the rest; return the error of a batch.
+        """Deliver the batches of a partition while there is room, and keep the rest; return the error of a batch.
 
-        What came before the error is handed over, too.
+        What came before the error is delivered, too.
         """
         owned = kept.member.owned
         error: KafkaException | None = None

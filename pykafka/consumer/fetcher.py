@@ -1,6 +1,6 @@
 """`Fetcher`: one fetch worker for each broker and each distinct set of fetch settings, shared by all consumers of the client.
 
-A round: choose partitions, send the request, and while the broker works on it, check, decompress and hand out the answer
+A round: choose partitions, send the request, and while the broker works on it, check, decompress and deliver the answer
 before. A partition that has enough buffered is left out until its messages are read, and so are all partitions of a consumer
 that has enough bytes. The worker unpacks compressed batches only where there is room, and keeps them as they came until then.
 Two consumers of one partition share a request while they are at the same offset, and take turns otherwise.
@@ -242,7 +242,7 @@ class Fetcher:
             self._let_go(owned)
 
     def _let_go(self, owned: OwnedPartition) -> None:
-        """Release a partition: its next fetcher fetches again what was not handed over. The caller holds the lock."""
+        """Release a partition: its next fetcher fetches again what was not delivered. The caller holds the lock."""
         if owned.fetcher is self:
             owned.fetcher = None
         self._completed.drop(owned)
@@ -315,8 +315,8 @@ class Fetcher:
                         self._broker.id,
                         type(error).__name__,
                     )
-                told = f"the fetch worker ended by {type(error).__name__}: {error}"
-                self._fail_all(KafkaException(told, broker=self._broker.address))
+                text = f"the fetch worker ended by {type(error).__name__}: {error}"
+                self._fail_all(KafkaException(text, broker=self._broker.address))
                 with self._lock:
                     self._worker = None
                 raise
@@ -332,7 +332,7 @@ class Fetcher:
         return pending.get()
 
     def _take_turn(self) -> None:
-        """Take the turn to read the connection, on which nobody else sends: waking this worker for each answer costs more."""
+        """Take the turn to read the connection, on which no other worker sends: waking this one for each answer costs more."""
         requests = self._broker.channel(self._channel_name).requests
         if requests is not self._turn:
             self._leave_turn()
@@ -406,7 +406,7 @@ class Fetcher:
         return _InFlightFetch(plan, full, pending)
 
     def _read(self, plan: Plan, response: wire.FetchResponse, full: bool) -> list[Fetched]:
-        """Read an answer, and do what it says of each partition; return what is to be handed over.
+        """Read an answer, and do what it says of each partition; return what is to be delivered.
 
         :param full: whether the answer has to have all partitions of the plan, also those without news
         """
@@ -449,13 +449,13 @@ class Fetcher:
                 member.owned.trouble_since = None
 
     def _publish(self, answer: list[Fetched]) -> None:
-        """Check and decompress the answer, and hand it to the consumers."""
+        """Check and decompress the answer, and deliver it to the consumers."""
         for asked, batches, aborted in answer:
             for member, epoch in asked.members:
                 self._deliver(Kept(member, epoch, asked.offset, deque(batches), aborted))
 
     def _deliver(self, kept: Kept) -> None:
-        """Hand over the batches of a partition while there is room, and keep the rest."""
+        """Deliver the batches of a partition while there is room, and keep the rest."""
         error = self._completed.deliver(kept)
         if error is not None:
             key = kept.member.owned.key

@@ -120,7 +120,7 @@ class StartLookup(BackgroundWorker):
             return [key for key in self._wanted if key in self._tried]
 
     def wanted(self) -> dict[TopicPartition, Wanted]:
-        """Return what is waited for, so that a forked child goes on with it; this needs no lock."""
+        """Return what is waited for, so that a forked child continues it; this needs no lock."""
         return {key: one.position for key, one in list(self._wanted.items())}
 
     # -- the worker ------------------------------------------------------------------------------------------------
