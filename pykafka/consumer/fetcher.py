@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.leader_epochs import CurrentLeader
     from pykafka.handlers import Handler, Worker
     from pykafka.handlers.base import EventType
-    from pykafka.network.channel import PendingResponse
+    from pykafka.network.in_flight import InFlightRequest
     from pykafka.network.node import Node
     from pykafka.network.requests import RequestHandler
 
@@ -186,7 +186,7 @@ class _InFlightFetch(NamedTuple):
 
     plan: Plan
     full: bool
-    pending: PendingResponse[wire.FetchResponse]
+    pending: InFlightRequest[wire.FetchResponse]
 
 
 class Fetcher:
@@ -325,10 +325,10 @@ class Fetcher:
         else:  # an error of this is not one of the worker that may have come after this one
             self._end_session(left)
 
-    def _await(self, pending: PendingResponse[wire.FetchResponse]) -> wire.FetchResponse:
+    def _await(self, pending: InFlightRequest[wire.FetchResponse]) -> wire.FetchResponse:
         """Return an answer, read by this worker where it has the turn to."""
         if self._turn is not None:
-            self._turn.read_until(lambda: pending.future.done, TICK_S)
+            self._turn.read_until(lambda: pending.done, TICK_S)
         return pending.get()
 
     def _take_turn(self) -> None:
@@ -364,13 +364,13 @@ class Fetcher:
 
     def _wait(self) -> None:
         """Wait until a partition can be fetched."""
-        self.wake.wait(self._broker.muted_for(self._channel_name) or 1.0)
+        self.wake.wait(self._broker.throttled_for(self._channel_name) or 1.0)
         self.wake.clear()
 
     def _end_session(self, left: FetchRequests) -> None:
         """Tell the broker that nothing more is fetched, so that other clients can have the session's place."""
         channel = self._settings.channel
-        if not left.session.is_open or self._stopped or self._broker.muted_for(channel):
+        if not left.session.is_open or self._stopped or self._broker.throttled_for(channel):
             return
         if not self._broker.channel(channel).connected:  # a connect may wait, and a broker that is down has no sessions
             return
@@ -381,7 +381,7 @@ class Fetcher:
 
     def _plan(self) -> Plan | None:
         """Choose the partitions to ask for; None: there are none, or the broker throttles this client."""
-        if not self._fetchable.members or (self._is_throttled and self._broker.muted_for(self._channel_name)):
+        if not self._fetchable.members or (self._is_throttled and self._broker.throttled_for(self._channel_name)):
             return None
         with self._lock:
             unchanged = self._fetchable.unchanged()

@@ -29,8 +29,7 @@ from pykafka.protocol import wire
 from pykafka.protocol.ascending import ascending
 from pykafka.protocol.records import BatchReader, RawBatch, scan
 from pykafka.spark import session
-from pykafka.spark.cluster import SURE_AFTER, UNKNOWN_FOR_S
-from pykafka.spark.data_loss import LossReporter, Recreated, warn
+from pykafka.spark.data_loss import SURE_AFTER, UNKNOWN_FOR_S, LossReporter, Recreated, warn
 from pykafka.spark.errors import DataLossError, PollTimeoutError
 from pykafka.spark.offsets import EARLIEST, LATEST, OffsetRange, gone_between
 from pykafka.spark.options import ReadOptions
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.network.channel import PendingResponse
+    from pykafka.network.in_flight import InFlightRequest
     from pykafka.network.node import Node
     from pykafka.protocol import wire
 
@@ -64,12 +63,8 @@ _sizes: dict[str, tuple[float, int]] = {}
 def read_range(
     wanted: OffsetRange, options: ReadOptions, columns: tuple[str, ...], topic_id: UUID | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a range as Arrow batches.
+    """Yield the records of a range as Arrow batches; parameters as in `RangeReader`.
 
-    :param wanted: partition and offsets
-    :param options: the options of the read
-    :param columns: names, in the order of the schema
-    :param topic_id: the id of the topic that the offsets are of; None if it is not known
     :raises DataLossError: records of the range are gone (failOnDataLoss)
     :raises RecreatedTopicError: the topic was deleted and made anew (failOnDataLoss)
     :raises PollTimeoutError: no record arrived within kafkaConsumer.pollTimeoutMs
@@ -120,7 +115,7 @@ class RangeReader:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the records; errors as in `read_range`."""
         self._got_on()
-        pending: PendingResponse[wire.FetchResponse] | None = None
+        pending: InFlightRequest[wire.FetchResponse] | None = None
         while self._position < self._end:
             found: list[RawBatch | BatchReader] = []
             start = self._position
@@ -151,7 +146,7 @@ class RangeReader:
         self._unknown_since = None
         self._failures = 0
 
-    def _send(self) -> PendingResponse[wire.FetchResponse]:
+    def _send(self) -> InFlightRequest[wire.FetchResponse]:
         broker = self._source()
         size = self._bytes_to_fetch()
         version = broker.api_version(wire.FetchRequest, None if self._topic_id is None else IDS_CEILING)
@@ -199,7 +194,7 @@ class RangeReader:
         expected = int(per_offset * (self._end - self._position)) + 2 * batch
         return min(self._fetch_bytes, max(self._least_bytes, expected))
 
-    def _take(self, pending: PendingResponse[wire.FetchResponse]) -> list[RawBatch | BatchReader]:
+    def _take(self, pending: InFlightRequest[wire.FetchResponse]) -> list[RawBatch | BatchReader]:
         response = pending.get()
         part: Any = next(iter(part for topic in response.responses for part in topic.partitions), None)
         code = response.error_code or (part.error_code if part is not None else -1)

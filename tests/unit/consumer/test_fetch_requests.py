@@ -155,7 +155,7 @@ def test_a_worker_that_is_interrupted_as_it_ends_the_session_leaves_the_next_wor
     owned: Any = mock.Mock(fetcher=None)
 
     class Interrupting(FakeBroker):
-        def muted_for(self, channel: str) -> float:
+        def throttled_for(self, channel: str) -> float:
             return 0.0
 
         def channel(self, name: str) -> SimpleNamespace:
