@@ -90,17 +90,17 @@ class Committing:
 
         Commits of one consumer are made in the order of the calls, whichever call, worker or auto-commit makes them.
 
-        :param what: as of `commit`
+        :param what: as `commit` has it
         :param on_commit: called with (error or None, offsets), in the same order, on a worker for these calls, in the context
             (`contextvars`) of this call; without it a call that reads raises the error
-        :param metadata: as of `commit`
+        :param metadata: likewise
         :raises KafkaException: there is no group
         """
         commits = self._commits("commit_async()")
         if on_commit is not None and not callable(on_commit):
             raise TypeError(f"on_commit must be a function, not {on_commit!r}")
-        told = None if on_commit is None else in_context(on_commit)
-        self._later.add(commits, self._offsets(what, metadata), told)
+        callback = None if on_commit is None else in_context(on_commit)
+        self._later.add(commits, self._offsets(what, metadata), callback)
 
     # -- for transactions --------------------------------------------------------------------------------------------
 

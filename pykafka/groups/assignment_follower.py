@@ -113,7 +113,6 @@ class AssignmentFollower:
         """Wait until there may be records; return False if the time is up. It takes none, and may be cancelled."""
         engine, membership = self._engine, self.membership
         if membership is None:
-            engine.tick_alone()
             return engine.await_records(deadline)
         # a request since `poll` may have set `has_arrived` before `engine.look()` has cleared it
         soon = engine.handler.now() + (POLL_AGAIN_S if engine.buffers.held else membership.next_poll_s)

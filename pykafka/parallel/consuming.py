@@ -126,6 +126,8 @@ class InParallel(Generic[K, V]):
         source = self._source
         if source is not None and source.woken:
             source.woken = False
+            if self._woken:
+                self._sharing.is_called_back = True
             return True
         woken, self._woken = self._woken, False
         return woken
