@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from pykafka.admin.base import TIMEOUT_MS, several
 from pykafka.admin.group_offsets import GroupOffsetsAdmin
 from pykafka.admin.offsets import OffsetSpec
-from pykafka.admin.results import Results
+from pykafka.admin.results import Results, checked
 from pykafka.common import TopicPartition
 from pykafka.exceptions import (
     GroupIdNotFound,
@@ -140,10 +140,7 @@ class MigrationAdmin(GroupOffsetsAdmin):
                 moves.update(self._different(nodes, group, to, moves, deadline))
                 if wanted:
                     self._refuse_members(nodes, group, {key.topic for key in wanted}, deadline, meanwhile=True)
-        results = Results(moves)
-        if raise_errors:
-            results.raise_errors()
-        return results
+        return checked(Results(moves), raise_errors)
 
     # -- both places -------------------------------------------------------------------------------------------------
 
