@@ -28,8 +28,8 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
 )
 from pykafka.producer.in_flight_window import Verdict
-from pykafka.transactions.coordinator import Fault, fault_of, fault_of_end, is_fence, is_settled
-from pykafka.transactions.states import TransactionalLane
+from pykafka.transactions.coordinator import Fault, changed_nothing, fault_of, fault_of_end, is_fence
+from pykafka.transactions.states import TransactionalWindow
 
 
 @pytest.mark.parametrize(
@@ -91,11 +91,11 @@ def test_an_answer_of_end_txn_that_proves_nothing_is_no_abort(error: KafkaExcept
     ],
 )
 def test_what_proves_that_a_request_has_changed_nothing(error: KafkaException, proves: bool) -> None:
-    assert is_settled(error) is proves
+    assert changed_nothing(error) is proves
 
 
 def test_numbers_go_on_in_one_epoch_and_begin_anew_in_the_next() -> None:
-    lane: TransactionalLane[str] = TransactionalLane()
+    lane: TransactionalWindow[str] = TransactionalWindow()
     for epoch, wanted in ((0, 0), (0, 3), (1, 0)):
         lane.follow(9, epoch)
         flight = lane.launch("batch", 3)
@@ -105,7 +105,7 @@ def test_numbers_go_on_in_one_epoch_and_begin_anew_in_the_next() -> None:
 
 
 def test_a_gap_is_not_numbered_over() -> None:
-    lane: TransactionalLane[str] = TransactionalLane()
+    lane: TransactionalWindow[str] = TransactionalWindow()
     lane.follow(9, 0)
     lost = lane.launch("lost", 1)
     lane.number(lost)
@@ -118,7 +118,7 @@ def test_a_gap_is_not_numbered_over() -> None:
 
 
 def test_a_refused_epoch_fails_the_batch() -> None:
-    lane: TransactionalLane[str] = TransactionalLane()
+    lane: TransactionalWindow[str] = TransactionalWindow()
     lane.follow(9, 0)
     flight = lane.launch("batch", 1)
     lane.number(flight)
@@ -127,7 +127,7 @@ def test_a_refused_epoch_fails_the_batch() -> None:
 
 
 def test_numbers_that_nothing_mends_leave_the_lane_stuck() -> None:
-    lane: TransactionalLane[str] = TransactionalLane()
+    lane: TransactionalWindow[str] = TransactionalWindow()
     lane.follow(9, 0)
     flight = lane.launch("batch", 1)
     lane.number(flight)
