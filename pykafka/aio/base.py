@@ -378,7 +378,7 @@ class Records(Taking[K, V], Closing["KafkaConsumer[K, V]"], Generic[K, V]):
     def __init__(self, inner: KafkaConsumer[K, V]) -> None:
         super().__init__(inner)
         self._turns = cast("AsyncioHandler", inner._handler)._turns
-        self._buffers, self._at_hand = inner._buffers, inner._handing.plain
+        self._buffers, self._at_hand = inner._buffers, inner._pipeline.plain
         timeout_ms = inner._options.consumer_timeout_ms
         self._timeout = None if timeout_ms < 0 else timeout_ms / 1000
 

@@ -630,11 +630,11 @@ class GroupConsumer(ABC):
         """
         engine = consumer._engine
         engine.buffers.closed = True
-        engine.await_loans()
+        engine.await_borrowed()
         if not self._options.auto_commit_enable:
             return
         deadline = self._handler.now() + HAND_WAIT_S
-        while engine.done() != engine.positions() and self._handler.now() < deadline:
+        while engine.processed() != engine.positions() and self._handler.now() < deadline:
             if self._stopping.wait(0.005):
                 return
 

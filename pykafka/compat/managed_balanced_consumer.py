@@ -215,7 +215,7 @@ class ManagedBalancedConsumer(GroupConsumer):
 
     def _setup_heartbeat_worker(self) -> Any:
         """Start the worker that acts on the answers to heartbeats; a native thread sends these."""
-        return self._spawn_worker(self._member.close, f"pykafka.MemberState.{self._topic.name}")
+        return self._spawn_worker(self._member.close, f"pykafka.Membership.{self._topic.name}")
 
     def _turn(self, stopping: Any) -> tuple[EventType, float] | None:
         """Join again when the group rebalances, and survive failures."""

@@ -27,7 +27,7 @@ rdkafka = find_spec("confluent_kafka") is not None
 #: The error of sockets.
 socket_error = OSError
 
-#: Where each name lives that is neither a module nor a class of `pykafka.protocol`.
+#: The home of each name that is neither a module nor a class of `pykafka.compat.messages`.
 _SOURCES = {
     "__future__": "division print_function",
     "collections": "defaultdict deque namedtuple",
@@ -51,12 +51,15 @@ _SOURCES = {
         RebalanceInProgress RequestTimedOut SocketDisconnectedError UnicodeException UnknownError UnknownMemberId
         UnknownTopicOrPartition
     """,
-    "pykafka.handlers": "GEventHandler RequestHandler",
+    "pykafka.handlers": "GEventHandler",
+    "pykafka.network.in_flight": "ResponseFuture Throttle",
+    "pykafka.network.requests": "RequestHandler",
+    "pykafka.protocol.message": "Message",
     "pykafka.compat.membership_protocol": "GroupMembershipProtocol RangeProtocol",
     "pykafka.partitioners": "RandomPartitioner random_partitioner",
     "pykafka.compat.balanced_consumer": "BalancedConsumer",
     "pykafka.compat.managed_balanced_consumer": "ManagedBalancedConsumer",
-    "pykafka.compat.producer": "Producer",
+    "pykafka.compat.producer": "OwnedBroker Producer",
     "pykafka.compat.simple_consumer": "SimpleConsumer",
     "pykafka.utils": "ApiVersionAware Serializable msg_protocol_version",
     "pykafka.utils.compat": "IS_PYPY PY3 buffer get_bytes get_string integer_types iteritems iterkeys itervalues range",
@@ -70,6 +73,8 @@ _SOURCES = {
 }
 _SOURCE = {name: source for source, names in _SOURCES.items() for name in names.split()}
 
+_MESSAGES = "pykafka.compat.messages"
+
 #: Modules under another name than their own.
 _MODULES = {
     "_sys": "sys",
@@ -82,7 +87,8 @@ _MODULES = {
 #: Modules that are None if they are not installed.
 _OPTIONAL = {"gevent", "lz4f", "snappy", "xxhash"}
 
-#: What each module had, of any release from 2.0.4 to 2.8, and has no more by itself.
+#: What each module has by `find` alone: documented classes that live in a higher room, and what any release from 2.0.4 to
+#: 2.8 had there. `pykafka.protocol` also has all of `pykafka.compat.messages`.
 NAMES = {
     "pykafka.balancedconsumer": """
         ChildrenWatch ConsumerStoppedException GEventHandler KafkaException KazooClient NoNodeException
@@ -115,8 +121,8 @@ NAMES = {
         SocketDisconnectedError buffer division log logging partial recvall_into socket ssl struct time
     """,
     "pykafka.handlers": """
-        Empty Queue Semaphore _sys functools gaierror gevent log logging namedtuple pysocket socket_error threading
-        time
+        Empty Queue RequestHandler ResponseFuture Semaphore Throttle _sys functools gaierror gevent log logging
+        namedtuple pysocket socket_error threading time
     """,
     "pykafka.managedbalancedconsumer": """
         BalancedConsumer ERROR_CODES GroupCoordinatorNotAvailable GroupLoadInProgress IllegalGeneration
@@ -130,11 +136,11 @@ NAMES = {
     "pykafka.partitioners": "random sha1",
     "pykafka.producer": """
         CompressionType ERROR_CODES Empty InvalidMessageError InvalidMessageSize KafkaException LeaderNotAvailable
-        Message MessageSizeTooLarge NoBrokersAvailableError NotLeaderForPartition ProduceFailureError ProduceRequest
-        ProducerQueueFullError ProducerStoppedException Queue RandomPartitioner RequestTimedOut
-        SocketDisconnectedError UnknownTopicOrPartition deque division iteritems itertools itervalues log logging
-        msg_protocol_version platform random_partitioner range reraise struct sys threading time traceback valid_int
-        weakref
+        Message MessageSizeTooLarge NoBrokersAvailableError NotLeaderForPartition OwnedBroker ProduceFailureError
+        ProduceRequest Producer ProducerQueueFullError ProducerStoppedException Queue RandomPartitioner
+        RequestTimedOut SocketDisconnectedError UnknownTopicOrPartition deque division iteritems itertools itervalues
+        log logging msg_protocol_version platform random_partitioner range reraise struct sys threading time traceback
+        valid_int weakref
     """,
     "pykafka.protocol": """
         ApiVersionAware CompressionType ERROR_CODES GroupMembershipProtocol MessageSetDecodeFailure MessageSizeTooLarge
@@ -215,8 +221,13 @@ def find(module: str, name: str) -> Any:
     :raises AttributeError: it had no such name, or docs/migrating.md says that it is gone
     """
     names = NAMES.get(module, "").split()
+    if module == "pykafka.protocol":
+        messages = ["Message", *import_module(_MESSAGES).__all__]
+        if name == "__all__":
+            return sorted(messages)
+        names += messages
     if name == "__all__" and module.startswith("pykafka.protocol."):
-        return [one for one in names if not one.startswith("_")]
+        return names
     if name not in names:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     if name == "log":
@@ -230,7 +241,7 @@ def _load(name: str) -> Any:
     if name in _MODULES:
         return import_module(_MODULES[name])
     if name[0].isupper():
-        return getattr(import_module("pykafka.protocol"), name)
+        return getattr(import_module(_MESSAGES), name)
     if name in _OPTIONAL and find_spec(name) is None:
         return None
     return import_module(name)

@@ -23,7 +23,7 @@ from pykafka.metadata.coordinator_lookup import Coordinators
 from pykafka.metadata.elections import NO_BROKERS, metadata_request, wait_for_coordinator, wait_for_topic
 from pykafka.metadata.internal_topics import InternalTopics
 from pykafka.metadata.lifecycle import Closables, close_at_exit
-from pykafka.metadata.list_offsets import Answers, FoundOffset, Question, list_each, list_offsets
+from pykafka.metadata.list_offsets import FoundOffset, Question, list_offsets
 from pykafka.metadata.options import MetadataSettings
 from pykafka.metadata.partition import TopicMetadata
 from pykafka.metadata.refresh import MetadataRefresh, RefreshSchedule
@@ -516,24 +516,6 @@ class BaseCluster:
         """
         question = Question(timestamps, max_offsets, isolation_level)
         return list_offsets(self, question, timeout_ms or self._socket_timeout_ms)
-
-    def list_each_offset(
-        self,
-        timestamps: Mapping[tuple[str, int], int],
-        *,
-        timeout_ms: int,
-        isolation_level: int = 0,
-        once: bool = False,
-    ) -> Answers:
-        """Ask the leaders for offsets by time; a partition that has no leader, or a silent one, costs the others nothing.
-
-        :param timestamps: as of `list_offsets`
-        :param timeout_ms: how long all of it may take; partitions without a leader are not waited for
-        :param isolation_level: as of `list_offsets`
-        :param once: return the errors that may pass instead of asking again
-        :returns: answers as of `list_offsets`, and an error for each partition without one
-        """
-        return list_each(self, Question(timestamps, isolation_level=isolation_level), timeout_ms, once=once)
 
     def get_group_coordinator(self, consumer_group: str | bytes, timeout_ms: int | None = None) -> Node:
         """Return the broker that keeps a group's offsets and members, waiting while the cluster makes up its mind.

@@ -12,7 +12,7 @@ from pykafka.parallel.run import ParallelRun
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
-    from pykafka.consumer.assignment import AssignmentEngine
+    from pykafka.consumer.engine import ConsumerEngine
     from pykafka.consumer.options import KafkaConsumerOptions
     from pykafka.groups.membership import RevocationHooks
     from pykafka.handlers import Handler
@@ -30,7 +30,7 @@ V = TypeVar("V")
 class InParallel(Generic[K, V]):
     """The calls about parallel work."""
 
-    _engine: AssignmentEngine
+    _engine: ConsumerEngine
     _sharing: Group
     _handler: Handler
     _options: KafkaConsumerOptions

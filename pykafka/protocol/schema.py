@@ -26,6 +26,7 @@ from pykafka.protocol import codegen
 from pykafka.protocol.fields import Field, int16, int32, parse_versions, string
 from pykafka.protocol.primitives import Cursor, Unfit
 
+F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -214,27 +215,11 @@ class Response(Message):
 
     api_key: ClassVar[int]
     early_versions: ClassVar[range] = range(0)
-    _throttle_places: ClassVar[dict[int, int | None]]
 
     def __init_subclass__(cls, *, api_key: int = -1, early: str = "0+", **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls.api_key = api_key
         cls.early_versions = parse_versions(early)
-        cls._throttle_places = {}
-
-    @classmethod
-    def throttle_place(cls, version: int) -> int | None:
-        """Return the index of `throttle_time_ms` in the body: 0 or NO_THROTTLE; None if only decoding finds it."""
-        if version not in cls._throttle_places:
-            cls._throttle_places[version] = cls._find_throttle(version)
-        return cls._throttle_places[version]
-
-    @classmethod
-    def _find_throttle(cls, version: int) -> int | None:
-        names = [field.name for field in cls.fields if version in field.versions and not field.is_tagged_in(version)]
-        if "throttle_time_ms" not in names:
-            return NO_THROTTLE
-        return 0 if names[0] == "throttle_time_ms" else None
 
 
 class Request(Message, Generic[R]):
@@ -272,6 +257,12 @@ _CONTROLLED_SHUTDOWN = 7
 _API_VERSIONS = 18
 
 
+def _cached(fn: F) -> F:
+    """Keep what a function of message classes returns: mypy takes these classes for unhashable, since messages are."""
+    return cast("F", lru_cache(maxsize=1024)(fn))
+
+
+@_cached
 def request_header_version(request_cls: type[Request[Any]], version: int) -> int:
     """Return the version of the request's header."""
     if request_cls.api_key == _CONTROLLED_SHUTDOWN and version == 0:
@@ -279,12 +270,23 @@ def request_header_version(request_cls: type[Request[Any]], version: int) -> int
     return 2 if request_cls.is_flexible(version) else 1
 
 
+@_cached
 def response_header_version(request_cls: type[Request[Any]], version: int) -> int:
     """Return the version of the response's header."""
     # A client that does not know the broker's versions yet must be able to read the response: KIP-511.
     if request_cls.api_key == _API_VERSIONS:
         return 0
     return 1 if request_cls.is_flexible(version) else 0
+
+
+@_cached
+def throttle_place(response_cls: type[Response], version: int) -> int | None:
+    """Return the index of `throttle_time_ms` in the body: 0 or NO_THROTTLE; None if only decoding finds it."""
+    fields = response_cls.fields
+    names = [field.name for field in fields if version in field.versions and not field.is_tagged_in(version)]
+    if "throttle_time_ms" not in names:
+        return NO_THROTTLE
+    return 0 if names[0] == "throttle_time_ms" else None
 
 
 def encode_request(
@@ -374,7 +376,7 @@ def read_throttle_ms(request_cls: type[Request[Any]], version: int, frame: memor
     :param frame: the received bytes, without the length prefix
     :return: None if only decoding the response shows it
     """
-    place = request_cls.response.throttle_place(version)
+    place = throttle_place(request_cls.response, version)
     if place is None or place == NO_THROTTLE:
         return None if place is None else 0
     at = 4

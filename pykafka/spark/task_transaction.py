@@ -138,8 +138,8 @@ class TaskTransaction:
         """The highest version of Produce that the batches may be sent by."""
         return PRODUCE_IMPLICIT if self._status.implicit else PRODUCE_EXPLICIT
 
-    def lane(self) -> TransactionalWindow[Any]:
-        """Return the lane of a partition."""
+    def make_window(self) -> TransactionalWindow[Any]:
+        """Return the in-flight window of a partition."""
         return TransactionalWindow()
 
     def number(self, batches: Sequence[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]) -> None:

@@ -274,7 +274,7 @@ class Transactions:
             engine.progress.clear()
         self._end(False, deadline)
         with engine.lock:
-            engine.settlement.failures.take()  # the abort has reported them
+            engine.completion.failures.take()  # the abort has reported them
 
     def _end(self, committed: bool, deadline: float) -> None:
         """Send EndTxn, if the coordinator knows of the transaction, and go to the next state."""
@@ -487,7 +487,7 @@ class Transactions:
 
     # -- for the senders -------------------------------------------------------------------------------------------
 
-    def lane(self) -> TransactionalWindow[Any]:
+    def make_window(self) -> TransactionalWindow[Any]:
         """Return the in-flight window of a partition."""
         return TransactionalWindow()
 

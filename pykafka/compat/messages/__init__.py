@@ -89,6 +89,7 @@ from pykafka.compat.messages.produce_fetch import (
     FetchResponse,
     FetchResponseV1,
     FetchResponseV2,
+    MessageSet,
     ProducePartitionResponse,
     ProduceRequest,
     ProduceResponse,
@@ -96,6 +97,7 @@ from pykafka.compat.messages.produce_fetch import (
 from pykafka.metadata.partition import OffsetPartitionResponse, PartitionMetadata, TopicMetadata
 
 __all__ = [
+    "MessageSet",
     "API_VERSIONS_080",
     "API_VERSIONS_090",
     "ApiVersionsRequest",

@@ -43,7 +43,7 @@ def _iterate(consumer: KafkaConsumer[Any, Any], seen: list[int]) -> None:
 
 
 def _iterate_slowly(consumer: KafkaConsumer[Any, Any], seen: list[int]) -> None:
-    consumer._handing.plain = False  # as with deserializers
+    consumer._pipeline.plain = False  # as with deserializers
     _iterate(consumer, seen)
 
 

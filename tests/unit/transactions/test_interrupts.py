@@ -40,7 +40,7 @@ class Engine:
     def __init__(self, handler: ThreadingHandler) -> None:
         self.handler = handler
         self.lock, self.progress = handler.Lock(), handler.Event()
-        self.cluster = self.accumulator = self.settlement = self.failures = self
+        self.cluster = self.accumulator = self.completion = self.failures = self
         self.socket_timeout_ms = 1000
 
     def open(self) -> None: ...
