@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pykafka.network.node import Node
 
 #: How long created topics may take to be known to the brokers, and deleted ones to be gone, before the call returns (s).
-SETTLE_S = 5.0
+TOPIC_WAIT_S = 5.0
 _PAUSE_S = 0.05
 _ZERO = UUID(int=0)
 
@@ -103,7 +103,7 @@ class NewPartitions:
 
 @dataclass(frozen=True)
 class CreatedTopic:
-    """A topic that was created; None for what brokers before Kafka 2.4 do not tell.
+    """A topic that was created; None for values that brokers before Kafka 2.4 do not return.
 
     :param name: of the topic
     :param topic_id: its id, since Kafka 2.8
@@ -141,7 +141,7 @@ class PartitionDescription:
 
     :param partition: its number
     :param leader: None while there is none
-    :param leader_epoch: None where brokers do not tell it (before Kafka 2.1)
+    :param leader_epoch: None if brokers do not return it (before Kafka 2.1)
     :param replicas: the preferred leader first
     :param isr: the replicas that are in sync
     :param offline: the replicas that are not there
@@ -327,7 +327,7 @@ class TopicsAdmin(AdminBase):
         :param wanted: {topic: the number of partitions that it has now, 0 for any, or None for a topic that is gone}
         """
         handler = self._cluster.handler
-        end = min(deadline, handler.now() + SETTLE_S)
+        end = min(deadline, handler.now() + TOPIC_WAIT_S)
         factory: RequestFactory[int, bool] = RequestFactory(
             wire.MetadataRequest,
             lambda items, broker, left: _metadata_request(wanted),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException
 from pykafka.handlers.bridge import bridged
-from pykafka.transactions.exactly_once import MAX_RECORDS, Function, Made, TransactionRetries, made_of
+from pykafka.transactions.exactly_once import MAX_RECORDS, Function, Made, TransactionRetries, messages_of
 
 if TYPE_CHECKING:
     from pykafka.aio.consumer import KafkaConsumer
@@ -27,7 +27,7 @@ class _Function(Function):
         try:
             for record in records:
                 found = self.fn(record)
-                made += made_of(await found if inspect.isawaitable(found) else found)
+                made += messages_of(await found if inspect.isawaitable(found) else found)
         except Exception as error:
             self.error = error
             raise

@@ -144,7 +144,7 @@ class TransactionRetries:
                 self.sleep(self.pause(error, records, isinstance(error, UnknownError)))
 
 
-def made_of(found: Any) -> list[ProducerRecord[Any, Any]]:
+def messages_of(found: Any) -> list[ProducerRecord[Any, Any]]:
     """Return the messages that a function has returned for one record.
 
     :raises TypeError: it has returned something else
@@ -177,7 +177,7 @@ class Function:
     def apply(self, records: Iterable[Record[Any, Any]]) -> list[ProducerRecord[Any, Any]]:
         """Return the messages that it makes of records."""
         try:
-            return [one for record in records for one in made_of(self.fn(record))]
+            return [one for record in records for one in messages_of(self.fn(record))]
         except Exception as error:
             self.error = error
             raise
