@@ -51,10 +51,6 @@ class KafkaInputPartition(InputPartition):
     end: int
     topic_id: UUID | None = None
 
-    def __init__(self, topic: str, partition: int, start: int, end: int, topic_id: UUID | None = None) -> None:
-        super().__init__(None)
-        self.topic, self.partition, self.start, self.end, self.topic_id = topic, partition, start, end, topic_id
-
     def __repr__(self) -> str:
         return f"KafkaInputPartition({self.topic}-{self.partition} {self.start}..{self.end})"
 

@@ -1,4 +1,5 @@
-"""The shared base of the readers of streams, for each version of PySpark."""
+# ruff: noqa: N802 - the names of methods and arguments are Spark's
+"""The base of the readers of streams, for each version of PySpark; and the limits of micro-batches."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pykafka.common import TopicPartition
 from pykafka.spark import session
 from pykafka.spark.batch import KafkaInputPartition, as_partitions, read_partition
-from pykafka.spark.cluster import ASK_AGAIN_S, SURE_AFTER, OffsetReader
-from pykafka.spark.data_loss import LossReporter, TopicIds
+from pykafka.spark.cluster import OffsetReader
+from pykafka.spark.data_loss import ASK_AGAIN_S, SURE_AFTER, LossReporter, TopicIds
 from pykafka.spark.offsets import (
     LATEST,
     Bounds,
@@ -76,25 +77,16 @@ class Admission:
         :param now: the handler's clock (s)
         :param may_wait: False if no more records will be read
         """
-        if may_wait and self._waits(start, end, earliest, now):
+        if (
+            may_wait
+            and self._least is not None
+            and self._admitted_at is not None
+            and now - self._admitted_at < self._delay_s
+            and sum(max(0, at - start.get(tp, earliest.get(tp, 0))) for tp, at in end.items()) < self._least
+        ):
             return dict(start)
         self._admitted_at = now
         return dict(end) if self._most is None else limit_rows(start, end, earliest, self._most)
-
-    def _waits(
-        self,
-        start: Mapping[TopicPartition, int],
-        end: Mapping[TopicPartition, int],
-        earliest: Mapping[TopicPartition, int],
-        now: float,
-    ) -> bool:
-        if self._least is None or self._admitted_at is None or now - self._admitted_at >= self._delay_s:
-            return False
-        there = sum(max(0, offset - start.get(tp, earliest.get(tp, 0))) for tp, offset in end.items())
-        return there < self._least
-
-
-# ruff: noqa: N802 - the names of methods and arguments are Spark's
 
 
 class MicroBatchReader(Shipped, DataSourceStreamReader):

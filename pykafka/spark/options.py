@@ -13,8 +13,9 @@ from pykafka.network.addresses import parse_hosts
 from pykafka.network.options import ConnectionSettings
 from pykafka.network.proxies import Proxy
 from pykafka.security import Mechanism
+from pykafka.security.java_tls import TlsOptions
 from pykafka.spark.errors import OptionError
-from pykafka.spark.java_options import TlsOptions, sasl_options, tls_options
+from pykafka.spark.java_options import sasl_options, tls_options
 from pykafka.spark.offsets import EARLIEST, LATEST, ByTime, Position, check_order
 from pykafka.spark.optiontable import UNPACKED, Mode, parse
 from pykafka.spark.references import MARK, hiding, is_sealed, looked_up

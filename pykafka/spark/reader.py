@@ -29,8 +29,7 @@ from pykafka.protocol import wire
 from pykafka.protocol.ascending import ascending
 from pykafka.protocol.records import BatchReader, RawBatch, scan
 from pykafka.spark import session
-from pykafka.spark.cluster import SURE_AFTER, UNKNOWN_FOR_S
-from pykafka.spark.data_loss import LossReporter, Recreated, warn
+from pykafka.spark.data_loss import SURE_AFTER, UNKNOWN_FOR_S, LossReporter, Recreated, warn
 from pykafka.spark.errors import DataLossError, PollTimeoutError
 from pykafka.spark.offsets import EARLIEST, LATEST, OffsetRange, gone_between
 from pykafka.spark.options import ReadOptions
@@ -64,12 +63,8 @@ _sizes: dict[str, tuple[float, int]] = {}
 def read_range(
     wanted: OffsetRange, options: ReadOptions, columns: tuple[str, ...], topic_id: UUID | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a range as Arrow batches.
+    """Yield the records of a range as Arrow batches; parameters as in `RangeReader`.
 
-    :param wanted: partition and offsets
-    :param options: the options of the read
-    :param columns: names, in the order of the schema
-    :param topic_id: the id of the topic that the offsets are of; None if it is not known
     :raises DataLossError: records of the range are gone (failOnDataLoss)
     :raises RecreatedTopicError: the topic was deleted and made anew (failOnDataLoss)
     :raises PollTimeoutError: no record arrived within kafkaConsumer.pollTimeoutMs

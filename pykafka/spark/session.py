@@ -22,9 +22,9 @@ from pykafka.exceptions import (
 from pykafka.handlers import ThreadingHandler
 from pykafka.metadata.cluster import BaseCluster
 from pykafka.security import SslConfig
+from pykafka.security.java_tls import TlsOptions
 from pykafka.spark.data_loss import warn
 from pykafka.spark.errors import OptionError
-from pykafka.spark.java_options import TlsOptions
 from pykafka.spark.options import ClientOptions
 from pykafka.spark.references import here
 

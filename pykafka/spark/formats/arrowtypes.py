@@ -38,7 +38,7 @@ DECIMAL_MAX = 38
 
 def ddl_of_fields(struct: pa.StructType) -> str:
     """Return the fields of a struct as Spark's DDL, by the types that `settled` returns."""
-    return ", ".join(f"{_quoted(one.name)} {_ddl(one.type)}" for one in _fields(struct))
+    return ", ".join(f"{quoted(one.name)} {_ddl(one.type)}" for one in _fields(struct))
 
 
 def _ddl(kind: pa.DataType) -> str:
@@ -49,12 +49,13 @@ def _ddl(kind: pa.DataType) -> str:
     if pa.types.is_map(kind):
         return f"MAP<{_ddl(kind.key_type)}, {_ddl(kind.item_type)}>"
     if pa.types.is_struct(kind):
-        return f"STRUCT<{', '.join(f'{_quoted(one.name)}: {_ddl(one.type)}' for one in _fields(kind))}>"
+        return f"STRUCT<{', '.join(f'{quoted(one.name)}: {_ddl(one.type)}' for one in _fields(kind))}>"
     return _DDL[kind]
 
 
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+def quoted(name: str) -> str:
+    """Return a name as Spark's SQL writes it; in the methods of DataFrames, too: they read "a.b" as a field of a."""
+    return f"`{name.replace('`', '``')}`"
 
 
 def _fields(struct: pa.StructType) -> list[pa.Field]:

@@ -326,7 +326,7 @@ def _task(declaration: Declaration, spark: SparkSession) -> str:
     if failures:
         raise failures[0]
     said = f"Spark {spark.version} on {spark.sparkContext.master}: an executor reads the source"
-    return "\n         ".join((said, *inspection.summary(spark)))
+    return "\n         ".join((said, *inspection.lines(inspection.this_python(), inspection.ask_workers(spark))))
 
 
 def _first_record(spark: SparkSession, reads: Input) -> DataFrame:
