@@ -383,7 +383,7 @@ class _Run:
         from pykafka.spark.pipeline.checks import check_aside, cluster_checks, storage_checks
 
         if watch.restarts.starts > 1:
-            watch.tell_start()
+            watch.publish_start()
         for check in cluster_checks(self._declaration):
             check_aside(self.handler, check, self._stop)
         for check in storage_checks(self._declaration, spark):

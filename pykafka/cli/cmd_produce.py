@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ACKS = {"all": -1, "1": 1, "0": 0}
 #: Pause between two looks at what failed, and between two pictures of the progress (s).
-_LOOK_S = 0.2
+_POLL_INTERVAL_S = 0.2
 
 
 def _header(text: str) -> tuple[str, bytes | None]:
@@ -227,7 +227,7 @@ def _reports(feeding: Feeding, file: BinaryIO) -> Iterator[None]:
             broken.append(error)
 
     def watch(progress: Progress | None) -> None:
-        while not ended.wait(_LOOK_S) and not broken:
+        while not ended.wait(_POLL_INTERVAL_S) and not broken:
             look(progress)
 
     shown = None

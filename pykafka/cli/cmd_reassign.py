@@ -200,7 +200,7 @@ def _present(client: KafkaClient, items: Sequence[TopicPartition]) -> dict[Topic
 
 
 def _registered(client: KafkaClient) -> set[int]:
-    """Return the brokers that a plan may name: also those that are away, as far as the cluster tells (since Kafka 4.0)."""
+    """Return the brokers that a plan may name: also those that are down, if the cluster lists them (since Kafka 4.0)."""
     try:
         brokers = client.admin.describe_cluster(fenced_brokers=True).brokers
     except UnsupportedVersion:

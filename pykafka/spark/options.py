@@ -194,15 +194,15 @@ class WriteOptions:
 
 
 @concealing
-def read_options(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] | None = None) -> ReadOptions:
+def read_options(raw: Mapping[str, str], mode: Mode, report: Callable[[str], object] | None = None) -> ReadOptions:
     """Return the checked options of a read.
 
     :param raw: names, in any case, and texts
     :param mode: BATCH_READ or STREAM_READ
-    :param tell: called with each sentence about options without effect: by what runs the query, so that each is told once
+    :param report: called with each sentence about options without effect: by what runs the query, so that each is reported once
     :raises OptionError: with a sentence that names the option
     """
-    values = parse(raw, mode, tell)
+    values = parse(raw, mode, report)
     with hiding(raw):
         return _read_options(values, raw, mode)
 
@@ -252,15 +252,15 @@ def check_read(raw: Mapping[str, str]) -> None:
 
 
 @concealing
-def write_options(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] | None = None) -> WriteOptions:
+def write_options(raw: Mapping[str, str], mode: Mode, report: Callable[[str], object] | None = None) -> WriteOptions:
     """Return the checked options of a write.
 
     :param raw: names, in any case, and texts
     :param mode: BATCH_WRITE or STREAM_WRITE
-    :param tell: called with each sentence about options without effect: by what runs the query, so that each is told once
+    :param report: called with each sentence about options without effect: by what runs the query, so that each is reported once
     :raises OptionError: with a sentence that names the option
     """
-    values = parse(raw, mode, tell)
+    values = parse(raw, mode, report)
     with hiding(raw):
         client = _client(values, raw)
     return WriteOptions(
@@ -271,18 +271,18 @@ def write_options(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], obje
         compression_level=values.get(f"kafka.compression.{values['kafka.compression.type']}.level"),
         max_request_bytes=values["kafka.max.request.size"],
         delivery_timeout_ms=values["kafka.delivery.timeout.ms"],
-        transactions=_transactions(values, tell),
+        transactions=_transactions(values, report),
     )
 
 
-def _transactions(values: Mapping[str, Any], tell: Callable[[str], object] | None) -> TransactionOptions | None:
+def _transactions(values: Mapping[str, Any], report: Callable[[str], object] | None) -> TransactionOptions | None:
     timeout, since, foreach = "kafka.transaction.timeout.ms", "transactionsFrom", "foreachBatch"
     if values["transactionalIdPrefix"] is not None:
         timeout_ms, first = values[timeout] or TRANSACTION_TIMEOUT_MS, values[since] or 0
         return TransactionOptions(values["transactionalIdPrefix"], timeout_ms, first, values[foreach])
     for name in (timeout, since, foreach):
-        if values[name] not in (None, False) and tell is not None:
-            tell(f"option {name!r} has no effect without 'transactionalIdPrefix'")
+        if values[name] not in (None, False) and report is not None:
+            report(f"option {name!r} has no effect without 'transactionalIdPrefix'")
     return None
 
 

@@ -207,12 +207,12 @@ _SPARKS_OWN = {Mode.STREAM_WRITE: frozenset({"checkpointlocation", "queryname"})
 
 
 @concealing
-def parse(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] | None = None) -> dict[str, Any]:
+def parse(raw: Mapping[str, str], mode: Mode, report: Callable[[str], object] | None = None) -> dict[str, Any]:
     """Return the value of every option of the table by its name, defaults included.
 
     :param raw: names, in any case, and texts
     :param mode: one mode
-    :param tell: called with a sentence about the options without effect, for each reason that there is
+    :param report: called with a sentence about the options without effect, for each reason that there is
     :raises OptionError: an option is unknown, malformed or refused
     """
     values = {option.name: option.default for option in OPTIONS}
@@ -241,9 +241,9 @@ def parse(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] | No
             why = f"has no effect in {mode.describe()}, only in {_where(option)}"
         if why is not None:
             idle.setdefault(why, []).append(key if option is None else option.name)
-    if tell is not None:
+    if report is not None:
         for why, names in idle.items():
-            tell(_sentence(names, why))
+            report(_sentence(names, why))
     return values
 
 

@@ -349,7 +349,7 @@ def _pending(request: Request) -> ResponseFuture:
 
 
 def limit_of(options: ClientOptions, topic: str) -> int | None:
-    """Return what a batch of a topic may take before compression (bytes); None where none was refused."""
+    """Return what a batch of a topic may take before compression (bytes); None if none was refused."""
     return _learnt.get((options, topic))
 
 
@@ -433,5 +433,5 @@ def take(cluster: BaseCluster, options: ClientOptions) -> Sequences:
 
 
 def keep(options: ClientOptions, sequences: Sequences) -> None:
-    """Leave the numbers to the next task; only where all that was sent is acknowledged."""
+    """Leave the numbers to the next task; only if all that was sent is acknowledged."""
     _kept[os.getpid(), options] = sequences

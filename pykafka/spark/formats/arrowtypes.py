@@ -212,7 +212,7 @@ def check_zones(kind: pa.DataType, path: str = "") -> None:
 
 
 def _converter(kind: pa.DataType) -> Callable[[Any], Any] | None:
-    """Return what makes dicts of the maps in a value; None where there are none."""
+    """Return what makes dicts of the maps in a value; None if there are none."""
     if pa.types.is_map(kind):
         inner = _converter(kind.item_type) or _same
         return lambda value: {key: None if item is None else inner(item) for key, item in value}

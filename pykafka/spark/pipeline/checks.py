@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 TASK_TIMEOUT_S = 120
 #: How long the queries over empty streams may take (s).
 _PLAN_TIMEOUT_S = 120
-#: How often a check of a cluster looks for a stop request (s).
-_LOOK_S = 0.1
+#: The interval of checks for a stop request while a cluster is checked (s).
+_POLL_INTERVAL_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def check_aside(handler: Handler, check: Check, stop: StopRequest) -> None:
     if stop.asked:
         return
     worker = handler.spawn(find_out, name="pykafka-check")
-    while not worker.join(_LOOK_S):
+    while not worker.join(_POLL_INTERVAL_S):
         if stop.asked > 0:  # in the meantime, which mypy cannot know
             return
     if errors:

@@ -66,7 +66,7 @@ _MODULE = "org.apache.kafka.common.security"
 
 
 def configured(table: Table) -> dict[str, str]:
-    """Return the options of format("pykafka") in the file that a table names; none where it names none.
+    """Return the options of format("pykafka") in the file that a table names; none if it names none.
 
     A problem is noted with the table, and shows no value.
     """
@@ -99,7 +99,7 @@ def configured(table: Table) -> dict[str, str]:
 
 
 def _options_of(written: str, value: Any) -> Mapping[str, str]:
-    """Return the options that a key stands for; none where it has no meaning to Spark.
+    """Return the options that a key stands for; none if it has no meaning to Spark.
 
     :raises ConfigurationError: it is unknown, or a pipeline cannot do what it says
     """

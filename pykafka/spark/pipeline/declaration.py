@@ -212,7 +212,7 @@ def _declaration(top: Table, path: Path, problems: list[Problem]) -> Declaration
         if malformed_table is not None:
             malformed_tables.append((malformed_table, inputs[-1]))
     views = [one.view for one in inputs]
-    if not sections:  # so that their mistakes are told at once with it
+    if not sections:  # so that their mistakes are reported together with it
         read_parsing(parse, None)
         if kept is not None:
             read_sink(kept, [], _KEPT)

@@ -14,7 +14,7 @@ from pykafka.config.references import brought
 from pykafka.exceptions import ConfigurationError
 
 NOT_SHOWN = "[not shown]"
-#: Names of keys whose values are secrets, also where the file itself has them; and what such keys end with if they are not.
+#: Names of keys whose values are secrets, also if the file itself has them; and what such keys end with if they are not.
 _SECRET = re.compile(
     r"passw|secret|token|credential|private.key|keystore.key|key.pem|access.?key|account.?key|jaas|^proxy$",
     re.IGNORECASE,

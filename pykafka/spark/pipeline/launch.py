@@ -36,7 +36,7 @@ _DEFAULTS = {
 }
 #: Options of format("pykafka") with secrets whose names and values Spark's own settings do not know.
 _MORE_SECRETS = "jaas|keystore[.]key|^proxy$"
-#: Settings that count only where the JVM is started, or Spark's launcher reads.
+#: Settings that count only if the JVM is started, or Spark's launcher reads.
 _AT_LAUNCH = re.compile(r"spark[.](driver|submit|jars|files|archives)\b")
 _PYTHON_SETTING, _PYTHON_VARIABLE = "spark.pyspark.python", "PYSPARK_PYTHON"
 

@@ -69,7 +69,7 @@ def test_a_signal_before_spark_starts_is_no_failure(signal: type[BaseException])
     events: list[Event] = []
     with pytest.raises(signal):
         with watched(declaration, ThreadingHandler(), StopRequest(1), str, (events.append,)) as watch:
-            watch.tell_start()
+            watch.publish_start()
             raise signal
     assert [event.kind for event in events] == [STARTED, STARTED, ENDED]
     assert events[0].facts == events[1].facts == {"metrics": str(watch.metrics)}
