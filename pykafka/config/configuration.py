@@ -165,7 +165,7 @@ class _Sorting:
     """
 
     def __init__(self, winning: Collection[str]) -> None:
-        self.taken = {place for key in winning for place in _places(key)}
+        self.taken = {_place(target) for key in winning for target in targets_of(key)}
         self.options: dict[str, dict[str, Any]] = {section: {} for section in _SECTIONS}
         self.secure: dict[str, Any] = {}
         self.levels: dict[int, int] = {}
@@ -188,7 +188,7 @@ class _Sorting:
             said = self._said.setdefault((target.section, target.name), written)
             # As in kcat, the last line counts, whether or not it says "topic.".
             if taken.get(target.name, made) != made and not any(of_topics(plain(one)) for one in (said, written)):
-                raise ConfigurationError(_twice(said, written))
+                raise ConfigurationError(f"{said} and {written} are one option, with two values: remove one of them")
             self._said[target.section, target.name] = written
             taken[target.name] = made
 
@@ -211,17 +211,8 @@ def targets_of(key: str) -> tuple[Target, ...]:
     return ()
 
 
-def _places(key: str) -> set[tuple[str, str]]:
-    """Return what a key sets, the same for all its names: {(section, option)}."""
-    return {_place(target) for target in targets_of(key)}
-
-
 def _place(target: Target) -> tuple[str, str]:
     return (target.section, SAME.get(target.name, target.name))
-
-
-def _twice(one: str, other: str) -> str:
-    return f"{one} and {other} are one option, with two values: remove one of them"
 
 
 def _by_key(given: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, tuple[str, Any]]:

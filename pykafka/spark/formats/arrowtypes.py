@@ -218,7 +218,7 @@ def _converter(kind: pa.DataType) -> Callable[[Any], Any] | None:
         return lambda value: {key: None if item is None else inner(item) for key, item in value}
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         each = _converter(kind.value_type)
-        return None if each is None else _of_list(each)
+        return None if each is None else (lambda value: [None if item is None else each(item) for item in value])
     if pa.types.is_struct(kind):
         inside = [(one.name, _converter(one.type)) for one in _fields(kind)]
         changed = [(name, one) for name, one in inside if one is not None]
@@ -228,10 +228,6 @@ def _converter(kind: pa.DataType) -> Callable[[Any], Any] | None:
 
 def _same(value: Any) -> Any:
     return value
-
-
-def _of_list(each: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: [None if item is None else each(item) for item in value]
 
 
 def _of_struct(changed: Sequence[tuple[str, Callable[[Any], Any]]]) -> Callable[[Any], Any]:

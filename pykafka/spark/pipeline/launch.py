@@ -230,7 +230,7 @@ def table_settings(declaration: Declaration, release: str) -> dict[str, str]:
             continue
         lake = LAKES[sink.format]
         if not any(lake.artifact in declaration.config.get(setting, "") for setting in _JARS):
-            package = _package(lake, release)
+            package = next((text for made, text in lake.packages.items() if f"{release}.".startswith(f"{made}.")), None)
             if package is None:
                 problems.append(Problem(f"{output.place} format", _why(sink.format, lake, release)))
                 continue
@@ -250,10 +250,6 @@ def table_settings(declaration: Declaration, release: str) -> dict[str, str]:
         if joined:
             found[setting] = joined
     return found
-
-
-def _package(lake: Lake, release: str) -> str | None:
-    return next((text for made, text in lake.packages.items() if f"{release}.".startswith(f"{made}.")), None)
 
 
 def _why(kind: str, lake: Lake, release: str) -> str:
