@@ -131,14 +131,7 @@ def produce(
         except ValueError as error:
             raise click.UsageError(str(error)) from error
     options = ProduceOptions(
-        ACKS[acks],
-        codec,
-        timeout,
-        max_message_bytes,
-        partition,
-        list(headers),
-        repartition,
-        compression_level,
+        ACKS[acks], codec, timeout, max_message_bytes, partition, list(headers), repartition, compression_level
     )
     with session.client() as client:
         ids = sorted(known_topic(client, topic).partitions)

@@ -326,12 +326,9 @@ def _needed(values: Mapping[str, Any], mechanism: str, *keys: str) -> str:
 
 
 def _oauth(values: Mapping[str, Any]) -> Mechanism:
-    extensions = {}
-    for pair in filter(
-        None, text(values.get("sasl.oauthbearer.extensions", ""), "sasl.oauthbearer.extensions").split(",")
-    ):
-        name, _, value = pair.partition("=")
-        extensions[name.strip()] = value.strip()
+    pairs = text(values.get("sasl.oauthbearer.extensions", ""), "sasl.oauthbearer.extensions").split(",")
+    parts = (pair.partition("=") for pair in pairs if pair)
+    extensions = {name.strip(): value.strip() for name, _, value in parts}
     sources = [key for key in (*_SOURCES, _URL) if values.get(key) is not None]
     method = text(values.get(_METHOD, "oidc"), _METHOD).lower()
     if method not in {"oidc", "default"}:

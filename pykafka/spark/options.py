@@ -18,7 +18,7 @@ from pykafka.spark.errors import OptionError
 from pykafka.spark.java_options import sasl_options, tls_options
 from pykafka.spark.offsets import EARLIEST, LATEST, ByTime, Position, check_order
 from pykafka.spark.optiontable import UNPACKED, Mode, parse
-from pykafka.spark.references import MARK, hiding, is_sealed, looked_up
+from pykafka.spark.references import MARK, is_sealed, looked_up, redacted_errors
 from pykafka.spark.values import boolean
 from pykafka.utils.compression import unpacked_limit
 from pykafka.utils.option_table import Settings
@@ -51,7 +51,7 @@ class Sealed:
         given = dict(self.texts)
         values = parse(given, Mode.READ)
         values |= {"kafka.bootstrap.servers": self.hosts, "kafka.security.protocol": self.protocol}
-        with hiding(given):
+        with redacted_errors(given):
             return tls_options(values), sasl_options(values), values["proxy"]
 
 
@@ -203,7 +203,7 @@ def read_options(raw: Mapping[str, str], mode: Mode, report: Callable[[str], obj
     :raises OptionError: with a sentence that names the option
     """
     values = parse(raw, mode, report)
-    with hiding(raw):
+    with redacted_errors(raw):
         return _read_options(values, raw, mode)
 
 
@@ -246,7 +246,7 @@ def check_read(raw: Mapping[str, str]) -> None:
     :raises OptionError: with a sentence that names the option
     """
     values = parse(raw, Mode.READ)
-    with hiding(raw):
+    with redacted_errors(raw):
         _client(values, raw)
         _subscription(values)
 
@@ -261,7 +261,7 @@ def write_options(raw: Mapping[str, str], mode: Mode, report: Callable[[str], ob
     :raises OptionError: with a sentence that names the option
     """
     values = parse(raw, mode, report)
-    with hiding(raw):
+    with redacted_errors(raw):
         client = _client(values, raw)
     return WriteOptions(
         client=client,

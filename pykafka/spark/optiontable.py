@@ -19,7 +19,7 @@ from pykafka.network.proxies import Proxy, valid_proxy
 from pykafka.spark.errors import OptionError
 from pykafka.spark.java_options import tls_versions, why_harmless, why_refused
 from pykafka.spark.offsets import LATEST, parse_partitions
-from pykafka.spark.references import MARK, RACK, hiding, looked_up
+from pykafka.spark.references import MARK, RACK, looked_up, redacted_errors
 from pykafka.spark.values import (
     boolean,
     compression_level,
@@ -255,7 +255,7 @@ def _sentence(names: list[str], why: str) -> str:
 
 def _value(option: Option, text: str) -> Any:
     if MARK not in text or option.name == RACK:
-        with hiding({option.name: text}):
+        with redacted_errors({option.name: text}):
             return option.parse(text, option.name)
     brought = looked_up(text, option.name)
     try:

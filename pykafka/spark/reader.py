@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.channel import PendingResponse
     from pykafka.network.node import Node
-    from pykafka.protocol import wire
 
 CHANNEL = "spark-fetch"
 #: The pauses before what failed is tried again (ms), the first and the longest.

@@ -29,11 +29,10 @@ if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.in_flight import ResponseFuture
     from pykafka.network.node import Node
-    from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.core import Transaction
     from pykafka.producer.produce_request import Request
     from pykafka.protocol.records import RecordBatchBuilder
-    from pykafka.spark.options import ClientOptions, WriteOptions
+    from pykafka.spark.options import WriteOptions
 
 
 #: Pause before what failed is tried again (ms); twice as long each time, up to the second one.
