@@ -50,11 +50,11 @@ _NAMES = frozenset(
         "ClusterAuthorizationFailed",
         "GroupAuthorizationFailed",
         "TransactionalIdAuthorizationFailed",
-        "TopicRecreatedError",
+        "RecreatedTopicError",
+        "UnresolvedReferenceError",
         "ForeignClusterError",
         "InvalidTopic",
         "SchemaError",
-        "SchemaEvolutionError",
         "ModuleNotFoundError",
         "PackageMissingError",
     }

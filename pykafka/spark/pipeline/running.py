@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -94,11 +94,8 @@ def present_ends(sources: Iterable[Source]) -> Offsets:
     """
     ends: Offsets = {}
     for source in sources:
-        reader = OffsetReader(read_options(source.options, Mode.STREAM_READ))
-        try:
+        with closing(OffsetReader(read_options(source.options, Mode.STREAM_READ))) as reader:
             ends |= reader.latest(reader.partitions())
-        finally:
-            reader.close()
     return ends
 
 

@@ -173,6 +173,7 @@ def test_no_restart_helps(error: Exception) -> None:
     ("text", "lasting"),
     [
         ("Job aborted\nTraceback\npykafka.spark.errors.DataLossError: partition 0 lost 5 records", True),
+        ("Traceback\npykafka.spark.errors.RecreatedTopicError: topic 'a' was deleted and made anew", True),
         ("... pykafka.exceptions.SaslAuthenticationFailed: wrong password", True),
         ("[USER_RAISED_EXCEPTION] the value of the record at topic a", True),
         ("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012", True),
