@@ -169,10 +169,10 @@ _HOMES = {
             "Scram",
             "SslConfig",
         ],
-        "shares.consumer": ["ShareConsumer"],
+        "sharegroups.consumer": ["ShareConsumer"],
         "simpleconsumer": ["SimpleConsumer"],
         "topic": ["Topic"],
-        "transactions.recipe": ["exactly_once"],
+        "transactions.exactly_once": ["exactly_once"],
     }.items()
     for name in names
 }

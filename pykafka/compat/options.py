@@ -1,9 +1,17 @@
-"""The keyword arguments of the consumers that share a topic, for checkers and editors."""
+"""The options that only PyKafka 2's classes have, one row each; and keyword arguments for checkers and editors.
+
+`python tools/options.py` writes the fields of the TypedDicts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from pykafka.utils import get_string
+from pykafka.utils.error_handlers import valid_callable
+from pykafka.utils.option_table import Options, anything, option
 
 if TYPE_CHECKING:
     from pykafka.compat.deserializing import Deserializer
@@ -14,6 +22,45 @@ if TYPE_CHECKING:
     from pykafka.metadata.partition import Partition
     from pykafka.producer.delivery_callbacks import OnDelivery
     from pykafka.serialization.reading import OnBadRecord
+
+
+@dataclass(frozen=True)
+class TopicProducerOptions(Options):
+    """The options of `Producer` that its engine does not need."""
+
+    queue_empty_timeout_ms: int = option(
+        0, anything, "accepted for old code; an idle sender sleeps until it is woken", names={"rdkafka": ""}
+    )
+    auto_start: bool = option(True, anything, "start at once; else with `start()`")
+
+
+@dataclass(frozen=True)
+class TopicConsumerOptions(Options):
+    """The options of `SimpleConsumer` and of the balanced consumers that their engine does not need."""
+
+    partitions: Iterable[Partition] | None = option(
+        None,
+        anything,
+        "to read; by default all",
+        costs="Partitions that are added to the topic later are not read.",
+        names={"group": ""},
+    )
+    auto_start: bool = option(
+        True, anything, {"group": "join at once; else with `start()`", "topic": "start at once; else with `start()`"}
+    )
+    compacted_topic: bool = option(
+        {"managed": True, "topic": False},
+        anything,
+        "accepted for old code; gaps between offsets are never a problem",
+    )
+    generation_id: int = option(-1, anything, "of a group membership, for commits", names={"group": ""})
+    consumer_id: str = option(b"", get_string, "likewise", names={"group": ""}, takes="str | bytes")
+    deserializer: Deserializer | None = option(
+        None,
+        valid_callable,
+        "`(value, partition_key) -> (value, partition_key)`; what it raises comes as the cause of a `DeserializationError`",
+        costs="A call of Python for each message; `consume_arrow()` is refused.",
+    )
 
 
 class ProducerArguments(TypedDict, total=False):

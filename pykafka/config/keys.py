@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import fields
 from functools import cache, partial
 from math import ceil
 from typing import Any, NamedTuple
@@ -449,8 +448,8 @@ def targets() -> dict[str, tuple[Target, ...]]:
         *(("consumer", kind) for kind in (ConsumerOptions, GroupOptions, MemberOptions, ZooKeeperOptions)),
     )
     for section, kind in kinds:
-        for one in fields(kind):
-            named.setdefault((section, one.name), Target(section, one.name, _parse_of(one.name, one.default)))
+        for row in kind.rows():
+            named.setdefault((section, row.name), Target(section, row.name, _parse_of(row.name, row.default)))
     for section in ("producer", "consumer"):
         named.setdefault((section, "auto_start"), Target(section, "auto_start", flag))
     for option in ("batch_size", "max_block_ms", "transaction_timeout_ms"):  # of producers for any topic

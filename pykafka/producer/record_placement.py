@@ -291,7 +291,7 @@ class KafkaProducerEngine(ProducerEngine):
     ) -> None:
         self.front = options
         self._partitioner = partitioner
-        super().__init__(cluster, None, options.engine, hooks, lambda broker: Sender(self, self.routing, broker, False))
+        super().__init__(cluster, None, options, hooks, lambda broker: Sender(self, self.routing, broker, False))
 
     def _begin(self) -> None:
         super()._begin()
