@@ -32,19 +32,13 @@ __all__ = [
     "Worker",
 ]
 
-_HOMES = {
-    "AsyncioHandler": "pykafka.handlers.aio",
-    "RequestHandler": "pykafka.network.requests",
-    "ResponseFuture": "pykafka.network.in_flight",
-    "Throttle": "pykafka.network.in_flight",
-}
 _old_name = old_names(__name__)
 
 
 def __getattr__(name: str) -> Any:
-    """Import a class that lives elsewhere, or find a name that only PyKafka 2 had here, when it is first asked for."""
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    """Import `AsyncioHandler`, or find a class that lives elsewhere or a name that only PyKafka 2 had here."""
+    if name == "AsyncioHandler":
+        return import_module("pykafka.handlers.aio").AsyncioHandler
     return _old_name(name)
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pykafka.common import CompressionType, OffsetAndMetadata, OffsetType, SubscriptionPattern, TopicPartition
     from pykafka.compat.balanced_consumer import BalancedConsumer
     from pykafka.compat.managed_balanced_consumer import ManagedBalancedConsumer
+    from pykafka.compat.membership_protocol import RangeProtocol, RoundRobinProtocol
+    from pykafka.compat.producer import Producer
     from pykafka.compat.simple_consumer import SimpleConsumer
     from pykafka.consumer.startrules import StartRules
     from pykafka.deadletters import DeadLetters
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
     from pykafka.kafkaconsumer import KafkaConsumer
     from pykafka.kafkaproducer import Delivery, KafkaProducer, ProducerRecord
-    from pykafka.membershipprotocol import RangeProtocol, RoundRobinProtocol
     from pykafka.metadata.partition import Partition
     from pykafka.parallel.retry import Retry
     from pykafka.partitioners import (
@@ -46,8 +47,7 @@ if TYPE_CHECKING:
         hashing_partitioner,
         random_partitioner,
     )
-    from pykafka.producer import Producer
-    from pykafka.protocol import Message
+    from pykafka.protocol.message import Message
     from pykafka.record import Record
     from pykafka.security import (
         DelegationToken,
@@ -156,8 +156,8 @@ _HOMES = {
             "hashing_partitioner",
             "random_partitioner",
         ],
-        "producer": ["Producer"],
-        "protocol": ["Message"],
+        "compat.producer": ["Producer"],
+        "protocol.message": ["Message"],
         "record": ["Record"],
         "security": [
             "DelegationToken",

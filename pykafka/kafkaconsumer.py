@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Self
 
 from pykafka.common import SubscriptionPattern, TopicPartition
 from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES, ArrowTables
-from pykafka.consumer.assignment import KNOWN_WITHIN_S, AssignmentEngine
+from pykafka.consumer.assignment import KNOWN_WITHIN_S
 from pykafka.consumer.call_arguments import unpacked, valid_topics
 from pykafka.consumer.commit_calls import Committing, LaterCommits
+from pykafka.consumer.engine import ConsumerEngine
 from pykafka.consumer.options import KafkaConsumerOptions
 from pykafka.consumer.record_pipeline import RecordPipeline
 from pykafka.consumer.seek_calls import Seeking, valid_keys
@@ -198,17 +199,17 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         self._subscribed: tuple[tuple[str, ...], re.Pattern[str] | SubscriptionPattern | None] = ((), None)
         self._closing = self._closed = False
         self._closure = Closure(self._handler)
-        self._engine = AssignmentEngine(cluster, options, options.rules)
+        self._engine = ConsumerEngine(cluster, options, options.rules)
         self._buffers = self._engine.buffers  # close at hand: each record is taken from there
-        self._handing = RecordPipeline(
+        self._pipeline = RecordPipeline(
             self._engine,
             options.key_deserializer,
             options.value_deserializer,
             options.on_bad_record,
             options.interceptors,
         )
-        if self._engine.commits is not None and self._handing.interceptors.see_commits:
-            self._engine.commits.on_commit = self._handing.interceptors.committed
+        if self._engine.commits is not None and self._pipeline.interceptors.see_commits:
+            self._engine.commits.on_commit = self._pipeline.interceptors.committed
         self._arrow = ArrowTables(self._engine)
         self._later = later = LaterCommits(self._handler, self._engine.worker_failed)
         timeout = cluster.socket_timeout_ms / 1000
@@ -293,7 +294,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         found = self._engine.find(keys, None if timeout is None else deadline, KNOWN_WITHIN_S)
         left = None if timeout is None else max(deadline - self._handler.now(), 0.0)
         self.unsubscribe(keeping=keys, timeout=left)
-        self._engine.take_up(found)
+        self._engine.assign(found)
         self._await_starts(keys, deadline, once=True)
 
     def unsubscribe(self, *, keeping: Collection[TopicPartition] = (), timeout: float | None = None) -> None:
@@ -331,7 +332,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         """
         self._check_reads()
         take = self._buffers.next
-        plain = self._handing.plain
+        plain = self._pipeline.plain
         timeout_ms = self._options.consumer_timeout_ms
         timeout = None if timeout_ms < 0 else timeout_ms / 1000
         if self._source is not None and self._reading.locked() and not self._run_reads():
@@ -442,7 +443,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         """
         valid_int(max_records, name="max_records")
         valid_int(max_bytes, name="max_bytes")
-        if self._handing.reader.needed:
+        if self._pipeline.reader.needed:
             raise ValueError(
                 "arrow() returns bytes as they were sent: make the consumer without deserializers, or use poll()"
             )
@@ -452,8 +453,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
     def _take_one(self) -> Any:
         """Return the next record that is buffered and for the application."""
-        while (record := self._buffers.next()) is not None and not self._handing.plain:
-            record = self._handing.one(record)
+        while (record := self._buffers.next()) is not None and not self._pipeline.plain:
+            record = self._pipeline.one(record)
             if record is not None:
                 break
         return record
@@ -461,13 +462,13 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     def _take_many(self, max_records: int) -> list[Any] | None:
         """Return buffered records for the application, at least one; None where there is none."""
         while records := self._buffers.take(max_records):
-            if self._handing.plain or (records := self._handing.many(records)):
+            if self._pipeline.plain or (records := self._pipeline.many(records)):
                 return records
         return None
 
     def _at_once(self) -> Record[K, V] | None:
         """Return the next record if it is buffered as it is, for coroutines, which try this before they wait in `one`."""
-        record: Record[K, V] | None = self._buffers.next() if self._handing.plain else None
+        record: Record[K, V] | None = self._buffers.next() if self._pipeline.plain else None
         return record
 
     def _read(self, take: Any, timeout: float | None, begins: bool = False) -> Any:

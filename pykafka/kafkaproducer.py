@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition
-    from pykafka.producer.batch import ProducerBatch
     from pykafka.serialization import SerializerLike
 
 __all__ = ["Delivery", "KafkaProducer", "ProducerRecord"]
@@ -122,14 +121,15 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         chooses: Partitioner | None = None if type(partitioner) is Murmur2Partitioner else partitioner
         self._engine: KafkaProducerEngine
         if options.transactional_id is None:
-            self._engine = KafkaProducerEngine(cluster, options, self, chooses)
+            self._engine = KafkaProducerEngine(cluster, options, chooses)
         else:
-            self._engine = TransactionalEngine(cluster, options, self, chooses)
+            self._engine = TransactionalEngine(cluster, options, chooses)
             self._transactions = self._engine.transactions
+        self._engine.producer = self
         self._interceptors = Interceptors(options.interceptors, self._handler) if options.interceptors else None
-        self._engine.settlement.observed = self._interceptors is not None
-        self._told = self._callback(options.on_delivery)
-        self._last_told = None
+        self._engine.completion.observed = self._interceptors is not None
+        self._callback = self._make_callback(options.on_delivery)
+        self._last_callback = None
         #: Whether a message needs nothing but to be written.
         self._plain = self._of_key is None and self._of_value is None and self._interceptors is None
         self._accumulator = self._engine.accumulator
@@ -170,7 +170,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
     ) -> None: ...
 
     def __repr__(self) -> str:
-        topics = len(self._engine.routing.routes)
+        topics = len(self._engine.routing.topics)
         return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} ({topics} topics)>"
 
     def __enter__(self) -> KafkaProducer[K, V]:
@@ -194,7 +194,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
     ) -> Delivery[K, V]:
         """Produce with whatever was asked for: the way of a message that is not plain, or found no room."""
-        placed = self._engine.place(self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery))
+        placed = self._engine.append(self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery))
         assert placed is not None
         return placed
 
@@ -205,10 +205,10 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         if self._may_wait:
             return lambda: self._produce_fully(topic, value, key, headers, timestamp, partition, on_delivery)
         made = self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery)
-        placed = self._engine.place(made, wait=False)
+        placed = self._engine.append(made, wait=False)
 
         def rest() -> Delivery[K, V]:
-            waited = self._engine.place(made)
+            waited = self._engine.append(made)
             assert waited is not None
             return waited
 
@@ -242,7 +242,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
     def _outgoing(
         self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
     ) -> Outgoing:
-        """Return the arguments of `KafkaProducerEngine.place`: checked, intercepted and serialized."""
+        """Return the arguments of `KafkaProducerEngine.append`: checked, intercepted and serialized."""
         engine = self._engine
         if engine.starts.due:
             engine.start()
@@ -258,19 +258,19 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         payload = as_bytes("value", value) if self._of_value is None else self._of_value(topic, value, pairs)
         number = -1 if partition is None else valid_int(partition, allow_zero=True, name="partition")
         when = -1 if timestamp is None else timestamp_ms(timestamp)
-        told = self._told if on_delivery is None else self._callback(on_delivery)
+        callback = self._callback if on_delivery is None else self._make_callback(on_delivery)
         if pairs or timestamp is not None:
             self._check_format(topic, bool(pairs), timestamp is not None)
-        return topic, payload, octets, when, pairs or None, number, told, value, key
+        return topic, payload, octets, when, pairs or None, number, callback, value, key
 
-    def _callback(self, on_delivery: Callable[..., object] | None) -> Callback | None:
+    def _make_callback(self, on_delivery: Callable[..., object] | None) -> Callback | None:
         if self._interceptors is not None:
             return self._interceptors.callback(on_delivery)
         return None if on_delivery is None else Callback(on_delivery)
 
     def _check_format(self, topic: str, has_headers: bool, has_timestamp: bool) -> None:
-        route = self._engine.accumulator.routes.get(topic)
-        leaders = {queue.owner.broker for queue in route.queues if queue.owner is not None} if route else set()
+        info = self._engine.accumulator.topics.get(topic)
+        leaders = {queue.owner.broker for queue in info.queues if queue.owner is not None} if info else set()
         for leader in leaders:
             if not leader.knows_versions:
                 continue  # found out when the batch is sent
@@ -284,7 +284,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
 
     def room(self) -> int:
         """Return how many bytes `produce()` would take now without waiting; a message takes up to 32 besides key and value."""
-        return self._engine.memory.room
+        return self._engine.buffer_pool.room
 
     def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
         """Return the numbers of a topic's partitions, looking the topic up where it is not known.
@@ -303,7 +303,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
 
         :param timeout: how long to wait at most (s); None: as long as messages may take (`delivery_timeout_ms`)
         :raises ResponseTimeoutError: that time passed; what is queued stays so, and is sent if it can be
-        :raises MessagesNotDelivered: messages failed of which nobody was told yet; `.failures` has (delivery, error) pairs
+        :raises MessagesNotDelivered: messages failed that were not reported yet; `.failures` has (delivery, error) pairs
         :raises OnDeliveryError: functions given as `on_delivery` have raised
         """
         patience = _ms(timeout)
@@ -315,7 +315,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         Where somebody's timeout or cancellation cuts it off, nothing is given up: call it again, and it goes on.
 
         :param timeout: how long to wait at most (s); None: as long as messages may take; what is left then has failed
-        :raises MessagesNotDelivered: messages failed of which nobody was told yet; `.failures` has (delivery, error) pairs
+        :raises MessagesNotDelivered: messages failed that were not reported yet; `.failures` has (delivery, error) pairs
         :raises OnDeliveryError: functions given as `on_delivery` have raised
         :raises TransactionError: the transaction that was open could not be aborted; its coordinator will
         """
@@ -340,7 +340,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
 
     def _ended(self, end: Callable[[], None]) -> None:
         """Flush or close, and tell of functions that have raised."""
-        deliveries = self._engine.settlement.deliveries
+        deliveries = self._engine.completion.callbacks
         try:
             end()
         except KafkaException as error:
@@ -357,21 +357,9 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
                 count,
             ) from first
 
-    # -- for the engine -----------------------------------------------------------------------------------------------
-
-    def _send_request(self, message_batch: Iterable[ProducerBatch], owned_broker: Any) -> None:
-        owned_broker._send(list(message_batch))
-
-    def _mark_as_delivered(self, owned_broker: Any, message_batch: Iterable[ProducerBatch], req: Any = None) -> None:
-        for batch in message_batch:
-            self._engine.settlement.finish(batch, None)
-
-    def _setup_owned_brokers(self) -> None:
-        self._engine.set_up()
-
     def _after_fork(self) -> None:
         self._engine.after_fork()
-        self._engine.settlement.observed = self._interceptors is not None
+        self._engine.completion.observed = self._interceptors is not None
         self._accumulator = self._engine.accumulator
 
 

@@ -1,10 +1,10 @@
-"""Write pykafka/aio/: the asyncio face of clients, producers and consumers, from the signatures of the blocking classes.
+"""Write pykafka/aio/: async facades of clients, producers and consumers, from the signatures of the blocking classes.
 
     python tools/aio_face.py
 
-A method becomes a coroutine, unless FACES says otherwise; one that makes something that has to be closed returns an `Opening`;
-properties are passed on. What no table can say is written by hand in pykafka/aio/base.py. A test fails when the files are out
-of date.
+A method becomes a coroutine, unless FACADES says otherwise; one that makes something that has to be closed returns an
+`Opening`; properties return what the blocking ones return. pykafka/aio/base.py has the parts written by hand. A test fails
+when the files are out of date.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ CALLBACKS = {"on_delivery", "on_commit", "listener", "handle", "on_abandoned", "
 
 
 @dataclass(frozen=True)
-class Face:
-    """How one blocking class is seen from coroutines.
+class Facade:
+    """How coroutines see one blocking class.
 
     :param module: of the blocking class
     :param name: of the class, here and there
-    :param base: the class of pykafka/aio/base.py that has the parts written by hand
+    :param base: the class of pykafka/aio/base.py that has the parts written by hand; or another facade, that of a base class
     :param plain: methods that never wait
-    :param opens: methods that make something that has to be closed: the class of its face
-    :param faces: methods and properties whose result gets a face: its class
+    :param opens: methods that make something that has to be closed: the class of its facade
+    :param wraps: properties whose value gets a facade: its class
     :param own: what the base has
-    :param left: public members without a face
+    :param left: public members without a facade
+    :param is_base: whether it is the base of another facade, which puts a class of its own in place of this one
     """
 
     module: str
@@ -47,9 +48,10 @@ class Face:
     base: str
     plain: frozenset[str] = frozenset()
     opens: dict[str, str] = field(default_factory=dict)
-    faces: dict[str, str] = field(default_factory=dict)
+    wraps: dict[str, str] = field(default_factory=dict)
     own: frozenset[str] = frozenset()
     left: frozenset[str] = frozenset()
+    is_base: bool = False
 
 
 _CONSUMER = {
@@ -57,23 +59,23 @@ _CONSUMER = {
     "own": frozenset({"consume"}),
     "left": frozenset({"topic", "fetch", "cleanup", "generation_id", "consumer_id"}),
 }
-FACES: dict[str, list[Face]] = {
+FACADES: dict[str, list[Facade]] = {
     "client": [
-        Face(
+        Facade(
             "pykafka.client",
             "KafkaClient",
             "Client",
             opens={"consumer": "KafkaConsumer", "producer": "KafkaProducer", "share_consumer": "ShareConsumer"},
-            faces={"admin": "Admin", "topics": "Topics"},
+            wraps={"admin": "Admin", "topics": "Topics"},
             own=frozenset({"close", "from_config", "from_env"}),
             left=frozenset({"cluster"}),
         ),
     ],
-    "topic": [
-        Face(
+    "compat": [
+        Facade(
             "pykafka.topic",
             "Topic",
-            "Face",
+            "AsyncFacade",
             opens={
                 "get_producer": "Producer",
                 "get_sync_producer": "Producer",
@@ -82,17 +84,14 @@ FACES: dict[str, list[Face]] = {
             },
             left=frozenset({"update", "unlink"}),
         ),
+        Facade("pykafka.compat.producer", "Producer", "Produces", own=frozenset({"produce"})),
+        Facade("pykafka.simpleconsumer", "SimpleConsumer", **_CONSUMER),  # type: ignore[arg-type]
+        Facade("pykafka.compat.group_consumer", "GroupConsumer", **_CONSUMER),  # type: ignore[arg-type]
     ],
+    "admin": [Facade("pykafka.admin.admin", "Admin", "MigrationAdmin")],
+    "admin_groups": [Facade("pykafka.admin.zookeeper_migration", "MigrationAdmin", "AsyncFacade", is_base=True)],
     "producer": [
-        Face("pykafka.compat.producer", "Producer", "Produces", own=frozenset({"produce"})),
-    ],
-    "consumers": [
-        Face("pykafka.simpleconsumer", "SimpleConsumer", **_CONSUMER),  # type: ignore[arg-type]
-        Face("pykafka.compat.group_consumer", "GroupConsumer", **_CONSUMER),  # type: ignore[arg-type]
-    ],
-    "admin": [Face("pykafka.admin.admin", "Admin", "Face")],
-    "kafkaproducer": [
-        Face(
+        Facade(
             "pykafka.kafkaproducer",
             "KafkaProducer",
             "Sends",
@@ -101,12 +100,10 @@ FACES: dict[str, list[Face]] = {
             left=frozenset({"stop"}),
         ),
     ],
-    "parallel": [
-        Face("pykafka.parallel.run", "ParallelRun", "Closing", left=frozenset({"revoke", "lose", "polls_here"})),
-    ],
-    "shares": [Face("pykafka.sharegroups.consumer", "ShareConsumer", "Acquires", left=frozenset({"make"}))],
-    "kafkaconsumer": [
-        Face(
+    "shares": [Facade("pykafka.sharegroups.consumer", "ShareConsumer", "Acquires", left=frozenset({"make"}))],
+    "consumer": [
+        Facade("pykafka.parallel.run", "ParallelRun", "Closing", left=frozenset({"revoke", "lose", "polls_here"})),
+        Facade(
             "pykafka.kafkaconsumer",
             "KafkaConsumer",
             "Records",
@@ -116,8 +113,8 @@ FACES: dict[str, list[Face]] = {
         ),
     ],
 }
-#: Where faces of other modules are.
-HOMES = {face.name: f"pykafka.aio.{module}" for module, faces in FACES.items() for face in faces} | {
+#: The modules of facades.
+HOMES = {facade.name: f"pykafka.aio.{module}" for module, facades in FACADES.items() for facade in facades} | {
     "Topics": "pykafka.aio.topics"
 }
 
@@ -214,19 +211,22 @@ def _keep(arguments: ast.arguments) -> None:
     arguments.kwonlyargs, arguments.kw_defaults = [one for one, _ in kept], [default for _, default in kept]
 
 
-def _passed(arguments: ast.arguments) -> str:
-    """Return the arguments of the call of the blocking method."""
+def _passed(arguments: ast.arguments, by_name: bool) -> str:
+    """Return the arguments of the call of the blocking method.
+
+    :param by_name: whether parameters that can be passed by position are passed by name: `_keep` may have left some out
+    """
 
     def value(name: str) -> str:
         return f"sync({name})" if name in CALLBACKS else name
 
-    given = [f"{one.arg}={value(one.arg)}" if DROPPED else one.arg for one in arguments.args[1:]]
+    passed = [f"{one.arg}={value(one.arg)}" if by_name else value(one.arg) for one in arguments.args[1:]]
     if arguments.vararg is not None:
-        given = [value(one.arg) for one in arguments.args[1:]] + [f"*{arguments.vararg.arg}"]
-    given += [f"{one.arg}={value(one.arg)}" for one in arguments.kwonlyargs]
+        passed.append(f"*{arguments.vararg.arg}")
+    passed += [f"{one.arg}={value(one.arg)}" for one in arguments.kwonlyargs]
     if arguments.kwarg is not None:
-        given.append(f"**sync_all({arguments.kwarg.arg})")
-    return ", ".join(given)
+        passed.append(f"**sync_all({arguments.kwarg.arg})")
+    return ", ".join(passed)
 
 
 def _summary(node: Function) -> str:
@@ -235,35 +235,45 @@ def _summary(node: Function) -> str:
 
 
 class Writer:
-    """The source of one face.
+    """The source of one facade.
 
-    :param face: what to write
+    :param facade: what to write
     :param names: collects the imports
     """
 
-    def __init__(self, face: Face, names: Names) -> None:
-        self.face = face
+    def __init__(self, facade: Facade, names: Names) -> None:
+        self.facade = facade
         self.names = names
-        self.cls: type[Any] = getattr(importlib.import_module(face.module), face.name)
+        self.cls: type[Any] = getattr(importlib.import_module(facade.module), facade.name)
 
     def write(self) -> list[str]:
         """Return the lines of the class."""
-        face = self.face
-        self.names.needed.add(("pykafka.aio.base", face.base, face.base))
-        of = f"_{face.name}"
+        facade = self.facade
+        self.names.needed.add((HOMES.get(facade.base, "pykafka.aio.base"), facade.base, facade.base))
+        of = f"_{facade.name}"
         parameters = [one.__name__ for one in getattr(self.cls, "__parameters__", ())]
         if parameters:
             of = ", ".join(parameters)
-            self.names.needed |= {(face.module, one, one) for one in parameters}
+            self.names.needed |= {(facade.module, one, one) for one in parameters}
         else:
-            self.names.needed.add((face.module, face.name, of))
+            self.names.needed.add((facade.module, facade.name, of))
         doc = (inspect.getdoc(self.cls) or "").split("\n\n")[0].replace("\n", " ")
-        link = f"As `{face.module}.{face.name}`, which documents parameters and errors."
-        lines = [f"class {face.name}({face.base}[{of}]):", f'    """{doc}', "", f"    {link}", '    """', ""]
-        if face.base == "Client":
+        link = f"As `{facade.module}.{facade.name}`, which documents parameters and errors."
+        lines = []
+        if facade.is_base:
+            self.names.needed.add(("typing", "TypeVar", "TypeVar"))
+            lines, of = [f'A = TypeVar("A", bound={of})', "", ""], "A"
+        lines += [f"class {facade.name}({facade.base}[{of}]):", f'    """{doc}', "", f"    {link}", '    """', ""]
+        if facade.base == "Client":
             lines += self._constructor()
+        inherited = {
+            name
+            for base in self.cls.__bases__
+            if facade.base == base.__name__ and facade.base in HOMES
+            for name in members(base)
+        }
         for name in members(self.cls):
-            if name not in face.own | face.left:
+            if name not in facade.own | facade.left | inherited:
                 lines += self._property(name) if _is_property(self.cls, name) else self._method(name)
         return lines
 
@@ -271,11 +281,11 @@ class Writer:
         module, (node,) = _functions(self.cls, "__init__")
         _keep(node.args)
         self._import_of(module, node)
-        self.names.needed.add((self.face.module, self.face.name, f"_{self.face.name}"))
-        passed = _passed(node.args)
+        self.names.needed.add((self.facade.module, self.facade.name, f"_{self.facade.name}"))
+        passed = _passed(node.args, by_name=True)
         return [
             f"    def __init__({ast.unparse(node.args)}) -> None:",
-            f"        super().__init__(lambda handler: _{self.face.name}({passed}, handler=handler))",
+            f"        super().__init__(lambda handler: _{self.facade.name}({passed}, handler=handler))",
             "",
         ]
 
@@ -288,7 +298,7 @@ class Writer:
 
     def _property(self, name: str) -> list[str]:
         module, (node, *_) = _functions(self.cls, name)
-        made = self.face.faces.get(name)
+        made = self.facade.wraps.get(name)
         if made is None:
             self._import_of(module, node)
             returns, value = ast.unparse(node.returns) if node.returns is not None else "Any", f"self._inner.{name}"
@@ -306,7 +316,7 @@ class Writer:
     def _method(self, name: str) -> list[str]:
         module, nodes = _functions(self.cls, name)
         *overloads, node = nodes
-        opened = self.face.opens.get(name)
+        opened = self.facade.opens.get(name)
         lines: list[str] = []
         for one in nodes:
             _keep(one.args)
@@ -314,7 +324,7 @@ class Writer:
                 one.returns = _opening(one.returns, opened)
         if opened is not None:
             self.names.needed |= {(HOMES[opened], opened, opened), ("pykafka.aio.base", "Opening", "Opening")}
-        how = "" if opened is not None or name in self.face.plain else "async "
+        how = "" if opened is not None or name in self.facade.plain else "async "
         for one in overloads:
             self._use(module, one, opened)
             self.names.needed.add(("typing", "overload", "overload"))
@@ -323,11 +333,10 @@ class Writer:
                 f"    {how}def {name}({ast.unparse(one.args)}) -> {ast.unparse(_returns(one))}: ...",
             ]
         self._use(module, node, opened)
-        call = f"self._inner.{name}({_passed(node.args)})"
         lines += [
             f"    {how}def {name}({ast.unparse(node.args)}) -> {ast.unparse(_returns(node))}:",
             f'        """{_summary(node)}"""',
-            *(f"        {line}" for line in self._body(name, opened, call, node)),
+            *(f"        {line}" for line in self._body(name, opened, node)),
             "",
         ]
         return lines
@@ -335,7 +344,7 @@ class Writer:
     def _use(self, module: str, node: Function, opened: str | None) -> None:
         returns = node.returns
         if opened is not None and isinstance(returns, ast.Subscript) and isinstance(returns.slice, ast.Subscript):
-            node.returns = returns.slice.slice  # the parameters alone: the class is the face
+            node.returns = returns.slice.slice  # the parameters alone: the class is the facade
         elif opened is not None:
             node.returns = None
         self._import_of(module, node)
@@ -345,23 +354,21 @@ class Writer:
         if any(one.arg in CALLBACKS for one in [*node.args.args, *node.args.kwonlyargs]):
             self.names.needed.add(("pykafka.aio.base", "sync", "sync"))
 
-    def _body(self, name: str, opened: str | None, call: str, node: Function) -> list[str]:
+    def _body(self, name: str, opened: str | None, node: Function) -> list[str]:
         if opened is not None:
-            call = call.replace("self._inner.", "self._here.", 1)
-            return [f"return Opening(lambda: {opened}({call}))"]
-        if name in self.face.plain:
-            return [f"return {call}"]
+            return [f"return Opening(lambda: {opened}(self._here.{name}({_passed(node.args, by_name=True)})))"]
+        passed = _passed(node.args, by_name=False)
+        if name in self.facade.plain:
+            return [f"return self._inner.{name}({passed})"]
         self.names.needed.add(("pykafka.handlers.bridge", "bridged", "bridged"))
-        call = call.replace("self._inner.", "self._here.", 1)
-        fn = call.removesuffix("()")
-        waiting = f"await bridged({fn})" if fn != call else f"await bridged(lambda: {call})"
+        waiting = f"await bridged(self._here.{name}{passed and ', ' + passed})"
         if ast.unparse(_returns(node)) == "Self":
             return [waiting, "return self"]
         return [f"return {waiting}"]
 
 
 def _opening(returns: ast.expr | None, opened: str) -> ast.expr:
-    """Return the annotation of what opens a face, with the parameters of the blocking class."""
+    """Return the annotation of what opens a facade, with the parameters of the blocking class."""
     made = f"{opened}[{ast.unparse(returns.slice)}]" if isinstance(returns, ast.Subscript) else opened
     return ast.parse(f"Opening[{made}]", mode="eval").body
 
@@ -374,14 +381,14 @@ def source(module: str) -> str:
     """Return the source of one module of pykafka/aio, formatted."""
     names = Names()
     body: list[str] = []
-    for face in FACES[module]:
-        body += ["", "", *Writer(face, names).write()]
+    for facade in FACADES[module]:
+        body += ["", "", *Writer(facade, names).write()]
     own = {name for name, home in HOMES.items() if home == f"pykafka.aio.{module}"}
     names.needed = {one for one in names.needed if one[0] != f"pykafka.aio.{module}" or one[1] not in own}
     names.needed.add(("typing", "TYPE_CHECKING", "TYPE_CHECKING"))
-    what = ", ".join(f"`{face.name}`" for face in FACES[module])
+    what = ", ".join(f"`{facade.name}`" for facade in FACADES[module])
     head = [
-        f'"""{what} for coroutines. Written by tools/aio_face.py from the blocking class; do not edit."""',
+        f'"""{what} for coroutines; written by tools/aio_face.py, do not edit."""',
         "",
         "from __future__ import annotations",
         "",
@@ -401,7 +408,7 @@ def _formatted(text: str) -> str:
 
 def main() -> None:
     """Write all modules."""
-    for module in FACES:
+    for module in FACADES:
         (FOLDER / f"{module}.py").write_text(source(module))
 
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pykafka
-from pykafka.compat.options import TopicConsumerOptions, TopicProducerOptions
+from pykafka.compat.options import GroupOptions, TopicConsumerOptions, TopicProducerOptions, ZooKeeperOptions
 from pykafka.consumer.options import ConsumerOptions, KafkaConsumerOptions
-from pykafka.groups.options import GroupOptions, MemberOptions, SubscriberOptions, ZooKeeperOptions
+from pykafka.groups.options import MemberOptions, SubscriberOptions
 from pykafka.metadata.options import MetadataSettings
 from pykafka.network.options import ConnectionSettings
 from pykafka.parallel.options import ParallelOptions

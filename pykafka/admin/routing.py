@@ -44,7 +44,7 @@ from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.network.channel import PendingResponse
+    from pykafka.network.in_flight import InFlightRequest
     from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
 
@@ -123,7 +123,7 @@ class AnyBroker:
         if not brokers:
             return dict.fromkeys(items, NoBrokersAvailableError("the cluster names no brokers; check that they are up"))
         self._cluster.handler.random.shuffle(brokers)
-        broker = min(brokers, key=lambda one: (self._asked.count(one.id), one.muted_for(CHANNEL), one.reach))
+        broker = min(brokers, key=lambda one: (self._asked.count(one.id), one.throttled_for(CHANNEL), one.reach))
         self.avoid(broker.id)
         return dict.fromkeys(items, broker)
 
@@ -414,7 +414,7 @@ class _Sent(Generic[K]):
 
     broker: Node
     items: list[K]
-    pending: PendingResponse[Any]
+    pending: InFlightRequest[Any]
 
 
 class _Round(Generic[K, V]):

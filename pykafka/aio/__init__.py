@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from pykafka.aio.admin import Admin
 from pykafka.aio.client import KafkaClient
-from pykafka.aio.consumers import GroupConsumer, SimpleConsumer
+from pykafka.aio.compat import GroupConsumer, Producer, SimpleConsumer, Topic
+from pykafka.aio.consumer import KafkaConsumer, ParallelRun
 from pykafka.aio.exactlyonce import exactly_once
-from pykafka.aio.kafkaconsumer import KafkaConsumer
-from pykafka.aio.kafkaproducer import KafkaProducer
-from pykafka.aio.parallel import ParallelRun
-from pykafka.aio.producer import Producer
+from pykafka.aio.producer import KafkaProducer
 from pykafka.aio.shares import ShareConsumer
-from pykafka.aio.topic import Topic
 from pykafka.groups.listener import RebalanceListener
 from pykafka.handlers.aio import AsyncioHandler
 from pykafka.handlers.bridge import bridged

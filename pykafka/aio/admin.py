@@ -1,4 +1,4 @@
-"""`Admin` for coroutines. Written by tools/aio_face.py from the blocking class; do not edit."""
+"""`Admin` for coroutines; written by tools/aio_face.py, do not edit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pykafka.admin.base import TIMEOUT_MS
 from pykafka.admin.cluster_info import UpgradeType
 from pykafka.admin.reassignments import ElectionType
 from pykafka.admin.transactions import MAX_TRANSACTION_TIMEOUT_MS
-from pykafka.aio.base import Face
+from pykafka.aio.admin_groups import MigrationAdmin
 from pykafka.handlers.bridge import bridged
 
 if TYPE_CHECKING:
@@ -20,18 +20,13 @@ if TYPE_CHECKING:
     from pykafka.admin.acls import AclBinding, AclFilter
     from pykafka.admin.cluster_info import ClusterDescription, FeatureDescription
     from pykafka.admin.configs import ConfigChange, ConfigResource, Configs, ConfigType
-    from pykafka.admin.group_offsets import Committed
-    from pykafka.admin.group_types import GroupDescription, GroupListing, GroupState, GroupType
     from pykafka.admin.log_dirs import LogDir, Replica
-    from pykafka.admin.offsets import ListedOffset, OffsetChange, OffsetSpec
     from pykafka.admin.quorum import Endpoint, QuorumInfo
     from pykafka.admin.quotas import QuotaEntity, Quotas
     from pykafka.admin.reassignments import PartitionReassignment
     from pykafka.admin.results import Listing, Results
     from pykafka.admin.scram_users import ScramCredentialInfo, UserScramCredentialDeletion, UserScramCredentialUpsertion
-    from pykafka.admin.share_offsets import Offsets
     from pykafka.admin.tokens import DelegationToken
-    from pykafka.admin.topics import CreatedTopic, NewPartitions, NewTopic, TopicDescription, TopicListing
     from pykafka.admin.transactions import (
         HangingTransaction,
         Producers,
@@ -40,120 +35,14 @@ if TYPE_CHECKING:
         TransactionListing,
         TransactionState,
     )
-    from pykafka.admin.zookeeper_migration import OffsetMove, Store
-    from pykafka.common import OffsetAndMetadata, TopicPartition
+    from pykafka.common import TopicPartition
 
 
-class Admin(Face[_Admin]):
+class Admin(MigrationAdmin[_Admin]):
     """The administration of one cluster: `client.admin`.
 
     As `pykafka.admin.admin.Admin`, which documents parameters and errors.
     """
-
-    async def list_zookeeper_members(
-        self, group: str, *, zookeeper_hosts: str | None = None, timeout_ms: int = TIMEOUT_MS
-    ) -> dict[str, frozenset[str] | None]:
-        """Return the live members of a group in ZooKeeper: {member id: topics that it reads, or None for a pattern}."""
-        return await bridged(
-            lambda: self._here.list_zookeeper_members(
-                group=group, zookeeper_hosts=zookeeper_hosts, timeout_ms=timeout_ms
-            )
-        )
-
-    async def migrate_group_offsets(
-        self,
-        group: str,
-        to: Store = "kafka",
-        *,
-        zookeeper_hosts: str | None = None,
-        topics: str | Iterable[str] = (),
-        overwrite: bool = False,
-        dry_run: bool = False,
-        timeout_ms: int = TIMEOUT_MS,
-        raise_errors: bool = True,
-    ) -> Results[TopicPartition, OffsetMove]:
-        """Copy the committed offsets of a group without members from ZooKeeper to Kafka, or back, and read them again."""
-        return await bridged(
-            lambda: self._here.migrate_group_offsets(
-                group=group,
-                to=to,
-                zookeeper_hosts=zookeeper_hosts,
-                topics=topics,
-                overwrite=overwrite,
-                dry_run=dry_run,
-                timeout_ms=timeout_ms,
-                raise_errors=raise_errors,
-            )
-        )
-
-    async def list_group_offsets(
-        self,
-        groups: str | Iterable[str] | Mapping[str, Iterable[tuple[str, int]] | None],
-        *,
-        require_stable: bool = False,
-        timeout_ms: int = TIMEOUT_MS,
-        raise_errors: bool = True,
-    ) -> Results[str, Committed]:
-        """Return the committed offsets of groups: {partition: OffsetAndMetadata} of each; only of partitions that have one."""
-        return await bridged(
-            lambda: self._here.list_group_offsets(
-                groups=groups, require_stable=require_stable, timeout_ms=timeout_ms, raise_errors=raise_errors
-            )
-        )
-
-    async def alter_group_offsets(
-        self,
-        group: str,
-        offsets: Mapping[tuple[str, int], int | OffsetAndMetadata],
-        *,
-        timeout_ms: int = TIMEOUT_MS,
-        raise_errors: bool = True,
-    ) -> Results[TopicPartition, None]:
-        """Commit offsets for a group without members, each that of the next message to consume (since Kafka 0.9)."""
-        return await bridged(
-            lambda: self._here.alter_group_offsets(
-                group=group, offsets=offsets, timeout_ms=timeout_ms, raise_errors=raise_errors
-            )
-        )
-
-    async def delete_group_offsets(
-        self,
-        group: str,
-        partitions: Iterable[tuple[str, int]],
-        *,
-        timeout_ms: int = TIMEOUT_MS,
-        raise_errors: bool = True,
-    ) -> Results[TopicPartition, None]:
-        """Delete committed offsets of topics that no member of the group reads (since Kafka 2.4)."""
-        return await bridged(
-            lambda: self._here.delete_group_offsets(
-                group=group, partitions=partitions, timeout_ms=timeout_ms, raise_errors=raise_errors
-            )
-        )
-
-    async def reset_group_offsets(
-        self,
-        group: str,
-        to: OffsetSpec | Mapping[tuple[str, int], OffsetSpec] | Mapping[TopicPartition, OffsetSpec],
-        *,
-        topics: str | Iterable[str] = (),
-        partitions: Iterable[tuple[str, int]] = (),
-        dry_run: bool = False,
-        timeout_ms: int = TIMEOUT_MS,
-        raise_errors: bool = True,
-    ) -> Results[TopicPartition, OffsetChange]:
-        """Commit for a group without members the offset at a place, in each partition. It may be a share group."""
-        return await bridged(
-            lambda: self._here.reset_group_offsets(
-                group=group,
-                to=to,
-                topics=topics,
-                partitions=partitions,
-                dry_run=dry_run,
-                timeout_ms=timeout_ms,
-                raise_errors=raise_errors,
-            )
-        )
 
     async def describe_configs(
         self,
@@ -167,14 +56,13 @@ class Admin(Face[_Admin]):
     ) -> Results[ConfigResource, Configs]:
         """Return settings: {name: ConfigEntry} of each resource (since Kafka 0.11)."""
         return await bridged(
-            lambda: self._here.describe_configs(
-                resources=resources,
-                names=names,
-                synonyms=synonyms,
-                documentation=documentation,
-                timeout_ms=timeout_ms,
-                raise_errors=raise_errors,
-            )
+            self._here.describe_configs,
+            resources,
+            names=names,
+            synonyms=synonyms,
+            documentation=documentation,
+            timeout_ms=timeout_ms,
+            raise_errors=raise_errors,
         )
 
     async def alter_configs(
@@ -187,45 +75,41 @@ class Admin(Face[_Admin]):
     ) -> Results[ConfigResource, None]:
         """Change settings one by one; the others stay as they are (since Kafka 2.3)."""
         return await bridged(
-            lambda: self._here.alter_configs(
-                changes=changes, validate_only=validate_only, timeout_ms=timeout_ms, raise_errors=raise_errors
-            )
+            self._here.alter_configs,
+            changes,
+            validate_only=validate_only,
+            timeout_ms=timeout_ms,
+            raise_errors=raise_errors,
         )
 
     async def list_config_resources(
         self, types: ConfigType | Iterable[ConfigType] = (), *, timeout_ms: int = TIMEOUT_MS
     ) -> list[ConfigResource]:
         """Return the resources that have settings (since Kafka 4.1; subscriptions to clients' metrics since 3.7)."""
-        return await bridged(lambda: self._here.list_config_resources(types=types, timeout_ms=timeout_ms))
+        return await bridged(self._here.list_config_resources, types, timeout_ms=timeout_ms)
 
     async def describe_acls(self, acls: AclFilter | None = None, *, timeout_ms: int = TIMEOUT_MS) -> list[AclBinding]:
         """Return the ACLs that match a filter (since Kafka 0.11)."""
-        return await bridged(lambda: self._here.describe_acls(acls=acls, timeout_ms=timeout_ms))
+        return await bridged(self._here.describe_acls, acls, timeout_ms=timeout_ms)
 
     async def create_acls(
         self, acls: AclBinding | Iterable[AclBinding], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
     ) -> Results[AclBinding, None]:
         """Create ACLs; one that is there already counts as created (since Kafka 0.11)."""
-        return await bridged(
-            lambda: self._here.create_acls(acls=acls, timeout_ms=timeout_ms, raise_errors=raise_errors)
-        )
+        return await bridged(self._here.create_acls, acls, timeout_ms=timeout_ms, raise_errors=raise_errors)
 
     async def delete_acls(
         self, acls: AclFilter | Iterable[AclFilter], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
     ) -> Results[AclFilter, list[AclBinding]]:
         """Delete the ACLs that match filters, and return them (since Kafka 0.11)."""
-        return await bridged(
-            lambda: self._here.delete_acls(acls=acls, timeout_ms=timeout_ms, raise_errors=raise_errors)
-        )
+        return await bridged(self._here.delete_acls, acls, timeout_ms=timeout_ms, raise_errors=raise_errors)
 
     async def describe_user_scram_credentials(
         self, users: str | Iterable[str] | None = None, *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
     ) -> Results[str, tuple[ScramCredentialInfo, ...]]:
         """Return mechanisms and iterations of users (since Kafka 2.7)."""
         return await bridged(
-            lambda: self._here.describe_user_scram_credentials(
-                users=users, timeout_ms=timeout_ms, raise_errors=raise_errors
-            )
+            self._here.describe_user_scram_credentials, users, timeout_ms=timeout_ms, raise_errors=raise_errors
         )
 
     async def alter_user_scram_credentials(
@@ -239,18 +123,14 @@ class Admin(Face[_Admin]):
     ) -> Results[str, None]:
         """Set and delete users' credentials (since Kafka 2.7)."""
         return await bridged(
-            lambda: self._here.alter_user_scram_credentials(
-                changes=changes, timeout_ms=timeout_ms, raise_errors=raise_errors
-            )
+            self._here.alter_user_scram_credentials, changes, timeout_ms=timeout_ms, raise_errors=raise_errors
         )
 
     async def describe_client_quotas(
         self, entity: QuotaEntity | None = None, *, strict: bool = False, timeout_ms: int = TIMEOUT_MS
     ) -> dict[QuotaEntity, Quotas]:
         """Return quotas: {name: value} of each entity that matches (since Kafka 2.6)."""
-        return await bridged(
-            lambda: self._here.describe_client_quotas(entity=entity, strict=strict, timeout_ms=timeout_ms)
-        )
+        return await bridged(self._here.describe_client_quotas, entity, strict=strict, timeout_ms=timeout_ms)
 
     async def alter_client_quotas(
         self,
@@ -262,9 +142,11 @@ class Admin(Face[_Admin]):
     ) -> Results[QuotaEntity, None]:
         """Set and remove quotas (since Kafka 2.6)."""
         return await bridged(
-            lambda: self._here.alter_client_quotas(
-                quotas=quotas, validate_only=validate_only, timeout_ms=timeout_ms, raise_errors=raise_errors
-            )
+            self._here.alter_client_quotas,
+            quotas,
+            validate_only=validate_only,
+            timeout_ms=timeout_ms,
+            raise_errors=raise_errors,
         )
 
     async def create_delegation_token(
@@ -277,32 +159,30 @@ class Admin(Face[_Admin]):
     ) -> DelegationToken:
         """Create a token."""
         return await bridged(
-            lambda: self._here.create_delegation_token(
-                owner=owner, renewers=renewers, max_lifetime_ms=max_lifetime_ms, timeout_ms=timeout_ms
-            )
+            self._here.create_delegation_token,
+            owner=owner,
+            renewers=renewers,
+            max_lifetime_ms=max_lifetime_ms,
+            timeout_ms=timeout_ms,
         )
 
     async def renew_delegation_token(
         self, token: DelegationToken | bytes, period_ms: int | None = None, *, timeout_ms: int = TIMEOUT_MS
     ) -> int:
         """Put off the end of a token, and return it (ms since 1970)."""
-        return await bridged(
-            lambda: self._here.renew_delegation_token(token=token, period_ms=period_ms, timeout_ms=timeout_ms)
-        )
+        return await bridged(self._here.renew_delegation_token, token, period_ms, timeout_ms=timeout_ms)
 
     async def expire_delegation_token(
         self, token: DelegationToken | bytes, period_ms: int | None = None, *, timeout_ms: int = TIMEOUT_MS
     ) -> int:
         """Bring a token's end forward, and return it (ms since 1970)."""
-        return await bridged(
-            lambda: self._here.expire_delegation_token(token=token, period_ms=period_ms, timeout_ms=timeout_ms)
-        )
+        return await bridged(self._here.expire_delegation_token, token, period_ms, timeout_ms=timeout_ms)
 
     async def describe_delegation_tokens(
         self, owners: str | Iterable[str] | None = None, *, timeout_ms: int = TIMEOUT_MS
     ) -> list[DelegationToken]:
         """Return the tokens that this user may see, the oldest first."""
-        return await bridged(lambda: self._here.describe_delegation_tokens(owners=owners, timeout_ms=timeout_ms))
+        return await bridged(self._here.describe_delegation_tokens, owners, timeout_ms=timeout_ms)
 
     async def list_transactions(
         self,
@@ -316,14 +196,13 @@ class Admin(Face[_Admin]):
     ) -> Listing[TransactionListing]:
         """Return the transactions of all coordinators, by id (since Kafka 3.0)."""
         return await bridged(
-            lambda: self._here.list_transactions(
-                states=states,
-                producer_ids=producer_ids,
-                longer_than_ms=longer_than_ms,
-                pattern=pattern,
-                timeout_ms=timeout_ms,
-                raise_errors=raise_errors,
-            )
+            self._here.list_transactions,
+            states=states,
+            producer_ids=producer_ids,
+            longer_than_ms=longer_than_ms,
+            pattern=pattern,
+            timeout_ms=timeout_ms,
+            raise_errors=raise_errors,
         )
 
     async def describe_transactions(
@@ -331,9 +210,7 @@ class Admin(Face[_Admin]):
     ) -> Results[str, TransactionDescription]:
         """Return the state of transactions (since Kafka 3.0)."""
         return await bridged(
-            lambda: self._here.describe_transactions(
-                transactional_ids=transactional_ids, timeout_ms=timeout_ms, raise_errors=raise_errors
-            )
+            self._here.describe_transactions, transactional_ids, timeout_ms=timeout_ms, raise_errors=raise_errors
         )
 
     async def describe_producers(
@@ -341,9 +218,7 @@ class Admin(Face[_Admin]):
     ) -> Results[TopicPartition, Producers]:
         """Return the producers with sequence numbers that leaders of partitions know (since Kafka 2.8)."""
         return await bridged(
-            lambda: self._here.describe_producers(
-                partitions=partitions, timeout_ms=timeout_ms, raise_errors=raise_errors
-            )
+            self._here.describe_producers, partitions, timeout_ms=timeout_ms, raise_errors=raise_errors
         )
 
     async def find_hanging_transactions(
@@ -355,9 +230,7 @@ class Admin(Face[_Admin]):
     ) -> list[HangingTransaction]:
         """Return transactions that no coordinator will ever end: they stop consumers that read committed messages."""
         return await bridged(
-            lambda: self._here.find_hanging_transactions(
-                partitions=partitions, max_timeout_ms=max_timeout_ms, timeout_ms=timeout_ms
-            )
+            self._here.find_hanging_transactions, partitions, max_timeout_ms=max_timeout_ms, timeout_ms=timeout_ms
         )
 
     async def abort_transaction(
@@ -370,77 +243,7 @@ class Admin(Face[_Admin]):
     ) -> None:
         """Abort a hanging transaction in a partition. Never do that to one that a coordinator still has."""
         return await bridged(
-            lambda: self._here.abort_transaction(
-                partition=partition, producer=producer, start_offset=start_offset, timeout_ms=timeout_ms
-            )
-        )
-
-    async def list_topics(self, *, internal: bool = False, timeout_ms: int = TIMEOUT_MS) -> list[TopicListing]:
-        """Return all topics by name."""
-        return await bridged(lambda: self._here.list_topics(internal=internal, timeout_ms=timeout_ms))
-
-    async def describe_topics(
-        self,
-        topics: str | Iterable[str],
-        *,
-        authorized_operations: bool = False,
-        timeout_ms: int = TIMEOUT_MS,
-        raise_errors: bool = True,
-    ) -> Results[str, TopicDescription]:
-        """Return partitions, leaders and replicas of topics. This creates no topic."""
-        return await bridged(
-            lambda: self._here.describe_topics(
-                topics=topics,
-                authorized_operations=authorized_operations,
-                timeout_ms=timeout_ms,
-                raise_errors=raise_errors,
-            )
-        )
-
-    async def create_topics(
-        self,
-        topics: NewTopic | Iterable[NewTopic],
-        *,
-        validate_only: bool = False,
-        timeout_ms: int = TIMEOUT_MS,
-        raise_errors: bool = True,
-    ) -> Results[str, CreatedTopic]:
-        """Create topics, and wait a moment until the brokers know them (since Kafka 0.10.1)."""
-        return await bridged(
-            lambda: self._here.create_topics(
-                topics=topics, validate_only=validate_only, timeout_ms=timeout_ms, raise_errors=raise_errors
-            )
-        )
-
-    async def delete_topics(
-        self, topics: str | UUID | Iterable[str | UUID], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
-    ) -> Results[str | UUID, None]:
-        """Delete topics with all their messages, and wait a moment until they are gone (since Kafka 0.10.1)."""
-        return await bridged(
-            lambda: self._here.delete_topics(topics=topics, timeout_ms=timeout_ms, raise_errors=raise_errors)
-        )
-
-    async def create_partitions(
-        self,
-        partitions: Mapping[str, int] | NewPartitions | Iterable[NewPartitions],
-        *,
-        validate_only: bool = False,
-        timeout_ms: int = TIMEOUT_MS,
-        raise_errors: bool = True,
-    ) -> Results[str, None]:
-        """Give topics more partitions (since Kafka 1.0)."""
-        return await bridged(
-            lambda: self._here.create_partitions(
-                partitions=partitions, validate_only=validate_only, timeout_ms=timeout_ms, raise_errors=raise_errors
-            )
-        )
-
-    async def delete_records(
-        self, offsets: Mapping[tuple[str, int], int], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
-    ) -> Results[TopicPartition, int]:
-        """Delete the messages before an offset, in each partition (since Kafka 0.11)."""
-        return await bridged(
-            lambda: self._here.delete_records(offsets=offsets, timeout_ms=timeout_ms, raise_errors=raise_errors)
+            self._here.abort_transaction, partition, producer, start_offset=start_offset, timeout_ms=timeout_ms
         )
 
     async def alter_partition_reassignments(
@@ -452,18 +255,14 @@ class Admin(Face[_Admin]):
     ) -> Results[TopicPartition, None]:
         """Begin to move partitions to other brokers, or cancel moves (since Kafka 2.4)."""
         return await bridged(
-            lambda: self._here.alter_partition_reassignments(
-                replicas=replicas, timeout_ms=timeout_ms, raise_errors=raise_errors
-            )
+            self._here.alter_partition_reassignments, replicas, timeout_ms=timeout_ms, raise_errors=raise_errors
         )
 
     async def list_partition_reassignments(
         self, partitions: Iterable[tuple[str, int]] | None = None, *, timeout_ms: int = TIMEOUT_MS
     ) -> dict[TopicPartition, PartitionReassignment]:
         """Return the moves that are under way (since Kafka 2.4)."""
-        return await bridged(
-            lambda: self._here.list_partition_reassignments(partitions=partitions, timeout_ms=timeout_ms)
-        )
+        return await bridged(self._here.list_partition_reassignments, partitions, timeout_ms=timeout_ms)
 
     async def elect_leaders(
         self,
@@ -475,9 +274,7 @@ class Admin(Face[_Admin]):
     ) -> Results[TopicPartition, bool]:
         """Elect leaders of partitions (since Kafka 2.2)."""
         return await bridged(
-            lambda: self._here.elect_leaders(
-                partitions=partitions, election=election, timeout_ms=timeout_ms, raise_errors=raise_errors
-            )
+            self._here.elect_leaders, partitions, election, timeout_ms=timeout_ms, raise_errors=raise_errors
         )
 
     async def describe_log_dirs(
@@ -490,172 +287,51 @@ class Admin(Face[_Admin]):
     ) -> Results[int, tuple[LogDir, ...]]:
         """Return the directories of brokers, with the replicas in each (since Kafka 1.0)."""
         return await bridged(
-            lambda: self._here.describe_log_dirs(
-                brokers=brokers, partitions=partitions, timeout_ms=timeout_ms, raise_errors=raise_errors
-            )
+            self._here.describe_log_dirs,
+            brokers,
+            partitions=partitions,
+            timeout_ms=timeout_ms,
+            raise_errors=raise_errors,
         )
 
     async def alter_replica_log_dirs(
         self, paths: Mapping[tuple[str, int, int], str], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
     ) -> Results[Replica, None]:
         """Begin to move replicas to other directories of their brokers (since Kafka 1.0)."""
-        return await bridged(
-            lambda: self._here.alter_replica_log_dirs(paths=paths, timeout_ms=timeout_ms, raise_errors=raise_errors)
-        )
-
-    async def list_groups(
-        self,
-        *,
-        types: GroupType | Iterable[GroupType] = (),
-        states: GroupState | Iterable[GroupState] = (),
-        protocol_types: str | Iterable[str] = (),
-        timeout_ms: int = TIMEOUT_MS,
-        raise_errors: bool = True,
-    ) -> Listing[GroupListing]:
-        """Return all groups by name (since Kafka 0.9). Each broker lists those that it coordinates."""
-        return await bridged(
-            lambda: self._here.list_groups(
-                types=types,
-                states=states,
-                protocol_types=protocol_types,
-                timeout_ms=timeout_ms,
-                raise_errors=raise_errors,
-            )
-        )
-
-    async def describe_groups(
-        self,
-        groups: str | Iterable[str],
-        *,
-        authorized_operations: bool = False,
-        timeout_ms: int = TIMEOUT_MS,
-        raise_errors: bool = True,
-    ) -> Results[str, GroupDescription]:
-        """Return state and members of groups of any type (since Kafka 0.9)."""
-        return await bridged(
-            lambda: self._here.describe_groups(
-                groups=groups,
-                authorized_operations=authorized_operations,
-                timeout_ms=timeout_ms,
-                raise_errors=raise_errors,
-            )
-        )
-
-    async def delete_groups(
-        self, groups: str | Iterable[str], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
-    ) -> Results[str, None]:
-        """Delete groups without members, and with them their offsets (since Kafka 1.1)."""
-        return await bridged(
-            lambda: self._here.delete_groups(groups=groups, timeout_ms=timeout_ms, raise_errors=raise_errors)
-        )
-
-    async def remove_members(
-        self,
-        group: str,
-        members: str | Iterable[str] | None = None,
-        *,
-        instance_ids: str | Iterable[str] = (),
-        reason: str = "removed by an administrator",
-        timeout_ms: int = TIMEOUT_MS,
-        raise_errors: bool = True,
-    ) -> Results[str, None]:
-        """Remove members from a group; those that still run join again."""
-        return await bridged(
-            lambda: self._here.remove_members(
-                group=group,
-                members=members,
-                instance_ids=instance_ids,
-                reason=reason,
-                timeout_ms=timeout_ms,
-                raise_errors=raise_errors,
-            )
-        )
-
-    async def list_offsets(
-        self,
-        places: Mapping[tuple[str, int], OffsetSpec],
-        *,
-        read_committed: bool = False,
-        timeout_ms: int = TIMEOUT_MS,
-        raise_errors: bool = True,
-    ) -> Results[TopicPartition, ListedOffset]:
-        """Return the offset at a place, in each partition."""
-        return await bridged(
-            lambda: self._here.list_offsets(
-                places=places, read_committed=read_committed, timeout_ms=timeout_ms, raise_errors=raise_errors
-            )
-        )
-
-    async def list_share_group_offsets(
-        self, groups: str | Iterable[str], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
-    ) -> Results[str, Offsets]:
-        """Return how far share groups have come: {partition: ShareGroupOffset} of each."""
-        return await bridged(
-            lambda: self._here.list_share_group_offsets(groups=groups, timeout_ms=timeout_ms, raise_errors=raise_errors)
-        )
-
-    async def alter_share_group_offsets(
-        self,
-        group: str,
-        offsets: Mapping[tuple[str, int], int],
-        *,
-        timeout_ms: int = TIMEOUT_MS,
-        raise_errors: bool = True,
-    ) -> Results[TopicPartition, None]:
-        """Set where a share group without members starts."""
-        return await bridged(
-            lambda: self._here.alter_share_group_offsets(
-                group=group, offsets=offsets, timeout_ms=timeout_ms, raise_errors=raise_errors
-            )
-        )
-
-    async def delete_share_group_offsets(
-        self, group: str, topics: str | Iterable[str], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
-    ) -> Results[str, None]:
-        """Delete the offsets of topics from a share group without members."""
-        return await bridged(
-            lambda: self._here.delete_share_group_offsets(
-                group=group, topics=topics, timeout_ms=timeout_ms, raise_errors=raise_errors
-            )
-        )
+        return await bridged(self._here.alter_replica_log_dirs, paths, timeout_ms=timeout_ms, raise_errors=raise_errors)
 
     async def describe_metadata_quorum(self, *, timeout_ms: int = TIMEOUT_MS) -> QuorumInfo:
         """Return leader, voters and observers of the quorum (since Kafka 3.3)."""
-        return await bridged(lambda: self._here.describe_metadata_quorum(timeout_ms=timeout_ms))
+        return await bridged(self._here.describe_metadata_quorum, timeout_ms=timeout_ms)
 
     async def add_raft_voter(
         self, voter: int, directory_id: UUID, endpoints: Endpoint | Iterable[Endpoint], *, timeout_ms: int = TIMEOUT_MS
     ) -> None:
         """Make a running controller a voter (since Kafka 3.9, with a dynamic quorum)."""
-        return await bridged(
-            lambda: self._here.add_raft_voter(
-                voter=voter, directory_id=directory_id, endpoints=endpoints, timeout_ms=timeout_ms
-            )
-        )
+        return await bridged(self._here.add_raft_voter, voter, directory_id, endpoints, timeout_ms=timeout_ms)
 
     async def remove_raft_voter(self, voter: int, directory_id: UUID, *, timeout_ms: int = TIMEOUT_MS) -> None:
         """Take a controller out of the voters (since Kafka 3.9, with a dynamic quorum)."""
-        return await bridged(
-            lambda: self._here.remove_raft_voter(voter=voter, directory_id=directory_id, timeout_ms=timeout_ms)
-        )
+        return await bridged(self._here.remove_raft_voter, voter, directory_id, timeout_ms=timeout_ms)
 
     async def describe_cluster(
         self, *, authorized_operations: bool = False, fenced_brokers: bool = False, timeout_ms: int = TIMEOUT_MS
     ) -> ClusterDescription:
         """Return the brokers of the cluster; all releases do."""
         return await bridged(
-            lambda: self._here.describe_cluster(
-                authorized_operations=authorized_operations, fenced_brokers=fenced_brokers, timeout_ms=timeout_ms
-            )
+            self._here.describe_cluster,
+            authorized_operations=authorized_operations,
+            fenced_brokers=fenced_brokers,
+            timeout_ms=timeout_ms,
         )
 
     async def unregister_broker(self, broker_id: int, *, timeout_ms: int = TIMEOUT_MS) -> None:
         """Make a cluster without ZooKeeper forget a broker that is gone for good (since Kafka 3.3)."""
-        return await bridged(lambda: self._here.unregister_broker(broker_id=broker_id, timeout_ms=timeout_ms))
+        return await bridged(self._here.unregister_broker, broker_id, timeout_ms=timeout_ms)
 
     async def describe_features(self, *, timeout_ms: int = TIMEOUT_MS) -> FeatureDescription:
         """Return the features of the cluster (since Kafka 2.7)."""
-        return await bridged(lambda: self._here.describe_features(timeout_ms=timeout_ms))
+        return await bridged(self._here.describe_features, timeout_ms=timeout_ms)
 
     async def update_features(
         self,
@@ -668,11 +344,10 @@ class Admin(Face[_Admin]):
     ) -> Results[str, None]:
         """Change the levels of features, all or none since Kafka 4.0 (since Kafka 2.7; useful since 3.3)."""
         return await bridged(
-            lambda: self._here.update_features(
-                levels=levels,
-                upgrade=upgrade,
-                validate_only=validate_only,
-                timeout_ms=timeout_ms,
-                raise_errors=raise_errors,
-            )
+            self._here.update_features,
+            levels,
+            upgrade,
+            validate_only=validate_only,
+            timeout_ms=timeout_ms,
+            raise_errors=raise_errors,
         )

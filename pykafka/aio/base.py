@@ -1,4 +1,4 @@
-"""The parts of the asyncio face that are not generated: opening, closing, producing and iterating."""
+"""The parts of async facades that are not generated: opening, closing, producing and iterating."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 
 from pykafka.aio.steps import Sending, Taking
-from pykafka.aio.transactions import ConsumerFace, Transaction
 from pykafka.exceptions import ConsumerStoppedException, WouldBlockError
 from pykafka.handlers.bridge import await_call, bridged, require_home, running
 from pykafka.handlers.patching import original
@@ -59,8 +58,8 @@ class _Awaited:
         self._fn = fn
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        found = self._fn(*args, **kwargs)
-        return await_call(found) if inspect.isawaitable(found) else found
+        result = self._fn(*args, **kwargs)
+        return await_call(result) if inspect.isawaitable(result) else result
 
 
 def sync(fn: T) -> T:
@@ -79,8 +78,8 @@ def sync_all(options: D) -> D:
     return cast("D", {name: value if name in AT_ONCE else sync(value) for name, value in options.items()})
 
 
-class Face(Generic[T]):
-    """An object of the blocking API, for coroutines.
+class AsyncFacade(Generic[T]):
+    """The coroutines of an object of the blocking API.
 
     :param inner: the object
     """
@@ -124,8 +123,8 @@ class Context(Protocol):
 C = TypeVar("C", bound=Context)
 
 
-class Closing(Face[C]):
-    """A face of what has to be closed: `async with` does."""
+class Closing(AsyncFacade[C]):
+    """The facade of an object that has to be closed: `async with` closes it."""
 
     async def __aenter__(self) -> Self:
         await bridged(self._here.__enter__)
@@ -268,9 +267,9 @@ class Produces(Closing[P]):
             await self._turns.turn()
         inner = self._inner
         if on_delivery is None and timestamp is None and headers is None:
-            found = inner._at_once(message, partition_key)
-            if found is not None:
-                return found
+            produced = inner._at_once(message, partition_key)
+            if produced is not None:
+                return produced
         return await bridged(
             self._here.produce, message, partition_key, timestamp, headers, on_delivery=sync(on_delivery)
         )
@@ -302,22 +301,29 @@ class Messages(Closing[R]):
         """Return the next message. As the blocking `consume`; it waits where that one blocks."""
         if self._turns.overdue:
             await self._turns.turn()
-        found = self._inner._at_once()
-        return found if found is not None else await bridged(self._here.consume, block, unblock_event)
+        message = self._inner._at_once()
+        return message if message is not None else await bridged(self._here.consume, block, unblock_event)
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Message:
         """Return the next message; end when none comes for `consumer_timeout_ms`."""
-        found = await self.consume()
-        if found is None:
+        message = await self.consume()
+        if message is None:
             raise StopAsyncIteration
-        return found
+        return message
 
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+class Transaction(Closing[Context]):
+    """One transaction as an `async with` block: committed on leaving it, aborted on any exception, also a cancellation.
+
+    Entering and leaving it raise the errors of `begin_transaction()` and `commit_transaction()`.
+    """
 
 
 class Sends(Sending[K, V], Closing["KafkaProducer[K, V]"], Generic[K, V]):
@@ -330,17 +336,17 @@ class Sends(Sending[K, V], Closing["KafkaProducer[K, V]"], Generic[K, V]):
         # Serializers may run twice where a lock is taken, which is rare; interceptors may count.
         self._may_try = inner._interceptors is None
 
-    def transaction(self, consumer: ConsumerFace | None = None) -> Transaction:
-        """Return a transaction for an `async with` block; as of `pykafka.KafkaProducer.transaction`."""
+    def transaction(self, consumer: Records[Any, Any] | None = None) -> Transaction:
+        """Return a transaction for an `async with` block, as `pykafka.KafkaProducer.transaction`."""
         return Transaction(self._here.transaction(None if consumer is None else consumer._inner))
 
     async def send_offsets(
         self,
-        consumer: ConsumerFace,
+        consumer: Records[Any, Any],
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Commit a consumer's offsets with the transaction; as of `pykafka.KafkaProducer.send_offsets`."""
+        """Commit a consumer's offsets with the transaction, as `pykafka.KafkaProducer.send_offsets`."""
         await bridged(lambda: self._here.send_offsets(consumer._inner, offsets, timeout))
 
     async def _produce_slowly(
@@ -352,8 +358,8 @@ class Sends(Sending[K, V], Closing["KafkaProducer[K, V]"], Generic[K, V]):
             await cast("AsyncioHandler", self._inner._handler)._turns.turn()
         if isinstance(headers, Iterator):
             headers = tuple(headers)  # they may be read twice
-        told = None if on_delivery is None else sync(on_delivery)
-        options = {"headers": headers, "timestamp": timestamp, "partition": partition, "on_delivery": told}
+        callback = None if on_delivery is None else sync(on_delivery)
+        options = {"headers": headers, "timestamp": timestamp, "partition": partition, "on_delivery": callback}
         if not self._may_try:
             return await bridged(partial(self._here.produce, topic, value, key=key, **options))
         try:
@@ -372,7 +378,7 @@ class Records(Taking[K, V], Closing["KafkaConsumer[K, V]"], Generic[K, V]):
     def __init__(self, inner: KafkaConsumer[K, V]) -> None:
         super().__init__(inner)
         self._turns = cast("AsyncioHandler", inner._handler)._turns
-        self._buffers, self._at_hand = inner._buffers, inner._handing.plain
+        self._buffers, self._at_hand = inner._buffers, inner._pipeline.plain
         timeout_ms = inner._options.consumer_timeout_ms
         self._timeout = None if timeout_ms < 0 else timeout_ms / 1000
 
@@ -391,20 +397,20 @@ class Records(Taking[K, V], Closing["KafkaConsumer[K, V]"], Generic[K, V]):
         """
         if self._turns.overdue:
             await cast("AsyncioHandler", self._inner._handler)._turns.turn()
-        found = self._inner._at_once()
-        return found if found is not None else await bridged(self._here.one, timeout)
+        record = self._inner._at_once()
+        return record if record is not None else await bridged(self._here.one, timeout)
 
     async def _next_slowly(self) -> Record[K, V]:
-        """Return the next record where none is at hand."""
-        found = None
+        """Return the next record, of which none is buffered."""
+        record = None
         try:
-            found = await self.one(self._timeout)
+            record = await self.one(self._timeout)
         except ConsumerStoppedException:
             if not self._inner._closed:
                 raise
-        if found is None:
+        if record is None:
             raise StopAsyncIteration
-        return found
+        return record
 
     async def batches(self, max_records: int = POLL_RECORDS) -> AsyncIterator[list[Record[K, V]]]:
         """Yield lists of records until none comes for `consumer_timeout_ms`, or until `close()`.
@@ -415,14 +421,14 @@ class Records(Taking[K, V], Closing["KafkaConsumer[K, V]"], Generic[K, V]):
         self._inner._check_reads()
         while True:
             try:
-                found = await bridged(self._here.poll, max_records, self._timeout)
+                records = await bridged(self._here.poll, max_records, self._timeout)
             except ConsumerStoppedException:
                 if not self._inner._closed:
                     raise
                 return
-            if not found:
+            if not records:
                 return
-            yield found
+            yield records
 
 
 class Acquires(Closing["ShareConsumer[K, V]"], Generic[K, V]):
@@ -448,11 +454,11 @@ class Acquires(Closing["ShareConsumer[K, V]"], Generic[K, V]):
     async def __anext__(self) -> Record[K, V]:
         """Return the next record; end when none comes for `consumer_timeout_ms`, or at `close()`."""
         try:
-            found = await bridged(self._here.one, self._timeout)
+            record = await bridged(self._here.one, self._timeout)
         except ConsumerStoppedException:
             if not self._inner._closed:
                 raise
-            found = None
-        if found is None:
+            record = None
+        if record is None:
             raise StopAsyncIteration
-        return found
+        return record

@@ -1,4 +1,4 @@
-"""`KafkaClient` for coroutines. Written by tools/aio_face.py from the blocking class; do not edit."""
+"""`KafkaClient` for coroutines; written by tools/aio_face.py, do not edit."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, overload
 
 from pykafka.aio.admin import Admin
 from pykafka.aio.base import Client, Opening, sync_all
-from pykafka.aio.kafkaconsumer import KafkaConsumer
-from pykafka.aio.kafkaproducer import KafkaProducer
+from pykafka.aio.consumer import KafkaConsumer
+from pykafka.aio.producer import KafkaProducer
 from pykafka.aio.shares import ShareConsumer
 from pykafka.aio.topics import Topics
 from pykafka.broker import CLIENT_ID

@@ -12,8 +12,8 @@ from pykafka.handlers.bridge import bridged
 from pykafka.transactions.exactly_once import MAX_RECORDS, Attempts, Function, Made, made_of
 
 if TYPE_CHECKING:
-    from pykafka.aio.kafkaconsumer import KafkaConsumer
-    from pykafka.aio.kafkaproducer import KafkaProducer
+    from pykafka.aio.consumer import KafkaConsumer
+    from pykafka.aio.producer import KafkaProducer
     from pykafka.producer.producer_record import ProducerRecord
     from pykafka.record import Record
 

@@ -1,4 +1,4 @@
-"""`ShareConsumer` for coroutines. Written by tools/aio_face.py from the blocking class; do not edit."""
+"""`ShareConsumer` for coroutines; written by tools/aio_face.py, do not edit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ShareConsumer(Acquires[K, V]):
 
     async def subscribe(self, *topics: str, timeout: float | None = None) -> None:
         """Read these topics, instead of those before."""
-        return await bridged(lambda: self._here.subscribe(*topics, timeout=timeout))
+        return await bridged(self._here.subscribe, *topics, timeout=timeout)
 
     async def subscription(self) -> list[str]:
         """Return the names of the topics."""
@@ -46,36 +46,36 @@ class ShareConsumer(Acquires[K, V]):
 
     async def one(self, timeout: float | None = None) -> Record[K, V] | None:
         """Return the next record."""
-        return await bridged(lambda: self._here.one(timeout=timeout))
+        return await bridged(self._here.one, timeout)
 
     async def poll(self, max_records: int = POLL_RECORDS, timeout: float | None = None) -> list[Record[K, V]]:
         """Return the next records; wait only for the first."""
-        return await bridged(lambda: self._here.poll(max_records=max_records, timeout=timeout))
+        return await bridged(self._here.poll, max_records, timeout)
 
     async def accept(self, record: Record[Any, Any]) -> bool:
         """Accept a record: it has been dealt with, and no member gets it again. `record.ack()` does the same."""
-        return await bridged(lambda: self._here.accept(record=record))
+        return await bridged(self._here.accept, record)
 
     async def release(self, record: Record[Any, Any]) -> bool:
         """Release a record: it comes again, to any member, until its deliveries are used up. `record.nack()` does the same."""
-        return await bridged(lambda: self._here.release(record=record))
+        return await bridged(self._here.release, record)
 
     async def reject(self, record: Record[Any, Any]) -> bool:
         """Reject a record: nobody can deal with it, and no member gets it again."""
-        return await bridged(lambda: self._here.reject(record=record))
+        return await bridged(self._here.reject, record)
 
     async def renew(self, record: Record[Any, Any]) -> bool:
         """Begin a record's lock anew, for work that takes longer than `lock_timeout_ms` (KIP-1222; Kafka 4.2 and later)."""
-        return await bridged(lambda: self._here.renew(record=record))
+        return await bridged(self._here.renew, record)
 
     async def commit(self, timeout: float | None = None) -> Committed:
         """Send all acknowledgements, and wait for their outcome."""
-        return await bridged(lambda: self._here.commit(timeout=timeout))
+        return await bridged(self._here.commit, timeout)
 
     async def commit_async(self, on_commit: OnCommit | None = None) -> None:
         """Send all acknowledgements, and return at once."""
-        return await bridged(lambda: self._here.commit_async(on_commit=sync(on_commit)))
+        return await bridged(self._here.commit_async, sync(on_commit))
 
     async def close(self, timeout: float | None = None) -> None:
         """Accept what was returned if acknowledgement is implicit, send all acknowledgements, leave the group, and end."""
-        return await bridged(lambda: self._here.close(timeout=timeout))
+        return await bridged(self._here.close, timeout)

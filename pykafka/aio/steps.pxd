@@ -15,14 +15,14 @@ cdef extern from *:
 
     static PySendResult pykafka_send(PyObject *step, PyObject *value, PyObject **result) {
         PyObject *found = pykafka_begin_step(step);
-        PySendResult told;
+        PySendResult state;
         if (found != NULL && found == Py_None) {
             Py_DECREF(found);
             found = PyObject_GetAttrString(step, "_rest");
             if (found != NULL) {
-                told = PyIter_Send(found, value, result);
+                state = PyIter_Send(found, value, result);
                 Py_DECREF(found);
-                return told;
+                return state;
             }
         }
         *result = found;
@@ -73,7 +73,7 @@ cdef class Taking:
 
 @cython.final
 cdef class Produce(Step):
-    cdef Sending _face
+    cdef Sending _facade
     cdef object _topic
     cdef object _value
     cdef object _key
@@ -85,12 +85,12 @@ cdef class Produce(Step):
 
 @cython.final
 cdef class Next(Step):
-    cdef Taking _face
+    cdef Taking _facade
 
 
 @cython.locals(step=Produce)
-cdef object new_produce(Sending face, topic, value, key, headers, timestamp, partition, on_delivery)
+cdef object new_produce(Sending facade, topic, value, key, headers, timestamp, partition, on_delivery)
 
 
 @cython.locals(step=Next)
-cdef object new_next(Taking face)
+cdef object new_next(Taking facade)

@@ -1,8 +1,8 @@
 """Coroutines that mostly have nothing to wait for: `produce()` and `__anext__()`, compiled. `steps.pyi` has the types.
 
-A `Step` stands in for a coroutine. When it is awaited, not before, it makes one call that never waits; where that returns
-something, the step ends with it: no frame, no greenlet. Else it makes the coroutine that waits, and goes on as that. So it can
-be given to tasks and TaskGroups, and cancelled, as a coroutine can.
+A `Step` stands in for a coroutine. When it is awaited, not before, it makes one call that never waits; if that returns
+something, the step ends with it: no frame, no greenlet. Else it makes the coroutine that waits, and becomes that. So tasks and
+TaskGroups take it, and a cancellation ends it, as with a coroutine.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Step:
             self._rest = None
 
     def _first(self):
-        """Return the result of the call that never waits; None where it has to wait."""
+        """Return the result of the call that never waits; None if it has to wait."""
         return
 
     def _slowly(self):
@@ -50,14 +50,14 @@ class Step:
         return self.send(None)
 
     def send(self, value):
-        """Go on. As `send` of a coroutine."""
-        found = begin(self)
-        if found is not None:
-            raise StopIteration(found)
+        """Continue, as `send` of a coroutine does."""
+        result = begin(self)
+        if result is not None:
+            raise StopIteration(result)
         return self._rest.send(value)
 
     def throw(self, kind, value=None, trace=None):
-        """Raise an error where the call waits; before it has begun, it never does. As `throw` of a coroutine."""
+        """Raise an error at the wait of the call, as `throw` of a coroutine does; a call that has not begun ends."""
         error = kind if value is None else value
         if isinstance(error, type):
             error = error()
@@ -69,7 +69,7 @@ class Step:
         raise error
 
     def close(self):
-        """End the call. As `close` of a coroutine."""
+        """End the call, as `close` of a coroutine does."""
         if self._state == WAITING:
             self._rest.close()
         self._state = ENDED
@@ -86,12 +86,12 @@ class Step:
 
 
 def begin(step):
-    """Make the call that never waits, once; return its result, or None where `_rest` has to go on."""
+    """Make the call that never waits, once; return its result, or None if `_rest` has to continue."""
     if step._state == NEW:
         step._state = ENDED  # should it raise
-        found = step._first()
-        if found is not None:
-            return found
+        result = step._first()
+        if result is not None:
+            return result
         step._rest = step._slowly()
         step._state = WAITING
     elif step._state == ENDED:
@@ -104,22 +104,22 @@ class Produce(Step):
 
     def _first(self):
         if (
-            thread_number() == self._face._thread
-            and not self._face._turns.overdue
+            thread_number() == self._facade._thread
+            and not self._facade._turns.overdue
             and self._timestamp is None
             and self._headers is None
             and self._partition is None
             and self._on_delivery is None
-            and self._face._fast._plain
+            and self._facade._fast._plain
         ):
-            fast = self._face._fast
+            fast = self._facade._fast
             return fast._accumulator.send(
-                self._topic, self._value, self._key, -1, None, -1, fast._told, self._value, self._key
+                self._topic, self._value, self._key, -1, None, -1, fast._callback, self._value, self._key
             )
         return None
 
     def _slowly(self):
-        return self._face._produce_slowly(
+        return self._facade._produce_slowly(
             self._topic, self._value, self._key, self._headers, self._timestamp, self._partition, self._on_delivery
         )
 
@@ -131,21 +131,21 @@ class Next(Step):
     """A step of `async for record in consumer`."""
 
     def _first(self):
-        if self._face._turns.overdue or not self._face._at_hand:
+        if self._facade._turns.overdue or not self._facade._at_hand:
             return None
-        return self._face._buffers.next()
+        return self._facade._buffers.next()
 
     def _slowly(self):
-        return self._face._next_slowly()
+        return self._facade._next_slowly()
 
     def _called(self):
         return "KafkaConsumer.__anext__"
 
 
-def new_produce(face, topic, value, key, headers, timestamp, partition, on_delivery):
+def new_produce(facade, topic, value, key, headers, timestamp, partition, on_delivery):
     """Return the step of a call of `produce()`."""
     step = Produce.__new__(Produce)
-    step._face = face
+    step._facade = facade
     step._topic = topic
     step._value = value
     step._key = key
@@ -156,15 +156,15 @@ def new_produce(face, topic, value, key, headers, timestamp, partition, on_deliv
     return step
 
 
-def new_next(face):
+def new_next(facade):
     """Return the step of a call of `__anext__()`."""
     step = Next.__new__(Next)
-    step._face = face
+    step._facade = facade
     return step
 
 
 class Sending:
-    """The base of the producer's face. `_fast`: the producer; `_turns`: when the loop has to turn; `_thread`: its number."""
+    """The base of the producer's facade. `_fast`: the producer; `_turns`: when the loop has to turn; `_thread`: its number."""
 
     def __class_getitem__(cls, types):
         return cls
@@ -178,7 +178,7 @@ class Sending:
 
 
 class Taking:
-    """The base of the consumer's face. `_buffers`: what is fetched; `_at_hand`: whether records are taken as they are."""
+    """The base of the consumer's facade. `_buffers`: of fetched records; `_at_hand`: whether they need no other step."""
 
     def __class_getitem__(cls, types):
         return cls

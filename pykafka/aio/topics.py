@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from pykafka.aio.base import Face
-from pykafka.aio.topic import Topic
+from pykafka.aio.base import AsyncFacade
+from pykafka.aio.compat import Topic
 from pykafka.cluster import TopicDict
 from pykafka.handlers.bridge import bridged
 from pykafka.topic import Topic as BlockingTopic
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Topics(Face[TopicDict[BlockingTopic]]):
+class Topics(AsyncFacade[TopicDict[BlockingTopic]]):
     """The topics of a cluster by name: `await client.topics["orders"]`. A look-up may ask the cluster, and create the topic."""
 
     def __getitem__(self, name: str | bytes) -> Coroutine[Any, Any, Topic]:

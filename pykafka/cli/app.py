@@ -4,37 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
 import pykafka
-from pykafka.cli import (
-    INTERRUPTED,
-    cmd_acls,
-    cmd_change,
-    cmd_cluster,
-    cmd_completion,
-    cmd_configs,
-    cmd_consume,
-    cmd_doctor,
-    cmd_groups,
-    cmd_migrate,
-    cmd_pipeline,
-    cmd_produce,
-    cmd_quotas,
-    cmd_read,
-    cmd_reassign,
-    cmd_spark_pack,
-    cmd_tokens,
-    cmd_topics,
-    cmd_transactions,
-    cmd_users,
-)
+from pykafka.cli import INTERRUPTED
 from pykafka.cli.exit_status import explain, status_of
-from pykafka.cli.options import BEHIND, HIDE, HostsType, ZooKeeperType, session_of
+from pykafka.cli.options import BEHIND, HIDE, HOSTS, ZOOKEEPER, session_of
 from pykafka.exceptions import KafkaException, NoBrokersAvailableError
+
+#: The modules of this package with commands, without "cmd_".
+COMMAND_MODULES = (
+    *("acls", "change", "cluster", "completion", "configs", "consume", "doctor", "groups", "migrate", "pipeline"),
+    *("produce", "quotas", "read", "reassign", "spark_pack", "tokens", "topics", "transactions", "users"),
+)
 
 
 class Tools(click.Group):
@@ -63,7 +49,7 @@ COMMON: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "host": (
         ("-b", "--broker"),
         {
-            "type": HostsType(),
+            "type": HOSTS,
             "default": "localhost:9092",
             "show_default": True,
             "help": "Any brokers of the cluster, separated by commas.",
@@ -75,7 +61,7 @@ COMMON: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     ),
     "zookeeper": (
         ("--zookeeper",),
-        {"type": ZooKeeperType(), "metavar": "HOST:PORT", "help": "Find the brokers through ZooKeeper instead."},
+        {"type": ZOOKEEPER, "metavar": "HOST:PORT", "help": "Find the brokers through ZooKeeper instead."},
     ),
     "socket_timeout_ms": (
         ("--socket_timeout_ms",),
@@ -175,22 +161,6 @@ def _with_session(callback: Callable[..., Any] | None) -> Callable[..., Any]:
     return run
 
 
-_MODULES = (
-    *(cmd_acls, cmd_change, cmd_cluster, cmd_completion, cmd_configs, cmd_consume, cmd_doctor, cmd_groups, cmd_read),
-    *(
-        cmd_migrate,
-        cmd_pipeline,
-        cmd_produce,
-        cmd_quotas,
-        cmd_read,
-        cmd_reassign,
-        cmd_spark_pack,
-        cmd_tokens,
-        cmd_topics,
-        cmd_transactions,
-        cmd_users,
-    ),
-)
-for _module in _MODULES:
-    for _command in _module.COMMANDS:
+for _module in COMMAND_MODULES:
+    for _command in import_module(f"pykafka.cli.cmd_{_module}").COMMANDS:
         _add(_command, tools)

@@ -8,13 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from pykafka.admin import NewTopic
 from pykafka.cli.groups import active_members
 from pykafka.cli.listing import committed_offsets, group_offsets, known_topic, partition_ids
-from pykafka.cli.offset_spec import Moment, resolve
+from pykafka.cli.offset_spec import OffsetSpec, resolve
 from pykafka.common import TopicPartition
-from pykafka.exceptions import (
-    NonEmptyGroup,
-    ResponseTimeoutError,
-    UnsupportedVersion,
-)
+from pykafka.exceptions import NonEmptyGroup, ResponseTimeoutError, UnsupportedVersion
 
 if TYPE_CHECKING:
     from pykafka.cli.zookeeper import ZooKeeperGroups, ZooKeeperTopics
@@ -44,12 +40,12 @@ def reset_offsets(
     client: KafkaClient,
     topic: str,
     group: str,
-    moment: Moment,
+    spec: OffsetSpec,
     dry_run: bool = False,
     zookeeper: ZooKeeperGroups | None = None,
     warn: Callable[[str], object] | None = None,
 ) -> list[OffsetChange]:
-    """Commit for a group, without joining it, the offset of each partition at a moment.
+    """Commit for a group, without joining it, the offset of each partition at a place.
 
     :param dry_run: return what would be committed, and commit nothing
     :param zookeeper: where to look for members that the brokers do not know; None does not look
@@ -79,7 +75,7 @@ def reset_offsets(
             f"committed here. Give --zookeeper HOST:PORT to look there ({unknown})"
         )
     before = committed_offsets(client, topic, group, ids)
-    after = resolve(client, topic, moment, ids)
+    after = resolve(client, topic, spec, ids)
     if not dry_run:
         offsets = {TopicPartition(topic, id_): offset for id_, offset in after.items()}
         group_offsets(client, group).commit(offsets, "kafka-tools")

@@ -9,8 +9,8 @@ import click
 from pykafka.admin import AclBinding, AclFilter, AclOperation, PatternType, Permission, ResourceType
 from pykafka.admin.acls import CLUSTER_NAME
 from pykafka.cli import show
-from pykafka.cli.options import Session, json_option
-from pykafka.cli.verbs import Noun, ask, counted, dry_run_option, fail, print_rows, report, yes_option
+from pykafka.cli.options import Session, session_command
+from pykafka.cli.verbs import Noun, ask, change_command, counted, dry_run_option, fail, print_rows, report
 
 _RESOURCES = {
     one.name.lower().replace("_", "-"): one
@@ -66,8 +66,7 @@ _host = click.option("--host", help="The client's address.")
 @_operation
 @_host
 @click.option("--permission", type=click.Choice(["allow", "deny"]), help="These alone.")
-@json_option
-@click.pass_obj
+@session_command
 def list_(
     session: Session,
     resource: Resource | None,
@@ -120,8 +119,7 @@ def _filters(
 @click.option("--prefixed", is_flag=True, help="For all names that begin so (since Kafka 2.0).")
 @click.option("--deny", is_flag=True, help="Deny it, instead of allowing it; that goes first.")
 @dry_run_option
-@json_option
-@click.pass_obj
+@session_command
 def create(
     session: Session,
     resource: Resource,
@@ -150,9 +148,7 @@ def create(
         for operation in operations
     ]
     if dry_run:
-        print_rows(wanted, as_json, _COLUMNS, _cells)
-        if not as_json:
-            show.console().print("Nothing was changed.")
+        print_rows(wanted, as_json, _COLUMNS, _cells, unchanged=True)
         return
     with session.client() as client:
         results = client.admin.create_acls(wanted, raise_errors=False)
@@ -167,10 +163,7 @@ def create(
 @click.option("--permission", type=click.Choice(["allow", "deny"]), help="These alone.")
 @click.option("--prefixed", is_flag=True, help="ACLs of prefixes alone; by default of names alone.")
 @click.option("--all", "everything", is_flag=True, help="All ACLs of the cluster.")
-@dry_run_option
-@yes_option
-@json_option
-@click.pass_obj
+@change_command
 def delete(
     session: Session,
     resource: Resource | None,

@@ -9,50 +9,49 @@ import click
 from click.core import ParameterSource
 
 from pykafka.cli import changes, show
-from pykafka.cli.offset_spec import Moment
-from pykafka.cli.options import GroupType, MomentType, Session, TopicType, json_option, timeout_option
+from pykafka.cli.offset_spec import OffsetSpec
+from pykafka.cli.options import (
+    OFFSET,
+    GroupType,
+    ParsedType,
+    Session,
+    TopicType,
+    json_option,
+    session_command,
+    timeout_option,
+)
 
 
-class JsonObjectType(click.ParamType[dict[str, Any]]):
-    """A JSON object."""
-
-    name = "json"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
-        """Return the object in the text."""
-        if isinstance(value, dict):
-            return value
-        try:
-            found = json.loads(value)
-        except ValueError as error:
-            self.fail(f"{value!r} is not JSON: {error}", param, ctx)
-        if not isinstance(found, dict):
-            self.fail(f"{value!r} is not a JSON object: write it in braces", param, ctx)
-        return found
+def _json_object(text: str) -> dict[str, Any]:
+    """Return a JSON object."""
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise ValueError(f"{text!r} is not a JSON object: write it in braces")
+    return data
 
 
-class SettingsType(JsonObjectType):
-    """Settings: a JSON object, or one as NAME=VALUE."""
+def _settings(text: str) -> dict[str, Any]:
+    """Return settings: a JSON object, or one as NAME=VALUE."""
+    name, sign, setting = text.partition("=")
+    if sign and name.strip() and not text.lstrip().startswith(("{", "[", '"')):
+        return {name.strip(): setting}
+    return _json_object(text)
 
-    name = "settings"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, Any]:
-        """Return the settings in the text."""
-        name, sign, setting = value.partition("=") if isinstance(value, str) else ("", "", "")
-        if sign and name.strip() and not value.lstrip().startswith(("{", "[", '"')):
-            return {name.strip(): setting}
-        return super().convert(value, param, ctx)
+JSON_OBJECT, SETTINGS = ParsedType("json", _json_object), ParsedType("settings", _settings)
 
 
 @click.command("reset_offsets")
 @click.argument("topic", type=TopicType())
 @click.argument("consumer_group", type=GroupType())
-@click.argument("offset", type=MomentType(numbers=True))
+@click.argument("offset", type=OFFSET)
 @click.option("--dry-run", is_flag=True, help="Print what would be committed, and commit nothing.")
-@json_option
-@click.pass_obj
+@session_command
 def reset_offsets(
-    session: Session, topic: str, consumer_group: str, offset: Moment, dry_run: bool, as_json: bool
+    session: Session, topic: str, consumer_group: str, offset: OffsetSpec, dry_run: bool, as_json: bool
 ) -> None:
     """Reset a group's committed offsets.
 
@@ -88,13 +87,13 @@ def reset_offsets(
 @click.option(
     "-a",
     "--replica_assignment",
-    type=JsonObjectType(),
+    type=JSON_OBJECT,
     help='Instead of both: {"partition id": [broker ids], ...}.',
 )
 @click.option(
     "-c",
     "--config_entries",
-    type=SettingsType(),
+    type=SETTINGS,
     multiple=True,
     help='A setting of the topic, NAME=VALUE, or several as JSON: {"name": "value", ...}.',
 )

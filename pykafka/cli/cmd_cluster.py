@@ -11,8 +11,18 @@ import click
 from pykafka.admin import Endpoint, Levels, Replica, Results, UpgradeType
 from pykafka.cli import show
 from pykafka.cli.listing import time_text
-from pykafka.cli.options import Session, TopicType, json_option
-from pykafka.cli.verbs import Noun, ask, data_of, dry_run_option, fail, partitions_of, print_rows, report, yes_option
+from pykafka.cli.options import ParsedType, Session, TopicType, session_command
+from pykafka.cli.verbs import (
+    Noun,
+    ask,
+    change_command,
+    data_of,
+    dry_run_option,
+    fail,
+    partitions_of,
+    print_rows,
+    report,
+)
 from pykafka.client import KafkaClient
 from pykafka.exceptions import (
     BrokerIdNotRegistered,
@@ -30,8 +40,7 @@ cluster = Noun("cluster", help="The brokers of the cluster.")
 
 @cluster.command("describe")
 @click.option("--fenced", is_flag=True, help="Also brokers that are registered and not there (since Kafka 4.0).")
-@json_option
-@click.pass_obj
+@session_command
 def describe(session: Session, fenced: bool, as_json: bool) -> None:
     """Print id, controller and brokers of the cluster."""
     with session.client() as client:
@@ -56,10 +65,7 @@ def describe(session: Session, fenced: bool, as_json: bool) -> None:
 
 @cluster.command("unregister")
 @click.argument("broker", type=click.IntRange(min=0))
-@dry_run_option
-@yes_option
-@json_option
-@click.pass_obj
+@change_command
 def unregister(session: Session, broker: int, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Make a cluster without ZooKeeper forget a broker that is gone for good. Since Kafka 3.3."""
     ask(f"Forget broker {broker}? It must be gone for good.", yes, dry_run)
@@ -68,11 +74,11 @@ def unregister(session: Session, broker: int, dry_run: bool, yes: bool, as_json:
             _check_registered(client, broker)
         else:
             client.admin.unregister_broker(broker)
-    _tell(as_json, {"broker": broker}, "unregister", "Unregistered", f"broker {broker}", dry_run)
+    _print_change(as_json, {"broker": broker}, "unregister", "Unregistered", f"broker {broker}", dry_run)
 
 
 def _check_registered(client: KafkaClient, broker: int) -> None:
-    """Check that a cluster without ZooKeeper knows a broker, be it up or not; before Kafka 4.0 it tells only of those up."""
+    """Check that a cluster without ZooKeeper knows a broker, up or down; before Kafka 4.0 it lists only those that are up."""
     client.admin.describe_metadata_quorum()  # raises on a cluster with ZooKeeper
     try:
         there = client.admin.describe_cluster(fenced_brokers=True).brokers
@@ -82,7 +88,7 @@ def _check_registered(client: KafkaClient, broker: int) -> None:
         raise BrokerIdNotRegistered(f"broker {broker} is not registered")
 
 
-def _tell(as_json: bool, fields: dict[str, Any], verb: str, done: str, what: str, dry_run: bool) -> None:
+def _print_change(as_json: bool, fields: dict[str, Any], verb: str, done: str, what: str, dry_run: bool) -> None:
     """Print what was done, or would be."""
     if as_json:
         show.print_json({**fields, "dry_run": dry_run})
@@ -108,8 +114,7 @@ quorum = Noun("quorum", help="The controllers that agree on the metadata. Since 
 
 
 @quorum.command("describe")
-@json_option
-@click.pass_obj
+@session_command
 def describe_quorum(session: Session, as_json: bool) -> None:
     """Print leader, voters and observers, and how far each is behind."""
     with session.client() as client:
@@ -135,25 +140,19 @@ def describe_quorum(session: Session, as_json: bool) -> None:
     out.print(show.table(("Node", "Role", "Log end#", "Lag#", "Last caught up?", "Directory?"), rows))
 
 
-class EndpointType(click.ParamType[Endpoint]):
-    """An address of a controller: LISTENER://HOST:PORT."""
-
-    name = "listener://host:port"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Endpoint:
-        """Return the address."""
-        if isinstance(value, Endpoint):
-            return value
-        listener, sign, address = value.partition("://")
-        try:
-            ((host, port),) = parse_hosts(address)
-        except ValueError:
-            sign = ""
-        if not listener or not sign:
-            self.fail(f"{value!r} is not LISTENER://HOST:PORT, as CONTROLLER://host:9093", param, ctx)
-        return Endpoint(listener, host, port)
+def _endpoint(text: str) -> Endpoint:
+    """Return the address of a controller."""
+    listener, sign, address = text.partition("://")
+    try:
+        ((host, port),) = parse_hosts(address)
+    except ValueError:
+        sign = ""
+    if not listener or not sign:
+        raise ValueError(f"{text!r} is not LISTENER://HOST:PORT, as CONTROLLER://host:9093")
+    return Endpoint(listener, host, port)
 
 
+_endpoint_type = ParsedType("listener://host:port", _endpoint)
 _voter = click.argument("voter", type=click.IntRange(min=0))
 _directory = click.argument("directory_id", type=click.UUID)
 
@@ -161,10 +160,9 @@ _directory = click.argument("directory_id", type=click.UUID)
 @quorum.command("add-voter")
 @_voter
 @_directory
-@click.argument("endpoints", metavar="LISTENER://HOST:PORT...", type=EndpointType(), nargs=-1, required=True)
+@click.argument("endpoints", metavar="LISTENER://HOST:PORT...", type=_endpoint_type, nargs=-1, required=True)
 @dry_run_option
-@json_option
-@click.pass_obj
+@session_command
 def add_voter(
     session: Session, voter: int, directory_id: UUID, endpoints: tuple[Endpoint, ...], dry_run: bool, as_json: bool
 ) -> None:
@@ -174,16 +172,13 @@ def add_voter(
             _check_dynamic(client, voter, is_there=False)
         else:
             client.admin.add_raft_voter(voter, directory_id, endpoints)
-    _tell(as_json, {"voter": voter}, "add", "Added", f"voter {voter}", dry_run)
+    _print_change(as_json, {"voter": voter}, "add", "Added", f"voter {voter}", dry_run)
 
 
 @quorum.command("remove-voter")
 @_voter
 @_directory
-@dry_run_option
-@yes_option
-@json_option
-@click.pass_obj
+@change_command
 def remove_voter(session: Session, voter: int, directory_id: UUID, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Take a controller out of the voters. Since Kafka 3.9."""
     ask(f"Remove voter {voter}?", yes, dry_run)
@@ -192,15 +187,14 @@ def remove_voter(session: Session, voter: int, directory_id: UUID, dry_run: bool
             _check_dynamic(client, voter, is_there=True)
         else:
             client.admin.remove_raft_voter(voter, directory_id)
-    _tell(as_json, {"voter": voter}, "remove", "Removed", f"voter {voter}", dry_run)
+    _print_change(as_json, {"voter": voter}, "remove", "Removed", f"voter {voter}", dry_run)
 
 
 features = Noun("features", help="Features of the cluster, by level. Since Kafka 2.7.")
 
 
 @features.command("describe")
-@json_option
-@click.pass_obj
+@session_command
 def describe_features(session: Session, as_json: bool) -> None:
     """Print the levels that are in force, and those that the brokers support."""
     with session.client() as client:
@@ -219,30 +213,26 @@ def _level(levels: Levels | None) -> int | None:
     return None if levels is None else levels.high
 
 
-class LevelType(click.ParamType[tuple[str, int]]):
-    """A level as FEATURE=LEVEL."""
-
-    name = "feature=level"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
-        """Return feature and level."""
-        if isinstance(value, tuple):
-            return value
-        name, _, level = value.partition("=")
-        if not name or not level.isdecimal():
-            self.fail(f"{value!r} is not FEATURE=LEVEL, as metadata.version=25; 0 removes a feature", param, ctx)
-        return name, int(level)
+def _feature_level(text: str) -> tuple[str, int]:
+    """Return feature and level."""
+    name, _, level = text.partition("=")
+    if not name or not level.isdecimal():
+        raise ValueError(f"{text!r} is not FEATURE=LEVEL, as metadata.version=25; 0 removes a feature")
+    return name, int(level)
 
 
 @features.command("update")
-@click.argument("levels", metavar="FEATURE=LEVEL...", type=LevelType(), nargs=-1, required=True)
+@click.argument(
+    "levels",
+    metavar="FEATURE=LEVEL...",
+    type=ParsedType("feature=level", _feature_level),
+    nargs=-1,
+    required=True,
+)
 @click.option(
     "--downgrade", type=click.Choice(["safe", "unsafe"]), help="Levels may go down; unsafe: though metadata is lost."
 )
-@dry_run_option
-@yes_option
-@json_option
-@click.pass_obj
+@change_command
 def update(
     session: Session,
     levels: tuple[tuple[str, int], ...],
@@ -275,8 +265,7 @@ log_dirs = Noun("log-dirs", help="Directories of brokers, and the replicas in th
 @click.option(
     "--on", "brokers", type=click.IntRange(min=0), multiple=True, help="This broker alone, by id; may be repeated."
 )
-@json_option
-@click.pass_obj
+@session_command
 def list_dirs(session: Session, brokers: tuple[int, ...], as_json: bool) -> None:
     """List the directories of brokers, with the bytes in them."""
     with session.client() as client:
@@ -308,8 +297,7 @@ def _error(row: Mapping[str, Any]) -> Any:
 @click.option(
     "--on", "brokers", type=click.IntRange(min=0), multiple=True, help="This broker alone, by id; may be repeated."
 )
-@json_option
-@click.pass_obj
+@session_command
 def describe_dirs(session: Session, texts: tuple[str, ...], brokers: tuple[int, ...], as_json: bool) -> None:
     """Print size and directory of each replica of topics."""
     with session.client() as client:
@@ -359,10 +347,7 @@ def _checked(client: KafkaClient, wanted: Mapping[Replica, str]) -> Results[Repl
 @click.argument("text", metavar="TOPIC[:PARTITION,...]", type=TopicType())
 @click.argument("broker", type=click.IntRange(min=0))
 @click.argument("path")
-@dry_run_option
-@yes_option
-@json_option
-@click.pass_obj
+@change_command
 def move(session: Session, text: str, broker: int, path: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Begin to move a broker's replicas to another of its directories."""
     ask(f"Move {text} to {path} on broker {broker}?", yes, dry_run)

@@ -10,9 +10,9 @@ import click
 from pykafka.admin import ConfigChange, ConfigEntry, ConfigResource, ConfigSource, ConfigType
 from pykafka.admin.configs import is_secret
 from pykafka.cli import show
-from pykafka.cli.options import GroupType, Session, TopicType, json_option
+from pykafka.cli.options import GroupType, ParsedType, Session, TopicType, session_command
 from pykafka.cli.secrets import NOTATION, is_reference, referred
-from pykafka.cli.verbs import Noun, ask, data_of, dry_run_option, print_rows, yes_option
+from pykafka.cli.verbs import Noun, ask, change_command, data_of, print_rows
 from pykafka.client import KafkaClient
 
 #: The kinds of resources, as users write them.
@@ -30,19 +30,15 @@ _OWN = {
 }
 
 
-class PairType(click.ParamType[tuple[str, str]]):
-    """A setting as NAME=VALUE."""
+def _pair(text: str) -> tuple[str, str]:
+    """Return name and value of a setting."""
+    name, sign, setting = text.partition("=")
+    if not sign or not name.strip():
+        raise ValueError(f"{text!r} is not NAME=VALUE")
+    return name.strip(), setting
 
-    name = "name=value"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """Return name and value."""
-        if isinstance(value, tuple):
-            return value
-        name, sign, setting = value.partition("=")
-        if not sign or not name.strip():
-            self.fail(f"{value!r} is not NAME=VALUE", param, ctx)
-        return name.strip(), setting
+_PAIR = ParsedType("name=value", _pair)
 
 
 class _NameType(click.ParamType[str]):
@@ -63,13 +59,13 @@ class _NameType(click.ParamType[str]):
 def alter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that say which settings to change."""
     for option in (
-        click.option("--subtract", type=PairType(), multiple=True, help="Remove VALUE from a list; may be repeated."),
-        click.option("--append", type=PairType(), multiple=True, help="Add VALUE to a list; may be repeated."),
+        click.option("--subtract", type=_PAIR, multiple=True, help="Remove VALUE from a list; may be repeated."),
+        click.option("--append", type=_PAIR, multiple=True, help="Add VALUE to a list; may be repeated."),
         click.option("--delete", multiple=True, metavar="NAME", help="Back to the default; may be repeated."),
         click.option(
             "--set",
             "settings",
-            type=PairType(),
+            type=_PAIR,
             multiple=True,
             help=f"Set a value; may be repeated. A secret is given as {NOTATION}.",
         ),
@@ -135,8 +131,7 @@ configs = Noun("configs", help="Settings of topics, brokers, groups and clients'
 
 @configs.command("list")
 @click.argument("kinds", type=click.Choice(list(KINDS)), nargs=-1)
-@json_option
-@click.pass_obj
+@session_command
 def list_(session: Session, kinds: tuple[str, ...], as_json: bool) -> None:
     """List what has settings. Since Kafka 4.1; subscriptions to clients' metrics since 3.7."""
     with session.client() as client:
@@ -154,8 +149,7 @@ def _kind(resource: ConfigResource) -> str:
 @click.option("-a", "--all", "everything", is_flag=True, help="Also settings that nobody has set.")
 @click.option("-s", "--setting", "names", multiple=True, help="This setting alone; may be repeated.")
 @click.option("--documentation", is_flag=True, help="Also what each setting means (since Kafka 2.6).")
-@json_option
-@click.pass_obj
+@session_command
 def describe(
     session: Session,
     kind: str,
@@ -191,10 +185,7 @@ def shown(value: str | None, sensitive: bool) -> str | None:
 @click.argument("kind", type=click.Choice(list(KINDS)), is_eager=True)
 @click.argument("name", type=_NameType(), required=False)
 @alter_options
-@dry_run_option
-@yes_option
-@json_option
-@click.pass_obj
+@change_command
 def alter(
     session: Session,
     kind: str,

@@ -1,4 +1,4 @@
-"""The commands consume_topic and consume: messages to a file or to the standard output."""
+"""The commands consume_topic and consume: messages of a part of a topic, to a file or to the standard output."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from pykafka.cli import show
 from pykafka.cli.listing import partition_ids, time_text
-from pykafka.cli.offset_spec import Moment, limits, resolve
-from pykafka.cli.options import MomentType, Session, TopicType
+from pykafka.cli.offset_spec import OffsetSpec, limits, resolve
+from pykafka.cli.options import OFFSET, Session, TopicType
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _outfile_option = click.option(
 _from_option = click.option(
     "--from",
     "start",
-    type=MomentType(numbers=True),
+    type=OFFSET,
     metavar="WHERE",
     help="EARLIEST, LATEST, a time (YYYY-MM-DDTHH:MM:SS, UTC), @ and a time in milliseconds since 1970, an offset, or -N for "
     "the last N offsets of each partition.  [default: EARLIEST]",
@@ -50,7 +50,7 @@ _from_option = click.option(
 _to_option = click.option(
     "--to",
     "stop",
-    type=MomentType(numbers=True),
+    type=OFFSET,
     metavar="WHERE",
     help="End before this place, in the forms of --from; by default at the end of the topic as of the start.",
 )
@@ -88,8 +88,8 @@ class Wanted(NamedTuple):
     topic: str
     outfile: BinaryIO
     timeout: int
-    start: Moment | None
-    stop: Moment | None
+    start: OffsetSpec | None
+    stop: OffsetSpec | None
     last: int | None
     limit: int
     partitions: tuple[int, ...]
@@ -107,6 +107,22 @@ class Wanted(NamedTuple):
             raise click.UsageError("--last is a limit itself: leave --limit out")
         if self.follow and self.stop is not None:
             raise click.UsageError("--follow waits for more, and --to ends: give one of them")
+
+
+class Span(NamedTuple):
+    """A part of each partition.
+
+    :param positions: {partition: the first offset}
+    :param ends: {partition: the offset behind the last one}
+    """
+
+    positions: dict[int, int]
+    ends: dict[int, int]
+
+    @property
+    def size(self) -> int:
+        """How many offsets it has."""
+        return sum(max(end - self.positions[id_], 0) for id_, end in self.ends.items())
 
 
 @click.command("consume_topic")
@@ -200,14 +216,14 @@ def _renderer(separator: bytes | None, null: bytes) -> Render:
 
 def _consume(session: Session, wanted: Wanted, render: Render) -> None:
     with session.client() as client:
-        ids = chosen(client, wanted.topic, wanted.partitions)
-        start = Moment() if wanted.start is None else wanted.start
-        bounds = span(client, wanted.topic, ids, start, wanted.stop)
-        total = min(wanted.last or wanted.limit or bounds.size, bounds.size)
+        ids = _partitions(client, wanted.topic, wanted.partitions)
+        start = OffsetSpec() if wanted.start is None else wanted.start
+        span = _span(client, wanted.topic, ids, start, wanted.stop)
+        total = min(wanted.last or wanted.limit or span.size, span.size)
         with _progress(wanted.outfile, None if wanted.follow else total) as advance:
             # Opens the file now: without a message, too, the file must not keep its old content.
             wanted.outfile.write(b"")
-            for message in _messages(client, wanted, bounds):
+            for message in _messages(client, wanted, span):
                 wanted.outfile.write(render(message))
                 if wanted.follow or wanted.outfile.isatty():
                     wanted.outfile.flush()
@@ -219,7 +235,7 @@ def _messages(client: KafkaClient, wanted: Wanted, span: Span) -> Iterator[Messa
     """Yield the messages that a command writes."""
     topic, positions = wanted.topic, dict(span.positions)
     if wanted.last is not None:
-        yield from newest(client, topic, span, wanted.last, wanted.timeout)
+        yield from _newest(client, topic, span, wanted.last, wanted.timeout)
         if not wanted.follow:
             return
         positions = dict(span.ends)
@@ -227,8 +243,8 @@ def _messages(client: KafkaClient, wanted: Wanted, span: Span) -> Iterator[Messa
     ended = not wanted.follow and (span.size > 0 or wanted.stop is not None)
     if ended and not span.size:
         return
-    with consumer_at(client, topic, positions, wanted.timeout, wanted.limit) as consumer:
-        yield from messages(consumer, wanted.limit, positions, span.ends if ended else None, follow=wanted.follow)
+    with _consumer_at(client, topic, positions, wanted.timeout, wanted.limit) as consumer:
+        yield from _read(consumer, wanted.limit, positions, span.ends if ended else None, follow=wanted.follow)
 
 
 def _json_renderer(topic: str) -> Render:
@@ -270,26 +286,7 @@ def _progress(outfile: BinaryIO, total: int | None) -> Iterator[Callable[[], Non
         yield lambda: progress.advance(task)
 
 
-COMMANDS = (consume_topic, consume)
-
-
-class Span(NamedTuple):
-    """A part of each partition.
-
-    :param positions: {partition: the first offset}
-    :param ends: {partition: the offset behind the last one}
-    """
-
-    positions: dict[int, int]
-    ends: dict[int, int]
-
-    @property
-    def size(self) -> int:
-        """How many offsets it has."""
-        return sum(max(end - self.positions[id_], 0) for id_, end in self.ends.items())
-
-
-def chosen(client: KafkaClient, topic: str, partitions: Iterable[int]) -> list[int]:
+def _partitions(client: KafkaClient, topic: str, partitions: Iterable[int]) -> list[int]:
     """Return the partitions in order: these, or all if there are none.
 
     :raises UnknownTopicOrPartition: there is no such topic or partition
@@ -301,7 +298,7 @@ def chosen(client: KafkaClient, topic: str, partitions: Iterable[int]) -> list[i
     return wanted or there
 
 
-def span(client: KafkaClient, topic: str, ids: list[int], start: Moment, stop: Moment | None) -> Span:
+def _span(client: KafkaClient, topic: str, ids: list[int], start: OffsetSpec, stop: OffsetSpec | None) -> Span:
     """Return the part of a topic between two places; it ends at the present end at the latest.
 
     :param start: the place of the first messages
@@ -317,7 +314,7 @@ def span(client: KafkaClient, topic: str, ids: list[int], start: Moment, stop: M
 
 
 @contextmanager
-def consumer_at(
+def _consumer_at(
     client: KafkaClient, topic: str, positions: Mapping[int, int], timeout_ms: int, count: int = 0
 ) -> Iterator[SimpleConsumer]:
     """Yield a consumer that starts at these positions.
@@ -339,7 +336,7 @@ def consumer_at(
         yield consumer
 
 
-def messages(
+def _read(
     consumer: SimpleConsumer, limit: int, positions: dict[int, int], ends: dict[int, int] | None, follow: bool = False
 ) -> Iterator[Message]:
     """Yield messages until the limit, the end, or the timeout.
@@ -376,15 +373,14 @@ def _check_all_came(consumer: SimpleConsumer, ends: dict[int, int]) -> None:
         end = ends.get(partition.id, 0)
         if owned.next_offset < end:
             raise KafkaException(
-                f"messages are missing: none has arrived within --timeout, and of those before offset {end} "
-                f"the next would be {owned.next_offset}; raise --timeout, and check the brokers with `kafka-tools "
-                "doctor`",
+                f"messages are missing: none has arrived within --timeout, and of those before offset {end} the next "
+                f"would be {owned.next_offset}; raise --timeout, and check the brokers with `kafka-tools doctor`",
                 topic=consumer.topic.name,
                 partition=partition.id,
             )
 
 
-def newest(client: KafkaClient, topic: str, whole: Span, count: int, timeout_ms: int) -> list[Message]:
+def _newest(client: KafkaClient, topic: str, whole: Span, count: int, timeout_ms: int) -> list[Message]:
     """Return the newest messages of a part of a topic, by time, the oldest of them first.
 
     Each partition is read from its last `count` messages on.
@@ -415,10 +411,13 @@ def _newest_of(
     counts = dict.fromkeys(part.positions, 0)
     if not part.size:
         return [], counts
-    with consumer_at(client, topic, part.positions, timeout_ms, count) as consumer:
-        for message in messages(consumer, 0, dict(part.positions), part.ends):
+    with _consumer_at(client, topic, part.positions, timeout_ms, count) as consumer:
+        for message in _read(consumer, 0, dict(part.positions), part.ends):
             id_ = message.partition_id
             counts[id_] += 1
             entry = (-1 if message.timestamp is None else int(message.timestamp), id_, message.offset, message)
             (heapq.heappush if len(kept[id_]) < count else heapq.heappushpop)(kept[id_], entry)
     return [entry for entries in kept.values() for entry in entries], counts
+
+
+COMMANDS = (consume_topic, consume)

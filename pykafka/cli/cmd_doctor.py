@@ -1,4 +1,4 @@
-"""The command doctor: problems between this machine and a cluster."""
+"""The command doctor: problems between this machine and a cluster, and a round trip of one message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pykafka.cli import show
 from pykafka.cli.changes import create_topic
 from pykafka.cli.diagnosis import FAILED, NOTE, OK, Examination, Finding
 from pykafka.cli.exit_status import Status
-from pykafka.cli.options import HostsType, Session, json_option
+from pykafka.cli.options import HOSTS, Session, json_option
 from pykafka.exceptions import KafkaException
 from pykafka.network.addresses import parse_hosts
 
@@ -37,23 +37,23 @@ def round_trip(client: KafkaClient, hosts: str, topic: str, create: bool, timeou
     started = handler.now()
     step = "Topic"
 
-    def told(result: str, detail: str) -> Finding:
+    def finding(result: str, detail: str) -> Finding:
         return Finding(hosts, step, result, detail, round((handler.now() - started) * 1000))
 
     try:
         if client.topics.get(topic) is None:
             if not create:
-                yield told(FAILED, f"there is no topic {topic}; name an existing one, or create it with --create")
+                yield finding(FAILED, f"there is no topic {topic}; name an existing one, or create it with --create")
                 return
             step = "Create"
             create_topic(client, topic, 1, 1, {}, {}, timeout_ms)
-            yield told(OK, f"created topic {topic}; delete_topic removes it")
+            yield finding(OK, f"created topic {topic}; delete_topic removes it")
         step, started = "Produce", handler.now()
         found = client.topics[topic]
         value = f"{_KEY.decode()} {uuid.uuid4()}".encode()
         with found.get_sync_producer(linger_ms=0, ack_timeout_ms=timeout_ms) as producer:
             sent = producer.produce(value, partition_key=_KEY)
-        yield told(OK, f"{topic}, partition {sent.partition_id}, offset {sent.offset}")
+        yield finding(OK, f"{topic}, partition {sent.partition_id}, offset {sent.offset}")
         step, started = "Fetch", handler.now()
         partition = found.partitions[sent.partition_id]
         consumer = found.get_simple_consumer(partitions=[partition], consumer_timeout_ms=timeout_ms, auto_start=False)
@@ -61,15 +61,15 @@ def round_trip(client: KafkaClient, hosts: str, topic: str, create: bool, timeou
         with consumer:
             message = consumer.consume()
         if message is None or message.value != value:
-            yield told(FAILED, "the message did not come back; the partition's leader may have changed: try again")
+            yield finding(FAILED, "the message did not come back; the partition's leader may have changed: try again")
             return
-        yield told(OK, f"the message came back with offset {message.offset}")
+        yield finding(OK, f"the message came back with offset {message.offset}")
     except KafkaException as error:
-        yield told(FAILED, str(error))
+        yield finding(FAILED, str(error))
 
 
 @click.command("doctor")
-@click.argument("host", type=HostsType(), required=False)
+@click.argument("host", type=HOSTS, required=False)
 @click.option("--topic", help="Also write one message to this topic and read it again.")
 @click.option("--create", is_flag=True, help="Create that topic, with one partition, if it is missing.")
 @json_option

@@ -11,7 +11,7 @@ from rich.progress import track
 from rich.text import Text
 
 from pykafka import admin
-from pykafka.admin import GroupState, OffsetSpec, Results
+from pykafka.admin import GroupState, Results
 from pykafka.cli import show
 from pykafka.cli.exit_status import explain
 from pykafka.cli.groups import (
@@ -26,21 +26,20 @@ from pykafka.cli.groups import (
     parse_offsets,
 )
 from pykafka.cli.listing import known_topic
-from pykafka.cli.offset_spec import Moment
-from pykafka.cli.options import GroupType, MomentType, Session, TopicType, json_option
+from pykafka.cli.offset_spec import OffsetSpec
+from pykafka.cli.options import TIME, GroupType, ParsedType, Session, TopicType, session_command
 from pykafka.cli.sheet import Sheet
 from pykafka.cli.verbs import (
     Noun,
     ask,
+    change_command,
     check_askable,
     counted,
-    data_of,
-    dry_run_option,
     fail,
     partitions_of,
+    print_outcomes,
     print_rows,
     report,
-    yes_option,
 )
 from pykafka.client import KafkaClient
 from pykafka.common import TopicPartition
@@ -52,8 +51,7 @@ _UNHEALTHY = (GroupState.DEAD, GroupState.UNKNOWN, GroupState.DEAD.value, GroupS
 
 @click.command("print_managed_consumer_groups")
 @click.argument("topic", type=TopicType(), required=False)
-@json_option
-@click.pass_obj
+@session_command
 def print_managed_consumer_groups(session: Session, topic: str | None, as_json: bool) -> None:
     """Print consumer groups and their members.
 
@@ -113,8 +111,7 @@ _TYPES = [one.value for one in admin.GroupType if one != admin.GroupType.UNKNOWN
     multiple=True,
     help="Groups in this state alone; may be repeated (since Kafka 2.6).",
 )
-@json_option
-@click.pass_obj
+@session_command
 def list_(session: Session, types: tuple[str, ...], states: tuple[str, ...], as_json: bool) -> None:
     """List the groups that brokers coordinate. Since Kafka 0.9."""
     with session.client() as client:
@@ -135,8 +132,7 @@ def list_(session: Session, types: tuple[str, ...], states: tuple[str, ...], as_
 
 @groups.command("describe")
 @_groups
-@json_option
-@click.pass_obj
+@session_command
 def describe(session: Session, names: tuple[str, ...], as_json: bool) -> None:
     """Print state and members of groups, with the partitions of each member. Since Kafka 0.9."""
     with session.client() as client:
@@ -147,8 +143,8 @@ def describe(session: Session, names: tuple[str, ...], as_json: bool) -> None:
         out = show.console()
         for one in found.values():
             about = (
-                f"{one.type.value}, {one.state.value}, coordinator {one.coordinator}, {len(one.members)} "
-                f"member{'' if len(one.members) == 1 else 's'}{f', assignor {one.assignor}' if one.assignor else ''}"
+                f"{one.type.value}, {one.state.value}, coordinator {one.coordinator}, {counted(len(one.members), 'member')}"
+                f"{f', assignor {one.assignor}' if one.assignor else ''}"
             )
             out.print(Text(f"{one.group}: {about}"), soft_wrap=True)
             rows = [
@@ -162,10 +158,7 @@ def describe(session: Session, names: tuple[str, ...], as_json: bool) -> None:
 
 @groups.command("delete")
 @_groups
-@dry_run_option
-@yes_option
-@json_option
-@click.pass_obj
+@change_command
 def delete(session: Session, names: tuple[str, ...], dry_run: bool, yes: bool, as_json: bool) -> None:
     """Delete groups without members, with their offsets. Since Kafka 1.1."""
     ask(f"Delete {', '.join(names)} with all committed offsets?", yes, dry_run)
@@ -192,8 +185,7 @@ def _if_empty(name: str, group: admin.GroupDescription | None) -> NonEmptyGroup 
 @click.option(
     "--csv", "as_csv", is_flag=True, help="Print topic,partition,offset, which `groups reset --from-file` reads."
 )
-@json_option
-@click.pass_obj
+@session_command
 def offsets(session: Session, group: str, topics: tuple[str, ...], as_csv: bool, as_json: bool) -> None:
     """Print a group's committed offsets in all its topics, and its lag. It commits nothing, and joins nothing."""
     with session.client() as client:
@@ -214,10 +206,7 @@ def offsets(session: Session, group: str, topics: tuple[str, ...], as_csv: bool,
 @groups.command("delete-offsets")
 @_group
 @click.argument("topics", metavar="TOPIC[:PARTITION,...]...", type=TopicType(), nargs=-1, required=True)
-@dry_run_option
-@yes_option
-@json_option
-@click.pass_obj
+@change_command
 def delete_offsets(
     session: Session, group: str, topics: tuple[str, ...], dry_run: bool, yes: bool, as_json: bool
 ) -> None:
@@ -281,19 +270,7 @@ def _if_read(group: admin.GroupDescription, item: TopicPartition) -> KafkaExcept
     return GroupSubscribedToTopic(topic=item.topic, partition=item.partition)
 
 
-class DurationType(click.ParamType[timedelta]):
-    """A duration."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Return the duration of the text."""
-        if isinstance(value, timedelta):
-            return value
-        try:
-            return duration(value)
-        except (ValueError, OverflowError) as error:
-            self.fail(str(error), param, ctx)
+DURATION = ParsedType("duration", duration)
 
 
 @groups.command("reset")
@@ -311,12 +288,10 @@ class DurationType(click.ParamType[timedelta]):
 @click.option("--to-latest", is_flag=True, help="To the end: only new messages.")
 @click.option("--to-offset", type=click.IntRange(min=0), metavar="N", help="To this offset.")
 @click.option("--shift-by", type=int, metavar="N", help="N messages forward, or back where N is negative.")
-@click.option(
-    "--by-duration", type=DurationType(), metavar="1d12h", help="To the messages of the last so long; PT1H, too."
-)
+@click.option("--by-duration", type=DURATION, metavar="1d12h", help="To the messages of the last so long; PT1H, too.")
 @click.option(
     "--to-datetime",
-    type=MomentType(numbers=False),
+    type=TIME,
     metavar="TIME",
     help="To a time (YYYY-MM-DDTHH:MM:SS, UTC; or @ and ms).",
 )
@@ -326,10 +301,7 @@ class DurationType(click.ParamType[timedelta]):
     metavar="FILE",
     help="To the offsets of a file: topic,partition,offset, as `groups offsets --csv` writes it, or GROUP,...; or JSON.",
 )
-@dry_run_option
-@yes_option
-@json_option
-@click.pass_obj
+@change_command
 def reset(
     session: Session,
     group: str,
@@ -340,7 +312,7 @@ def reset(
     to_offset: int | None,
     shift_by: int | None,
     by_duration: timedelta | None,
-    to_datetime: Moment | None,
+    to_datetime: OffsetSpec | None,
     from_file: TextIO | None,
     dry_run: bool,
     yes: bool,
@@ -352,11 +324,11 @@ def reset(
     command prints it and asks. An offset that the partition does not have becomes the nearest one, with a warning.
     """
     specs = [
-        *([OffsetSpec.earliest()] if to_earliest else []),
-        *([OffsetSpec.latest()] if to_latest else []),
-        *([] if to_offset is None else [OffsetSpec.offset(to_offset)]),
-        *([] if shift_by is None else [OffsetSpec.shift(shift_by)]),
-        *([] if by_duration is None else [OffsetSpec.ago(by_duration)]),
+        *([admin.OffsetSpec.earliest()] if to_earliest else []),
+        *([admin.OffsetSpec.latest()] if to_latest else []),
+        *([] if to_offset is None else [admin.OffsetSpec.offset(to_offset)]),
+        *([] if shift_by is None else [admin.OffsetSpec.shift(shift_by)]),
+        *([] if by_duration is None else [admin.OffsetSpec.ago(by_duration)]),
         *([] if to_datetime is None else [_spec(to_datetime)]),
     ]
     if len(specs) + (from_file is not None) != 1:
@@ -392,15 +364,15 @@ def _show_plan(plan: Changes) -> None:
         _warn(explain(error))
 
 
-def _spec(moment: Moment) -> OffsetSpec:
-    if moment.timestamp < 0:
+def _spec(place: OffsetSpec) -> admin.OffsetSpec:
+    if place.timestamp < 0:
         raise click.UsageError("--to-datetime takes a time; --to-earliest and --to-latest are options of their own")
-    return OffsetSpec.at(moment.timestamp)
+    return admin.OffsetSpec.at(place.timestamp)
 
 
-def _offsets_of(file: TextIO, group: str) -> dict[TopicPartition, OffsetSpec]:
+def _offsets_of(file: TextIO, group: str) -> dict[TopicPartition, admin.OffsetSpec]:
     try:
-        return {item: OffsetSpec.offset(offset) for item, offset in parse_offsets(file.read(), group).items()}
+        return {item: admin.OffsetSpec.offset(offset) for item, offset in parse_offsets(file.read(), group).items()}
     except ValueError as error:
         raise click.UsageError(f"{file.name}: {error}") from None
 
@@ -412,17 +384,8 @@ def _table_of(results: Changes) -> Sheet:
 
 def _print_changes(results: Changes, as_json: bool, dry_run: bool) -> None:
     if as_json:
-        nothing = {"before": None, "after": None}
-        show.print_json(
-            [
-                {
-                    **data_of(one.item),
-                    **(nothing if one.value is None else data_of(one.value)),
-                    "error": None if one.error is None else str(one.error),
-                }
-                for one in sorted(results.outcomes, key=lambda one: one.item)
-            ]
-        )
+        outcomes = sorted(results.outcomes, key=lambda one: one.item)
+        print_outcomes(outcomes, nothing={"before": None, "after": None})
     else:
         out = show.console()
         out.print(_table_of(results))
@@ -438,10 +401,7 @@ def _print_changes(results: Changes, as_json: bool, dry_run: bool) -> None:
 @click.option("--member", "members", multiple=True, metavar="ID", help="This one; may be repeated.")
 @click.option("--instance", "instances", multiple=True, metavar="ID", help="This static member; may be repeated (2.4).")
 @click.option("--all", "everyone", is_flag=True, help="All members.")
-@dry_run_option
-@yes_option
-@json_option
-@click.pass_obj
+@change_command
 def remove_members(
     session: Session,
     group: str,

@@ -9,8 +9,8 @@ import click
 from pykafka.admin import OffsetMove
 from pykafka.admin.zookeeper_migration import NAMES, Store
 from pykafka.cli import show
-from pykafka.cli.options import GroupType, Session, TopicType, json_option
-from pykafka.cli.verbs import ask, data_of, dry_run_option, fail, yes_option
+from pykafka.cli.options import GroupType, Session, TopicType
+from pykafka.cli.verbs import ask, change_command, fail, print_outcomes
 
 if TYPE_CHECKING:
     from pykafka.admin import Results
@@ -28,10 +28,7 @@ if TYPE_CHECKING:
 )
 @click.option("--topic", "topics", type=TopicType(), multiple=True, help="This topic alone; may be repeated.")
 @click.option("--overwrite", is_flag=True, help="Also where the group is further on already, and would go back.")
-@dry_run_option
-@yes_option
-@json_option
-@click.pass_obj
+@change_command
 def migrate_offsets(
     session: Session,
     group: str,
@@ -64,16 +61,7 @@ def migrate_offsets(
 
 def _print(results: Results[TopicPartition, OffsetMove], to: Store, as_json: bool, dry_run: bool) -> None:
     if as_json:
-        show.print_json(
-            [
-                {
-                    **data_of(one.item),
-                    **({} if one.value is None else data_of(one.value)),
-                    "error": None if one.error is None else str(one.error),
-                }
-                for one in results.outcomes
-            ]
-        )
+        print_outcomes(results.outcomes)
     else:
         out = show.console()
         origin = NAMES["zookeeper" if to == "kafka" else "kafka"]

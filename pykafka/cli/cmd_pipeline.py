@@ -23,11 +23,15 @@ from pykafka.cli.exit_status import Status, explain, status_of
 from pykafka.cli.options import HIDE
 from pykafka.cli.shutdown_watchdog import STDERR, STDOUT, ShutdownWatchdog, write_at_once
 from pykafka.exceptions import KafkaException, RegistryUnavailableError
+from pykafka.handlers import ThreadingHandler
 
 if TYPE_CHECKING:
-    from pykafka.spark.pipeline import Declaration, StopRequest
+    from pyspark.sql import SparkSession
+
+    from pykafka.spark.pipeline import Declaration, Pipeline, StopRequest
     from pykafka.spark.pipeline.checks import Check
     from pykafka.spark.pipeline.events import Event, Progress
+    from pykafka.spark.pipeline.watching import Watch
 
 #: The line with an error of this package, in a stack of Python, Java and Scala.
 _OWN_ERROR = re.compile(r"pykafka\.[\w.]*?(\w+): (.*)")
@@ -138,7 +142,9 @@ def pipeline(
             if compact:
                 status = _compact(declaration, master)
             else:
-                status = _try(declaration, master, stop) if dry_run else _run(declaration, master, stop, form == "json")
+                status = (
+                    _dry_run(declaration, master, stop) if dry_run else _run(declaration, master, stop, form == "json")
+                )
     except DeclarationError as error:
         click.echo(f"kafka-tools: {hide(str(error))}", err=True)
         status = _refusal(error)
@@ -216,7 +222,7 @@ def _explain(declaration: Declaration, svg: Path | None) -> None:
 # -- --dry-run
 
 
-def _try(declaration: Declaration, master: str, stop: StopRequest) -> int:
+def _dry_run(declaration: Declaration, master: str, stop: StopRequest) -> int:
     """Print what a run would do and its problems; return the status of the first problem."""
     from pykafka.spark.pipeline import checks
     from pykafka.spark.pipeline.errors import SparkMissingError
@@ -227,7 +233,7 @@ def _try(declaration: Declaration, master: str, stop: StopRequest) -> int:
 
     def find_out(check: Check) -> None:
         if not stop.asked:
-            statuses.append(_find_out(check, declaration.hide))
+            statuses.append(_make(check, declaration.hide))
 
     with _Signals(kill) as signals:
         for check in checks.cluster_checks(declaration):
@@ -240,7 +246,7 @@ def _try(declaration: Declaration, master: str, stop: StopRequest) -> int:
                 if not any(statuses):
                     find_out(checks.task_check(declaration, spark))
         except SparkMissingError as error:
-            statuses.append(_tell("[spark]", error, declaration.hide))
+            statuses.append(_print_problem("[spark]", error, declaration.hide))
     if stop.asked:
         out.print(Text(f"{declaration.name}: interrupted after {len(statuses)} checks"))
         return signals.status()
@@ -254,7 +260,7 @@ def _try(declaration: Declaration, master: str, stop: StopRequest) -> int:
     return wrong[0] if wrong else Status.OK
 
 
-def _find_out(check: Check, hide: Callable[[str], str]) -> int:
+def _make(check: Check, hide: Callable[[str], str]) -> int:
     """Make a check and print what it finds; return its status."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -262,11 +268,11 @@ def _find_out(check: Check, hide: Callable[[str], str]) -> int:
     try:
         show.console().print(Text(f"  right  {check.place}: {check.find_out()}"))
     except (KafkaException, PySparkException, Py4JError) as error:
-        return _tell(check.place, error, hide)
+        return _print_problem(check.place, error, hide)
     return Status.OK
 
 
-def _tell(place: str, error: Exception, hide: Callable[[str], str]) -> int:
+def _print_problem(place: str, error: Exception, hide: Callable[[str], str]) -> int:
     """Print a problem; return its status."""
     from pykafka.spark.pipeline import DeclarationError
 
@@ -315,70 +321,95 @@ def _run(declaration: Declaration, master: str, stop: StopRequest, as_json: bool
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from pykafka.handlers import ThreadingHandler
-    from pykafka.spark.pipeline import Pipeline
-    from pykafka.spark.pipeline.checks import check_aside, cluster_checks, storage_checks
-    from pykafka.spark.pipeline.events import ENDED, Event
-    from pykafka.spark.pipeline.launch import kill, session
+    from pykafka.spark.pipeline.checks import cluster_checks
+    from pykafka.spark.pipeline.launch import session
     from pykafka.spark.pipeline.watching import watched
 
-    def start() -> None:
-        if watch.restarts.starts > 1:
-            watch.tell_start()
-        for check in cluster_checks(declaration):
-            check_aside(handler, check, stop)
-        for check in storage_checks(declaration, spark):
-            if not stop.asked:
-                check.find_out()
-        if stop.asked:
-            return
-        if not made:
-            made.append(Pipeline(declaration, spark, advance, stop, watch.journal))
-        made[0].run()
-
-    def print_event(event: Event) -> None:
-        if event.kind not in ("lag", "query_failed"):
-            said.add(event.kind)
-            click.echo(event.as_json())
-
-    def end_at_once() -> None:
-        """Kill Spark, and print the last line of JSON; a signal handler calls it."""
-        kill()
-        if as_json and ENDED not in said:
-            ended = Event(ENDED, declaration.name, handler.time_ms(), {"status": "stopped"})
-            write_at_once(STDOUT, f"{ended.as_json()}\n".encode())
-
-    handler = ThreadingHandler()
-    made: list[Pipeline] = []  # one for all starts, so that it counts on
-    said: set[str] = set()
-    watchers = (print_event,) if as_json else (_print_trouble,)
+    run = _Run(declaration, stop, as_json)
+    watchers = (run.print_event,) if as_json else (_print_restart,)
     try:
         with (
-            _Signals(end_at_once) as signals,
-            watched(declaration, handler, stop, lambda error: declaration.hide(reason(error)[1]), watchers) as watch,
+            _Signals(run.end_at_once) as signals,
+            watched(
+                declaration, run.handler, stop, lambda error: declaration.hide(reason(error)[1]), watchers
+            ) as watch,
         ):
             if not declaration.operation.restart.attempts:
                 for check in cluster_checks(declaration):  # at once: Spark takes seconds to start
                     check.find_out()
             with (
-                ShutdownWatchdog(stop.grace_s + SPARK_END_S, NOT_WAITED_FOR, end_at_once) as patience,
+                ShutdownWatchdog(stop.grace_s + SPARK_END_S, NOT_WAITED_FOR, run.end_at_once) as watchdog,
                 session(declaration, master) as spark,
                 _progress(declaration, stop, silent=as_json) as advance,
             ):
-                signals.ask(stop, times=2, patience=patience)
-                watch.restarts.run(start)
+                signals.ask(stop, times=2, watchdog=watchdog)
+                watch.restarts.run(lambda: run.start(watch, spark, advance))
     except (PySparkException, Py4JError) as error:
         status, sentence = reason(error)
         click.echo(f"kafka-tools: {declaration.hide(sentence)}", err=True)
         return status
     if not as_json:
-        done = made[0].progress if made else ()
+        done = () if run.pipeline is None else run.pipeline.progress
         text = _summary(declaration, done) if done else f"{declaration.name}: stopped before it read anything"
         show.console().print(Text(text))
     return signals.status()
 
 
-def _print_trouble(event: Event) -> None:
+class _Run:
+    """The starts of a pipeline, and its last words.
+
+    :param declaration: the pipeline
+    :param stop: ends it
+    :param as_json: whether the output is lines of JSON
+    """
+
+    def __init__(self, declaration: Declaration, stop: StopRequest, as_json: bool) -> None:
+        self._declaration = declaration
+        self._stop = stop
+        self._as_json = as_json
+        self._printed: set[str] = set()
+        self.handler = ThreadingHandler()
+        #: One for all starts, as it keeps the counts.
+        self.pipeline: Pipeline | None = None
+        # Not in a signal handler, which may interrupt an import.
+        from pykafka.spark.pipeline.events import ENDED, Event
+        from pykafka.spark.pipeline.launch import kill
+
+        self._kill, self._ended, self._event = kill, ENDED, Event
+
+    def start(self, watch: Watch, spark: SparkSession, advance: Callable[[Progress], None]) -> None:
+        """Check the clusters and directories, and run the pipeline."""
+        from pykafka.spark.pipeline import Pipeline
+        from pykafka.spark.pipeline.checks import check_aside, cluster_checks, storage_checks
+
+        if watch.restarts.starts > 1:
+            watch.tell_start()
+        for check in cluster_checks(self._declaration):
+            check_aside(self.handler, check, self._stop)
+        for check in storage_checks(self._declaration, spark):
+            if not self._stop.asked:
+                check.find_out()
+        if self._stop.asked:
+            return
+        if self.pipeline is None:
+            self.pipeline = Pipeline(self._declaration, spark, advance, self._stop, watch.journal)
+        self.pipeline.run()
+
+    def print_event(self, event: Event) -> None:
+        """Print an event as a line of JSON, unless only watchers within the program need it."""
+        if event.kind not in ("lag", "query_failed"):
+            self._printed.add(event.kind)
+            click.echo(event.as_json())
+
+    def end_at_once(self) -> None:
+        """Kill Spark, and print the last line of JSON; a signal handler calls it."""
+        self._kill()
+        if self._as_json and self._ended not in self._printed:
+            event = self._event(self._ended, self._declaration.name, self.handler.time_ms(), {"status": "stopped"})
+            write_at_once(STDOUT, f"{event.as_json()}\n".encode())
+
+
+def _print_restart(event: Event) -> None:
     """Print a restart: the progress shows the rest."""
     facts = event.facts
     if event.kind == "failed" and facts["restarts"]:
@@ -400,7 +431,7 @@ class _Signals:
         self._kill = kill
         self._stop: StopRequest | None = None
         self._times = 0
-        self._patience: ShutdownWatchdog | None = None
+        self._watchdog: ShutdownWatchdog | None = None
         self._received: list[int] = []
 
     def __enter__(self) -> _Signals:
@@ -414,9 +445,12 @@ class _Signals:
             if handler is not None:  # else it is not Python's
                 signal.signal(number, handler)
 
-    def ask(self, stop: StopRequest, times: int, patience: ShutdownWatchdog | None = None) -> None:
-        """Turn the next `times` signals into stop requests, the first of them with patience; one more ends the program."""
-        self._stop, self._times, self._patience = stop, times, patience
+    def ask(self, stop: StopRequest, times: int, watchdog: ShutdownWatchdog | None = None) -> None:
+        """Turn the next `times` signals into stop requests; one more ends the program.
+
+        :param watchdog: the first request begins its countdown
+        """
+        self._stop, self._times, self._watchdog = stop, times, watchdog
 
     def status(self) -> int:
         """Return the exit status: of the first signal that requested a stop, or of success."""
@@ -425,15 +459,15 @@ class _Signals:
     def _take(self, number: int, _frame: FrameType | None) -> None:
         self._received.append(number)
         over = len(self._received) > self._times
-        if over and self._patience is not None:
-            self._patience.give_up(self.status())
+        if over and self._watchdog is not None:
+            self._watchdog.give_up(self.status())
         if over or self._stop is None:
             # Not by an exception: py4j logs one that leaves a call to Spark's JVM, with its stack.
             self._kill()
             write_at_once(STDERR, f"kafka-tools: ended at once by {signal.Signals(number).name}\n".encode())
             os._exit(self.status())
-        if len(self._received) == 1 and self._patience is not None:
-            self._patience.begin(self.status())
+        if len(self._received) == 1 and self._watchdog is not None:
+            self._watchdog.begin(self.status())
         self._stop.ask()
 
 
@@ -529,11 +563,11 @@ def reason(error: Exception) -> tuple[int, str]:
     return Status.FAILED, first_and_last(error)
 
 
-COMMANDS = (pipeline,)
-
-
 def _script() -> str:
     """Return the path of the program that spark-submit can run."""
     spec = find_spec("pykafka.spark.__main__")
     assert spec is not None
     return str(spec.origin)
+
+
+COMMANDS = (pipeline,)

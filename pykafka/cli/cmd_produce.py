@@ -18,8 +18,8 @@ from rich.text import Text
 from pykafka.cli import show
 from pykafka.cli.exit_status import Status
 from pykafka.cli.listing import known_topic
-from pykafka.cli.options import Session, TopicType
-from pykafka.cli.producing import JSON_GROWTH, Feeding, ProduceOptions, Summary, lines_parser, parse_json
+from pykafka.cli.options import ParsedType, Session, TopicType
+from pykafka.cli.producing import JSON_GROWTH, Feeding, Parse, ProduceOptions, Summary, lines_parser, parse_json
 from pykafka.common import CompressionType
 from pykafka.exceptions import UnknownTopicOrPartition
 from pykafka.handlers import ThreadingHandler
@@ -33,19 +33,12 @@ ACKS = {"all": -1, "1": 1, "0": 0}
 _LOOK_S = 0.2
 
 
-class HeaderType(click.ParamType[tuple[str, bytes | None]]):
-    """A header as NAME=VALUE; NAME alone has a null value."""
-
-    name = "name=value"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, bytes | None]:
-        """Return name and value."""
-        if isinstance(value, tuple):
-            return value
-        name, sign, content = value.partition("=")
-        if not name:
-            self.fail(f"{value!r} has no name; write NAME=VALUE", param, ctx)
-        return name, os.fsencode(content) if sign else None
+def _header(text: str) -> tuple[str, bytes | None]:
+    """Return a header of NAME=VALUE; NAME alone has a null value."""
+    name, sign, content = text.partition("=")
+    if not name:
+        raise ValueError(f"{text!r} has no name; write NAME=VALUE")
+    return name, os.fsencode(content) if sign else None
 
 
 @click.command("produce")
@@ -67,7 +60,12 @@ class HeaderType(click.ParamType[tuple[str, bytes | None]]):
     "--repartition", is_flag=True, help="Ignore the partitions of the JSON: choose by --partition, by key, or in turn."
 )
 @click.option(
-    "-H", "--header", "headers", type=HeaderType(), multiple=True, help="A header of all messages; may be repeated."
+    "-H",
+    "--header",
+    "headers",
+    type=ParsedType("name=value", _header),
+    multiple=True,
+    help="A header of all messages; may be repeated.",
 )
 @click.option(
     "--acks", type=click.Choice(list(ACKS)), default="all", show_default=True, help="Which replicas must acknowledge."
@@ -123,20 +121,15 @@ def produce(
     exit status is then 1. Ctrl-C ends the reading: what was read is delivered; a second Ctrl-C ends the program.
     """
     session: Session = ctx.obj
-    if form == "json" and (key_separator is not None or null is not None):
-        raise click.UsageError('--key-separator and --null are for --format lines; JSON has "key", and null')
     if form == "lines" and repartition:
         raise click.UsageError("--repartition is for --format json; lines have no partitions")
+    parse = _parser(form, key_separator, null)
     codec = CompressionType[compression.upper()]
     if compression_level is not None:
         try:
             check_level(codec, compression_level, "--compression-level", "--compression")
         except ValueError as error:
             raise click.UsageError(str(error)) from error
-    if key_separator == "":
-        raise click.UsageError("--key-separator is empty; name the text between key and value")
-    separator = None if key_separator is None else os.fsencode(key_separator.replace("\\t", "\t"))
-    parse = parse_json if form == "json" else lines_parser(separator, None if null is None else os.fsencode(null))
     options = ProduceOptions(
         ACKS[acks],
         codec,
@@ -168,6 +161,21 @@ def produce(
         ctx.exit(128 + received[0])
     if summary.failed:
         ctx.exit(Status.FAILED)
+
+
+def _parser(form: str, key_separator: str | None, null: str | None) -> Parse:
+    """Return the parser of the lines of a format.
+
+    :raises click.UsageError: the options contradict each other
+    """
+    if form == "json":
+        if key_separator is not None or null is not None:
+            raise click.UsageError('--key-separator and --null are for --format lines; JSON has "key", and null')
+        return parse_json
+    if key_separator == "":
+        raise click.UsageError("--key-separator is empty; name the text between key and value")
+    separator = None if key_separator is None else os.fsencode(key_separator.replace("\\t", "\t"))
+    return lines_parser(separator, None if null is None else os.fsencode(null))
 
 
 def _sentence(summary: Summary) -> str:
@@ -212,7 +220,7 @@ def _reports(feeding: Feeding, file: BinaryIO) -> Iterator[None]:
 
     def look(progress: Progress | None) -> None:
         try:
-            _tell(feeding, out)
+            _print_failures(feeding, out)
             if progress is not None:
                 progress.update(task, completed=feeding.read_bytes, messages=f"{feeding.right:,} messages")
         except OSError as error:  # nobody reads the standard error stream any more: what was read is delivered
@@ -235,12 +243,12 @@ def _reports(feeding: Feeding, file: BinaryIO) -> Iterator[None]:
         worker.join()
         if shown is not None:
             shown.stop()
-        _tell(feeding, out)
+        _print_failures(feeding, out)
     if broken:
         raise broken[0]
 
 
-def _tell(feeding: Feeding, out: Console) -> None:
+def _print_failures(feeding: Feeding, out: Console) -> None:
     for failure in feeding.take_failures():
         out.print(Text(f"kafka-tools: {failure.place}: {failure.reason}"), soft_wrap=True)
 

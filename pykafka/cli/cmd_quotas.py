@@ -9,8 +9,8 @@ import click
 
 from pykafka.admin import QuotaEntity, QuotaName
 from pykafka.cli import show
-from pykafka.cli.options import Session, json_option
-from pykafka.cli.verbs import Noun, dry_run_option
+from pykafka.cli.options import ParsedType, Session, session_command
+from pykafka.cli.verbs import Noun, dry_run_option, print_rows
 
 quotas = Noun("quotas", help="Quotas of users, client ids and addresses. Since Kafka 2.6.")
 _PARTS = ("user", "client_id", "ip")
@@ -42,8 +42,7 @@ def _entity(given: dict[str, Any]) -> QuotaEntity:
 
 @quotas.command("list")
 @_entity_options
-@json_option
-@click.pass_obj
+@session_command
 def list_(session: Session, /, as_json: bool, **given: Any) -> None:
     """List quotas: all, or those of a user, client id or address."""
     with session.client() as client:
@@ -65,39 +64,33 @@ def _print(found: dict[QuotaEntity, Any], as_json: bool, more: dict[str, Any] | 
     if as_json:
         show.print_json([{**dict(zip(names, row, strict=True)), **(more or {})} for row in rows])
     else:
-        show.console().print(show.table(("User", "Client id", "IP", "Quota", "Value#"), rows))
+        print_rows(
+            rows, False, ("User", "Client id", "IP", "Quota", "Value#"), unchanged=bool(more and more["dry_run"])
+        )
 
 
 def _shown(name: str | QuotaName | None) -> str | None:
     return name.value if isinstance(name, QuotaName) else name
 
 
-class QuotaType(click.ParamType[tuple[str, float]]):
-    """A quota as NAME=NUMBER."""
-
-    name = "name=number"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
-        """Return name and number."""
-        if isinstance(value, tuple):
-            return value
-        name, _, number = value.partition("=")
-        try:
-            found = float(number)
-        except ValueError:
-            found = math.nan
-        if not name or not math.isfinite(found):
-            self.fail(f"{value!r} is not NAME=NUMBER, as producer_byte_rate=1048576", param, ctx)
-        return name, found
+def _quota(text: str) -> tuple[str, float]:
+    """Return name and number of a quota."""
+    name, _, number = text.partition("=")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not name or not math.isfinite(value):
+        raise ValueError(f"{text!r} is not NAME=NUMBER, as producer_byte_rate=1048576")
+    return name, value
 
 
 @quotas.command("set")
-@click.argument("values", metavar="[NAME=NUMBER]...", type=QuotaType(), nargs=-1)
+@click.argument("values", metavar="[NAME=NUMBER]...", type=ParsedType("name=number", _quota), nargs=-1)
 @_entity_options
 @click.option("--delete", multiple=True, metavar="NAME", help="Remove this quota; may be repeated.")
 @dry_run_option
-@json_option
-@click.pass_obj
+@session_command
 def set_(
     session: Session,
     /,
@@ -126,8 +119,6 @@ def set_(
         client.admin.alter_client_quotas({entity: changes}, validate_only=dry_run)
     after = {name: value for name, value in {**before, **changes}.items() if value is not None}
     _print({entity: after}, as_json, {"dry_run": dry_run})
-    if dry_run and not as_json:
-        show.console().print("Nothing was changed.")
 
 
 COMMANDS = (quotas,)

@@ -1,4 +1,4 @@
-"""The commands that only read: topics, offsets."""
+"""The commands that only read: print_topics, desc_topic, print_offsets, print_consumer_lag."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from pykafka.cli import listing, show
 from pykafka.cli.exit_status import Status, explain
 from pykafka.cli.groups import is_known
 from pykafka.cli.listing import Lag, consumer_lag, time_text
-from pykafka.cli.offset_spec import Moment
-from pykafka.cli.options import GroupType, MomentType, Session, TopicType, json_option
+from pykafka.cli.offset_spec import OffsetSpec
+from pykafka.cli.options import TIME, GroupType, Session, TopicType, json_option, session_command
+from pykafka.cli.verbs import print_rows
 from pykafka.exceptions import GroupIdNotFound, KafkaException, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
@@ -39,23 +40,17 @@ def summary_cells(one: listing.TopicSummary) -> tuple[object, ...]:
 
 @click.command("print_topics")
 @click.option("--internal", is_flag=True, help="Also those whose names begin with '__'.")
-@json_option
-@click.pass_obj
+@session_command
 def print_topics(session: Session, internal: bool, as_json: bool) -> None:
     """Print all topics of the cluster."""
     with session.client() as client:
         topics = listing.list_topics(client, internal)
-    if as_json:
-        show.print_json(topics)
-        return
-    rows = [summary_cells(one) for one in topics]
-    show.console().print(show.table(SUMMARY, rows))
+    print_rows(topics, as_json, SUMMARY, summary_cells)
 
 
 @click.command("desc_topic")
 @click.argument("topic", type=TopicType())
-@json_option
-@click.pass_obj
+@session_command
 def desc_topic(session: Session, topic: str, as_json: bool) -> None:
     """Print a topic's partitions and settings. Partitions have their replicas and offsets."""
     with session.client() as client:
@@ -87,11 +82,10 @@ def print_description(found: listing.TopicDescription) -> None:
 
 @click.command("print_offsets")
 @click.argument("topic", type=TopicType())
-@click.argument("offset", type=MomentType(numbers=False))
+@click.argument("offset", type=TIME)
 @click.option("--time", "with_time", is_flag=True, help="Also the time of the message there, in a third column.")
-@json_option
-@click.pass_obj
-def print_offsets(session: Session, topic: str, offset: Moment, with_time: bool, as_json: bool) -> None:
+@session_command
+def print_offsets(session: Session, topic: str, offset: OffsetSpec, with_time: bool, as_json: bool) -> None:
     """Print the offset of each partition.
 
     OFFSET is EARLIEST, LATEST, or a time as YYYY-MM-DDTHH:MM:SS (UTC). A time gives the first message that is not
@@ -172,7 +166,7 @@ def print_consumer_lag(
 def _lag(session: Session, client: KafkaClient, topic: str, group: str) -> Lag:
     """Return the lag of a group.
 
-    :raises GroupIdNotFound: nobody knows of such a group
+    :raises GroupIdNotFound: neither brokers nor ZooKeeper know such a group
     """
     lag = consumer_lag(client, topic, group)
     if all(part.committed is None for part in lag.partitions) and not is_known(client, group):
@@ -210,11 +204,11 @@ def _watch(
     """Show the lag repeatedly, in place on a terminal, and return the last one."""
     out = show.console()
     if as_json or not out.is_terminal:
-        for lag in _again_and_again(session, client, topic, group, every_s, times):
+        for lag in _lags(session, client, topic, group, every_s, times):
             _print(lag, as_json, one_line=True)
         return lag
     with Live(console=out, auto_refresh=False) as live:
-        for lag in _again_and_again(session, client, topic, group, every_s, times):
+        for lag in _lags(session, client, topic, group, every_s, times):
             now = client.cluster.handler.time_ms()
             head = Text(f"{topic}, {group}: {time_text(now)}")
             # The total comes first: of a table that is higher than the terminal, the rest is cut.
@@ -222,10 +216,10 @@ def _watch(
     return lag
 
 
-def _again_and_again(
+def _lags(
     session: Session, client: KafkaClient, topic: str, group: str, every_s: float, times: int | None
 ) -> Iterator[Lag]:
-    """Yield the lag at intervals; report errors that may pass, such as a broker's restart, and go on."""
+    """Yield the lag at intervals; print errors that are retriable, such as a broker's restart."""
     cluster = client.cluster
     count = 0
     while True:

@@ -11,8 +11,8 @@ import click
 
 from pykafka.admin import ElectionType, Results
 from pykafka.cli import show
-from pykafka.cli.options import Session, TopicType, json_option
-from pykafka.cli.verbs import Noun, ask, counted, data_of, dry_run_option, fail, partitions_of, report, yes_option
+from pykafka.cli.options import ParsedType, Session, TopicType, session_command
+from pykafka.cli.verbs import Noun, ask, change_command, counted, data_of, dry_run_option, fail, partitions_of, report
 from pykafka.client import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.exceptions import InvalidReplicaAssignment, KafkaException, UnknownTopicOrPartition, UnsupportedVersion
@@ -20,10 +20,9 @@ from pykafka.exceptions import InvalidReplicaAssignment, KafkaException, Unknown
 Plan = dict[TopicPartition, list[int]]
 
 reassign = Noun("reassign", help="Moves of partitions to other brokers. Since Kafka 2.4.")
+elect = Noun("elect", help="Elections of leaders. Since Kafka 2.2.")
 _texts = click.argument("texts", metavar="[TOPIC[:PARTITION,...]]...", type=TopicType(), nargs=-1)
 _COLUMNS = ("Topic", "Partition#", "Replicas", "New replicas")
-elect = Noun("elect", help="Elections of leaders. Since Kafka 2.2.")
-COMMANDS = (reassign, elect)
 
 
 def parse_plan(text: str) -> Plan:
@@ -63,7 +62,7 @@ def spread(
     replicas: int | None = None,
     racks: Mapping[int, str | None] | None = None,
 ) -> Plan:
-    """Return a plan that shares partitions out among brokers evenly, and moves no more replicas than it must.
+    """Return a plan that spreads partitions over brokers evenly, with as few moves as possible.
 
     :param present: the replicas of each partition, the preferred leader first
     :param brokers: those that are to have them
@@ -82,7 +81,7 @@ def spread(
     for item, its in plan.items():
         while len(its) < (replicas or len(present[item])):
             free = [one for one in brokers if one not in its]
-            best = min(free, key=lambda one: (_is_doubled(one, its, racks), load[one], one))
+            best = min(free, key=lambda one: (_shares_rack(one, its, racks), load[one], one))
             its.append(best)
             load[best] += 1
     while _moved_one(plan, load, racks):
@@ -99,7 +98,7 @@ def spread(
 
 
 def _led_by_another(plan: Plan, leads: dict[int, int]) -> bool:
-    """Give one partition to a broker that leads fewer; return False if all have their share."""
+    """Give one partition to a broker that leads fewer; return False if none has too many."""
     for its in plan.values():
         best = min(its, key=lambda one: leads[one])
         if leads[its[0]] - leads[best] > 1:
@@ -110,14 +109,14 @@ def _led_by_another(plan: Plan, leads: dict[int, int]) -> bool:
     return False
 
 
-def _is_doubled(broker: int, its: Sequence[int], racks: Mapping[int, str | None]) -> bool:
+def _shares_rack(broker: int, its: Sequence[int], racks: Mapping[int, str | None]) -> bool:
     """Return whether one of these replicas is in the broker's rack."""
     rack = racks.get(broker)
     return rack is not None and any(racks.get(one) == rack for one in its)
 
 
 def _moved_one(plan: Plan, load: dict[int, int], racks: Mapping[int, str | None]) -> bool:
-    """Move one replica from a broker with many to one with few; return False if all have their share."""
+    """Move one replica from a broker with many to one with few; return False if none has too many."""
     for full in sorted(load, key=lambda one: -load[one]):
         for empty in sorted(load, key=lambda one: load[one]):
             if load[full] - load[empty] <= 1:
@@ -127,7 +126,7 @@ def _moved_one(plan: Plan, load: dict[int, int], racks: Mapping[int, str | None]
                 if (
                     full in its
                     and empty not in its
-                    and _is_doubled(empty, others, racks) <= _is_doubled(full, others, racks)
+                    and _shares_rack(empty, others, racks) <= _shares_rack(full, others, racks)
                 ):
                     its[its.index(full)] = empty
                     load[full] -= 1
@@ -136,27 +135,19 @@ def _moved_one(plan: Plan, load: dict[int, int], racks: Mapping[int, str | None]
     return False
 
 
-class BrokersType(click.ParamType[list[int]]):
-    """Broker ids, separated by commas."""
-
-    name = "id,id"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
-        """Return the ids."""
-        if isinstance(value, list):
-            return value
-        if not all(one.strip().isdecimal() for one in value.split(",")):
-            self.fail(f"{value!r} names no brokers by id; write 1,2,3", param, ctx)
-        found = [int(one) for one in value.split(",")]
-        if len(set(found)) < len(found):
-            self.fail(f"{value!r} names a broker twice", param, ctx)
-        return found
+def _broker_ids(text: str) -> list[int]:
+    """Return broker ids, which stand between commas."""
+    if not all(one.strip().isdecimal() for one in text.split(",")):
+        raise ValueError(f"{text!r} names no brokers by id; write 1,2,3")
+    ids = [int(one) for one in text.split(",")]
+    if len(set(ids)) < len(ids):
+        raise ValueError(f"{text!r} names a broker twice")
+    return ids
 
 
 @reassign.command("list")
 @_texts
-@json_option
-@click.pass_obj
+@session_command
 def list_(session: Session, texts: tuple[str, ...], as_json: bool) -> None:
     """List the moves that are under way."""
     with session.client() as client:
@@ -170,7 +161,9 @@ def list_(session: Session, texts: tuple[str, ...], as_json: bool) -> None:
 
 @reassign.command("plan")
 @click.argument("texts", metavar="TOPIC[:PARTITION,...]...", type=TopicType(), nargs=-1, required=True)
-@click.option("--brokers", type=BrokersType(), help="Those that are to have the replicas.  [default: all]")
+@click.option(
+    "--brokers", type=ParsedType("id,id", _broker_ids), help="Those that are to have the replicas.  [default: all]"
+)
 @click.option("--replicas", type=click.IntRange(min=1), help="Of each partition.  [default: as many as now]")
 @click.pass_obj
 def plan(session: Session, texts: tuple[str, ...], brokers: list[int] | None, replicas: int | None) -> None:
@@ -234,10 +227,7 @@ def _checked(
 
 @reassign.command("start")
 @click.argument("file", type=click.File("r"))
-@dry_run_option
-@yes_option
-@json_option
-@click.pass_obj
+@change_command
 def start(session: Session, file: TextIO, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Begin the moves of a plan: FILE is JSON of `reassign plan` or Kafka's own tool; - is the standard input.
 
@@ -277,17 +267,18 @@ def _print_moves(
         out.print("`kafka-tools reassign list` shows what is under way.")
 
 
+def _check_which(texts: tuple[str, ...], everything: bool) -> None:
+    if bool(texts) == everything:
+        raise click.UsageError("say which: TOPIC, TOPIC:PARTITION, or --all")
+
+
 @reassign.command("cancel")
 @_texts
 @click.option("--all", "everything", is_flag=True, help="All moves that are under way.")
-@dry_run_option
-@yes_option
-@json_option
-@click.pass_obj
+@change_command
 def cancel(session: Session, texts: tuple[str, ...], everything: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Cancel moves that are under way: the replicas stay where they were."""
-    if bool(texts) == everything:
-        raise click.UsageError("say which: TOPIC, TOPIC:PARTITION, or --all")
+    _check_which(texts, everything)
     with session.client() as client:
         under_way = client.admin.list_partition_reassignments(partitions_of(client, texts) if texts else None)
         if under_way:
@@ -334,17 +325,11 @@ def _elect(
     fail(list(results.errors.values()))
 
 
-def _check_which(texts: tuple[str, ...], everything: bool) -> None:
-    if bool(texts) == everything:
-        raise click.UsageError("say which: TOPIC, TOPIC:PARTITION, or --all")
-
-
 @elect.command("preferred")
 @_texts
 @click.option("--all", "everything", is_flag=True, help="All partitions of the cluster.")
 @dry_run_option
-@json_option
-@click.pass_obj
+@session_command
 def preferred(session: Session, texts: tuple[str, ...], everything: bool, dry_run: bool, as_json: bool) -> None:
     """Make the first replica of each partition its leader, where it is up and in sync. Nothing is lost."""
     _check_which(texts, everything)
@@ -354,10 +339,7 @@ def preferred(session: Session, texts: tuple[str, ...], everything: bool, dry_ru
 @elect.command("unclean")
 @_texts
 @click.option("--all", "everything", is_flag=True, help="All partitions of the cluster.")
-@dry_run_option
-@yes_option
-@json_option
-@click.pass_obj
+@change_command
 def unclean(
     session: Session, texts: tuple[str, ...], everything: bool, dry_run: bool, yes: bool, as_json: bool
 ) -> None:
@@ -365,3 +347,6 @@ def unclean(
     _check_which(texts, everything)
     ask("Elect leaders that may lack messages? Those messages are lost for ever.", yes, dry_run)
     _elect(session, ElectionType.UNCLEAN, texts, everything, dry_run, as_json)
+
+
+COMMANDS = (reassign, elect)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pykafka.cli import show
-from pykafka.cli.cmd_groups import DurationType
+from pykafka.cli.cmd_groups import DURATION
 from pykafka.cli.listing import time_text
-from pykafka.cli.options import Session, json_option
-from pykafka.cli.verbs import Noun, ask, dry_run_option, yes_option
+from pykafka.cli.options import Session, session_command
+from pykafka.cli.verbs import Noun, ask, change_command, print_rows
 from pykafka.exceptions import DelegationTokenNotFound
 
 if TYPE_CHECKING:
@@ -37,18 +37,13 @@ def _fields(token: DelegationToken) -> dict[str, Any]:
     }
 
 
-def _print(found: list[DelegationToken], as_json: bool) -> None:
-    rows = [_fields(one) for one in found]
-    if as_json:
-        show.print_json(rows)
-    else:
-        show.console().print(show.table(_COLUMNS, [tuple(row.values()) for row in rows]))
+def _print(listed: list[DelegationToken], as_json: bool, unchanged: bool = False) -> None:
+    print_rows([_fields(one) for one in listed], as_json, _COLUMNS, lambda row: tuple(row.values()), unchanged)
 
 
 @tokens.command("list")
 @click.option("--owner", "owners", multiple=True, help="As User:alice; may be repeated.")
-@json_option
-@click.pass_obj
+@session_command
 def list_(session: Session, owners: tuple[str, ...], as_json: bool) -> None:
     """List the tokens that this user may see, without their passwords."""
     with session.client() as client:
@@ -60,7 +55,7 @@ def list_(session: Session, owners: tuple[str, ...], as_json: bool) -> None:
 @click.option("--owner", help="As User:alice; by default this user (another one since Kafka 3.3).")
 @click.option("--renewer", "renewers", multiple=True, help="Who may renew it besides its owner; may be repeated.")
 @click.option(
-    "--lifetime", type=DurationType(), metavar="7d", help="When it ends in any case; by default the brokers' limit."
+    "--lifetime", type=DURATION, metavar="7d", help="When it ends in any case; by default the brokers' limit."
 )
 @click.option(
     "--password-file",
@@ -68,8 +63,7 @@ def list_(session: Session, owners: tuple[str, ...], as_json: bool) -> None:
     type=click.Path(dir_okay=False),
     help="Where to write its password, for this user's eyes alone. The token's id is the user name.",
 )
-@json_option
-@click.pass_obj
+@session_command
 def create(
     session: Session,
     owner: str | None,
@@ -106,37 +100,29 @@ def _private(path: str, flags: int) -> int:
 
 @tokens.command("renew")
 @click.argument("token_id")
-@click.option(
-    "--for", "period", type=DurationType(), metavar="1d", help="From now on; by default as the brokers have it."
-)
-@json_option
-@click.pass_obj
+@click.option("--for", "period", type=DURATION, metavar="1d", help="From now on; by default as the brokers have it.")
+@session_command
 def renew(session: Session, token_id: str, period: timedelta | None, as_json: bool) -> None:
     """Put off the end of a token."""
     with session.client() as client:
         end = client.admin.renew_delegation_token(_token(client, token_id), _ms(period))
-    _tell(token_id, end, as_json)
+    _print_end(token_id, end, as_json)
 
 
 @tokens.command("expire")
 @click.argument("token_id")
-@click.option("--after", "period", type=DurationType(), metavar="1h", help="From now on; by default at once.")
-@dry_run_option
-@yes_option
-@json_option
-@click.pass_obj
+@click.option("--after", "period", type=DURATION, metavar="1h", help="From now on; by default at once.")
+@change_command
 def expire(session: Session, token_id: str, period: timedelta | None, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Bring a token's end forward: logins by it fail from then on."""
     ask(f"Expire token {token_id}?", yes, dry_run)
     with session.client() as client:
         token = _token(client, token_id)
         if dry_run:
-            _print([token], as_json)
-            if not as_json:
-                show.console().print("Nothing was changed.")
+            _print([token], as_json, unchanged=True)
             return
         end = client.admin.expire_delegation_token(token, _ms(period))
-    _tell(token_id, end, as_json)
+    _print_end(token_id, end, as_json)
 
 
 def _token(client: KafkaClient, token_id: str) -> DelegationToken:
@@ -150,7 +136,7 @@ def _ms(period: timedelta | None) -> int | None:
     return None if period is None else period // timedelta(milliseconds=1)
 
 
-def _tell(token_id: str, end: int, as_json: bool) -> None:
+def _print_end(token_id: str, end: int, as_json: bool) -> None:
     if as_json:
         show.print_json({"token_id": token_id, "expires": time_text(end)})
     else:

@@ -8,13 +8,13 @@ import click
 
 from pykafka.admin import ConfigResource, NewPartitions, NewTopic
 from pykafka.cli import listing, show
-from pykafka.cli.cmd_change import JsonObjectType, SettingsType, assignment_of, setting_text
+from pykafka.cli.cmd_change import JSON_OBJECT, SETTINGS, assignment_of, setting_text
 from pykafka.cli.cmd_configs import alter_options, change_configs, changes_of
 from pykafka.cli.cmd_read import SUMMARY, print_description, summary_cells
 from pykafka.cli.listing import partition_ids
-from pykafka.cli.offset_spec import Moment, limits, resolve
-from pykafka.cli.options import MomentType, Session, TopicType, json_option, timeout_option
-from pykafka.cli.verbs import Noun, ask, counted, data_of, dry_run_option, fail, print_rows, report, yes_option
+from pykafka.cli.offset_spec import OffsetSpec, limits, resolve
+from pykafka.cli.options import OFFSET, Session, TopicType, session_command, timeout_option
+from pykafka.cli.verbs import Noun, ask, change_command, counted, data_of, dry_run_option, fail, print_rows, report
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 topics = Noun("topics", help="Topics, their partitions and messages.")
 _names = click.argument("names", metavar="TOPIC...", type=TopicType(), nargs=-1, required=True)
-COMMANDS = (topics,)
 
 
 class Deletion(NamedTuple):
@@ -38,8 +37,8 @@ class Deletion(NamedTuple):
     error: str | None = None
 
 
-def plan_deletion(client: KafkaClient, topic: str, moment: Moment, partitions: Sequence[int]) -> list[Deletion]:
-    """Return what the deletion of all messages before a moment would do.
+def plan_deletion(client: KafkaClient, topic: str, spec: OffsetSpec, partitions: Sequence[int]) -> list[Deletion]:
+    """Return what the deletion of all messages before a place would do.
 
     :param partitions: these alone; none stands for all
     :raises UnknownTopicOrPartition: there is no such topic or partition
@@ -51,7 +50,7 @@ def plan_deletion(client: KafkaClient, topic: str, moment: Moment, partitions: S
             raise UnknownTopicOrPartition(f"the topic has the partitions 0 to {there[-1]}", topic=topic, partition=id_)
     ids = sorted(set(partitions)) or there
     bounds = limits(client, topic, ids)
-    after = resolve(client, topic, moment, ids)
+    after = resolve(client, topic, spec, ids)
     return [Deletion(id_, *bounds[id_], after[id_], max(after[id_] - bounds[id_][0], 0)) for id_ in ids]
 
 
@@ -77,8 +76,7 @@ def delete_before(
 @topics.command("list")
 @click.option("--internal", is_flag=True, help="Also those whose names begin with '__'.")
 @click.option("--unhealthy", is_flag=True, help="Only those without a leader, or with replicas out of sync, somewhere.")
-@json_option
-@click.pass_obj
+@session_command
 def list_(session: Session, internal: bool, unhealthy: bool, as_json: bool) -> None:
     """List the topics, and what is wrong with them."""
     with session.client() as client:
@@ -90,8 +88,7 @@ def list_(session: Session, internal: bool, unhealthy: bool, as_json: bool) -> N
 
 @topics.command("describe")
 @_names
-@json_option
-@click.pass_obj
+@session_command
 def describe(session: Session, names: tuple[str, ...], as_json: bool) -> None:
     """Print partitions, replicas, offsets and settings of topics."""
     with session.client() as client:
@@ -111,12 +108,11 @@ def describe(session: Session, names: tuple[str, ...], as_json: bool) -> None:
 @click.option(
     "-r", "--replicas", type=click.IntRange(min=1), help="Of each partition.  [default: as the brokers have it]"
 )
-@click.option("-a", "--assignment", type=JsonObjectType(), help='Instead of both: {"partition id": [broker ids], ...}.')
-@click.option("-c", "--config", "settings", type=SettingsType(), multiple=True, help="NAME=VALUE; may be repeated.")
+@click.option("-a", "--assignment", type=JSON_OBJECT, help='Instead of both: {"partition id": [broker ids], ...}.')
+@click.option("-c", "--config", "settings", type=SETTINGS, multiple=True, help="NAME=VALUE; may be repeated.")
 @timeout_option
 @dry_run_option
-@json_option
-@click.pass_obj
+@session_command
 def create(
     session: Session,
     names: tuple[str, ...],
@@ -154,10 +150,7 @@ def _created(_name: str, made: Any) -> dict[str, Any]:
 @topics.command("delete")
 @_names
 @timeout_option
-@dry_run_option
-@yes_option
-@json_option
-@click.pass_obj
+@change_command
 def delete(session: Session, names: tuple[str, ...], timeout: int, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Delete topics with all their messages. Since Kafka 0.10.1; delete_topic does it through ZooKeeper on older ones."""
     ask(f"Delete {', '.join(names)} with all messages?", yes, dry_run)
@@ -182,8 +175,7 @@ def delete(session: Session, names: tuple[str, ...], timeout: int, dry_run: bool
 @click.argument("topic", type=TopicType())
 @alter_options
 @dry_run_option
-@json_option
-@click.pass_obj
+@session_command
 def alter(
     session: Session,
     topic: str,
@@ -206,14 +198,11 @@ def alter(
 @click.option(
     "-a",
     "--assignment",
-    type=JsonObjectType(),
+    type=JSON_OBJECT,
     help='Where the new ones go: {"partition id": [broker ids], ...}; by default the cluster chooses.',
 )
 @timeout_option
-@dry_run_option
-@yes_option
-@json_option
-@click.pass_obj
+@change_command
 def add_partitions(
     session: Session,
     topic: str,
@@ -248,14 +237,17 @@ def add_partitions(
 
 @topics.command("delete-records")
 @click.argument("topic", type=TopicType())
-@click.argument("where", type=MomentType(numbers=True))
+@click.argument("where", type=OFFSET)
 @click.option("-p", "--partition", "partitions", type=int, multiple=True, help="Only this one; may be repeated.")
-@dry_run_option
-@yes_option
-@json_option
-@click.pass_obj
+@change_command
 def delete_records(
-    session: Session, topic: str, where: Moment, partitions: tuple[int, ...], dry_run: bool, yes: bool, as_json: bool
+    session: Session,
+    topic: str,
+    where: OffsetSpec,
+    partitions: tuple[int, ...],
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
 ) -> None:
     """Delete the messages before WHERE: LATEST for all, a time (YYYY-MM-DDTHH:MM:SS, UTC), an offset. Since Kafka 0.11."""
     with session.client() as client:
@@ -267,7 +259,8 @@ def delete_records(
     def cells(one: Deletion) -> tuple[object, ...]:
         return (one.partition, one.earliest, one.latest, one.after, one.deleted)
 
-    print_rows(done, as_json, ("Partition#", "Earliest#", "Latest#", "New earliest#", "Deleted#"), cells)
-    if dry_run and not as_json:
-        show.console().print("Nothing was changed.")
+    print_rows(done, as_json, ("Partition#", "Earliest#", "Latest#", "New earliest#", "Deleted#"), cells, dry_run)
     fail(errors)
+
+
+COMMANDS = (topics,)

@@ -9,10 +9,10 @@ import click
 
 from pykafka.admin import HangingTransaction, TransactionState
 from pykafka.cli import show
-from pykafka.cli.cmd_groups import DurationType
+from pykafka.cli.cmd_groups import DURATION
 from pykafka.cli.listing import time_text
-from pykafka.cli.options import Session, TopicType, json_option
-from pykafka.cli.verbs import Noun, ask, data_of, dry_run_option, fail, partitions_of, print_rows, yes_option
+from pykafka.cli.options import Session, TopicType, session_command
+from pykafka.cli.verbs import Noun, ask, change_command, data_of, fail, partitions_of, print_rows
 from pykafka.exceptions import InvalidTxnState
 
 if TYPE_CHECKING:
@@ -42,9 +42,8 @@ def _producer(one: ProducerState) -> tuple[object, ...]:
     multiple=True,
     help=f"In this state alone: {', '.join(one.value for one in TransactionState)}; may be repeated.",
 )
-@click.option("--longer-than", type=DurationType(), metavar="1h", help="Open for longer than this (since Kafka 3.8).")
-@json_option
-@click.pass_obj
+@click.option("--longer-than", type=DURATION, metavar="1h", help="Open for longer than this (since Kafka 3.8).")
+@session_command
 def list_(session: Session, states: tuple[str, ...], longer_than: timedelta | None, as_json: bool) -> None:
     """List the transactional ids that the coordinators know."""
     with session.client() as client:
@@ -65,8 +64,7 @@ def list_(session: Session, states: tuple[str, ...], longer_than: timedelta | No
 
 @transactions.command("describe")
 @click.argument("names", metavar="TRANSACTIONAL_ID...", nargs=-1, required=True)
-@json_option
-@click.pass_obj
+@session_command
 def describe(session: Session, names: tuple[str, ...], as_json: bool) -> None:
     """Print the state of transactions, and the partitions that they have written to."""
     with session.client() as client:
@@ -91,8 +89,7 @@ def describe(session: Session, names: tuple[str, ...], as_json: bool) -> None:
 
 @transactions.command("producers")
 @click.argument("texts", metavar="TOPIC[:PARTITION,...]...", type=TopicType(), nargs=-1, required=True)
-@json_option
-@click.pass_obj
+@session_command
 def producers(session: Session, texts: tuple[str, ...], as_json: bool) -> None:
     """List the producers with sequence numbers that partitions know. Since Kafka 2.8."""
     with session.client() as client:
@@ -101,8 +98,7 @@ def producers(session: Session, texts: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         show.print_json([{**data_of(item), **data_of(one)} for item, one in rows])
     else:
-        columns = ("Topic", "Partition#", *_PRODUCER)
-        show.console().print(show.table(columns, [(*item, *_producer(one)) for item, one in rows]))
+        print_rows(rows, False, ("Topic", "Partition#", *_PRODUCER), lambda row: (*row[0], *_producer(row[1])))
     fail(list(found.errors.values()))
 
 
@@ -110,13 +106,12 @@ def producers(session: Session, texts: tuple[str, ...], as_json: bool) -> None:
 @click.argument("texts", metavar="[TOPIC[:PARTITION,...]]...", type=TopicType(), nargs=-1)
 @click.option(
     "--max-timeout",
-    type=DurationType(),
+    type=DURATION,
     default="15m",
     show_default=True,
     help="How long a transaction may last: transaction.max.timeout.ms of the brokers.",
 )
-@json_option
-@click.pass_obj
+@session_command
 def find_hanging(session: Session, texts: tuple[str, ...], max_timeout: timedelta, as_json: bool) -> None:
     """List transactions that no coordinator will ever end. Consumers of committed messages wait for them for ever."""
     with session.client() as client:
@@ -137,12 +132,9 @@ def find_hanging(session: Session, texts: tuple[str, ...], max_timeout: timedelt
 @click.argument("start_offset", metavar="OFFSET", type=click.IntRange(min=0))
 @click.option("--force", is_flag=True, help="Also one that a coordinator still has: it will be in disorder.")
 @click.option(
-    "--max-timeout", type=DurationType(), default="15m", show_default=True, help="As of `transactions find-hanging`."
+    "--max-timeout", type=DURATION, default="15m", show_default=True, help="As of `transactions find-hanging`."
 )
-@dry_run_option
-@yes_option
-@json_option
-@click.pass_obj
+@change_command
 def abort(
     session: Session,
     text: str,
@@ -191,7 +183,7 @@ def _open(client: Any, item: TopicPartition, start_offset: int, max_timeout: tim
         hanging = client.admin.find_hanging_transactions([item], max_timeout_ms=limit)
         if found.producer_id not in {one.producer.producer_id for one in hanging}:
             raise InvalidTxnState(
-                "this transaction does not hang: its coordinator ends it, or it is too young to tell; --force aborts it anyway",
+                "this transaction does not hang: its coordinator ends it, or it is too young to know; --force aborts it anyway",
                 topic=item.topic,
                 partition=item.partition,
             )

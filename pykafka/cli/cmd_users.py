@@ -8,9 +8,9 @@ import click
 
 from pykafka.admin import Results, ScramMechanism, UserScramCredentialDeletion, UserScramCredentialUpsertion
 from pykafka.cli import show
-from pykafka.cli.options import Session, json_option
+from pykafka.cli.options import Session, session_command
 from pykafka.cli.secrets import NOTATION, asked_for, referred
-from pykafka.cli.verbs import Noun, ask, dry_run_option, fail, report, yes_option
+from pykafka.cli.verbs import Noun, ask, change_command, dry_run_option, fail, print_rows, report
 from pykafka.client import KafkaClient
 from pykafka.exceptions import KafkaException, ResourceNotFound
 
@@ -31,17 +31,17 @@ _mechanism = click.option(
 
 @users.command("list")
 @click.argument("names", metavar="[USER]...", nargs=-1)
-@json_option
-@click.pass_obj
+@session_command
 def list_(session: Session, names: tuple[str, ...], as_json: bool) -> None:
     """List users with their mechanisms: all, or these. Brokers never tell passwords."""
     with session.client() as client:
         found = client.admin.describe_user_scram_credentials(names or None, raise_errors=False)
-    rows = [(user, _NAMES.get(one.mechanism), one.iterations) for user, its in sorted(found.items()) for one in its]
-    if as_json:
-        show.print_json([{"user": user, "mechanism": name, "iterations": count} for user, name, count in rows])
-    else:
-        show.console().print(show.table(("User", "Mechanism", "Iterations#"), rows))
+    rows = [
+        {"user": user, "mechanism": _NAMES.get(one.mechanism), "iterations": one.iterations}
+        for user, its in sorted(found.items())
+        for one in its
+    ]
+    print_rows(rows, as_json, ("User", "Mechanism", "Iterations#"), lambda row: tuple(row.values()))
     fail(list(found.errors.values()))
 
 
@@ -58,8 +58,7 @@ def list_(session: Session, names: tuple[str, ...], as_json: bool) -> None:
     "input.",
 )
 @dry_run_option
-@json_option
-@click.pass_obj
+@session_command
 def set_(
     session: Session,
     user: str,
@@ -73,7 +72,7 @@ def set_(
     names = [name.upper() for name in dict.fromkeys(mechanisms or ("SCRAM-SHA-512",))]
     password = referred(password_from) if password_from is not None else asked_for(f"Password of {user}")
     if dry_run:
-        _tell_dry_run(as_json, user, names, "set")
+        _print_dry_run(as_json, user, names, "set")
         return
     with session.client() as client:
         changes = [UserScramCredentialUpsertion(user, MECHANISMS[name], password, iterations) for name in names]
@@ -83,10 +82,7 @@ def set_(
 @users.command("delete")
 @click.argument("user")
 @_mechanism
-@dry_run_option
-@yes_option
-@json_option
-@click.pass_obj
+@change_command
 def delete(session: Session, user: str, mechanisms: tuple[str, ...], dry_run: bool, yes: bool, as_json: bool) -> None:
     """Delete credentials of a user: those of a mechanism, or all."""
     ask(f"Delete the credentials of user {user}?", yes, dry_run)
@@ -97,7 +93,7 @@ def delete(session: Session, user: str, mechanisms: tuple[str, ...], dry_run: bo
             missing = [name for name in names if name not in there]
             if missing:
                 raise ResourceNotFound(f"user {user} has no credential for {' and '.join(missing)}")
-            _tell_dry_run(as_json, user, names, "delete")
+            _print_dry_run(as_json, user, names, "delete")
             return
         _alter(
             client, user, [UserScramCredentialDeletion(user, MECHANISMS[name]) for name in names], as_json, "Deleted"
@@ -119,7 +115,7 @@ def _alter(client: KafkaClient, user: str, changes: Sequence[Change], as_json: b
     )
 
 
-def _tell_dry_run(as_json: bool, user: str, names: list[str], verb: str) -> None:
+def _print_dry_run(as_json: bool, user: str, names: list[str], verb: str) -> None:
     if as_json:
         show.print_json([{"user": user, "mechanisms": names, "dry_run": True}])
     else:

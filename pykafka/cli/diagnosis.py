@@ -1,4 +1,4 @@
-"""Diagnosis of connectivity to a cluster, step by step and address by address. Returns data, prints nothing."""
+"""Diagnosis of connectivity to a cluster, step by step and address by address, as data; the release of a broker."""
 
 from __future__ import annotations
 
@@ -178,13 +178,13 @@ class Examination:
         known = dict(self._metadata)
         waiting = deque((seed, broker) for seed, metadata in known.items() for broker in metadata.brokers)
         done = {address_text(host, port) for host, port in seeds}
-        told: set[str] = set()
+        judged: set[str] = set()
         while waiting:
             seed, broker = waiting.popleft()
             advertised = address_text(broker.host, broker.port)
-            if advertised in told:
+            if advertised in judged:
                 continue
-            told.add(advertised)
+            judged.add(advertised)
             findings = [] if advertised in done else list(self._examine(broker.host, broker.port))
             yield from findings
             clusters = {where: metadata.cluster_id for where, metadata in self._metadata.items()}
@@ -232,8 +232,8 @@ class Examination:
                 raise
             else:
                 if self._settings.proxy is not None:
-                    told = f"{address.text}, through {self._settings.proxy}"
-                    handler.steps.insert(1, Finding(text, "PROXY", OK, told, handler.since(started)))
+                    detail = f"{address.text}, through {self._settings.proxy}"
+                    handler.steps.insert(1, Finding(text, "PROXY", OK, detail, handler.since(started)))
             finally:
                 yield from handler.steps
             if self._settings.sasl is not None:
@@ -246,21 +246,24 @@ class Examination:
             )
             step, started = "Metadata", handler.now()
             metadata = _ask_metadata(connection, choose(wire.MetadataRequest, ranges, broker=text))
-            yield _tell_metadata(text, metadata, handler.since(started))
+            yield _metadata_finding(text, metadata, handler.since(started))
             self._metadata.setdefault(text, metadata)
         except KafkaException as error:
             if isinstance(error, SaslRequiredError):
                 step = "SASL"
             elif step == "ApiVersions" and error.ledger:  # TLS may fail as late as that
                 step = error.ledger[-1].stage
-            why = error.text if address.text in error.text else f"{address.text}: {error.text}"
-            # a port of TLS answers neither ApiVersions nor a login
-            unread = step == "ApiVersions" or (step == "SASL" and isinstance(error, SocketDisconnectedError))
-            if unread and self._settings.ssl_config is None and self._speaks_tls(host, port, address):
-                why = "it answers in TLS: use --tls, and --cafile if its authority is private"
+            why = self._reason(error, step, host, port, address)
             yield Finding(text, step, FAILED, in_options(why), handler.since(started))
         finally:
             connection.disconnect()
+
+    def _reason(self, error: KafkaException, step: str, host: str, port: int, address: Address) -> str:
+        """Return why a step failed: a port of TLS answers neither ApiVersions nor a login."""
+        unread = step == "ApiVersions" or (step == "SASL" and isinstance(error, SocketDisconnectedError))
+        if unread and self._settings.ssl_config is None and self._speaks_tls(host, port, address):
+            return "it answers in TLS: use --tls, and --cafile if its authority is private"
+        return error.text if address.text in error.text else f"{address.text}: {error.text}"
 
     def _speaks_tls(self, host: str, port: int, address: Address) -> bool:
         """Return whether the server at an address speaks TLS; not every server says so without TLS."""
@@ -317,7 +320,7 @@ def _ask_metadata(connection: BrokerConnection, version: int) -> wire.MetadataRe
     return response
 
 
-def _tell_metadata(text: str, metadata: wire.MetadataResponse, ms: int) -> Finding:
+def _metadata_finding(text: str, metadata: wire.MetadataResponse, ms: int) -> Finding:
     count = len(metadata.brokers)
     if not count:
         why = "it names no brokers: it is starting or cut off from the others, or (0.8.2) the cluster has no topic yet"

@@ -1,4 +1,4 @@
-"""The groups of consumers that concern a topic, as print_managed_consumer_groups shows them."""
+"""Groups as data: those that concern a topic, their committed offsets, and resets of these."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from pykafka.exceptions import GroupIdNotFound, OffsetOutOfRangeError, Unsupport
 
 if TYPE_CHECKING:
     from pykafka.admin import GroupDescription as Described
-    from pykafka.admin import GroupListing, MemberDescription, Results
+    from pykafka.admin import GroupListing, MemberDescription
     from pykafka.client import KafkaClient
-    from pykafka.common import TopicPartition
 
 
 #: The protocol type of groups of consumers; a group with offsets alone has none.
@@ -34,7 +33,7 @@ _DURATION = re.compile(
 #: Place in the file, group, topic, partition, offset.
 _Row = tuple[str, str | None, str, int, int]
 _HEADING = ("group", "topic", "partition", "offset")
-Changes = Results["TopicPartition", OffsetChange]
+Changes = Results[TopicPartition, OffsetChange]
 
 
 class GroupMember(NamedTuple):
@@ -111,7 +110,7 @@ def _described(
         "" if described is None else described.assignor,
         group.coordinator,
         committed,
-        [GroupMember(one.member_id, one.client_id, one.host, _share(one, topic)) for one in members],
+        [GroupMember(one.member_id, one.client_id, one.host, _assigned(one, topic)) for one in members],
     )
 
 
@@ -119,7 +118,7 @@ def _is_of(member: MemberDescription, topic: str) -> bool:
     return topic in member.subscription or any(part.topic == topic for part in member.assignment)
 
 
-def _share(member: MemberDescription, topic: str | None) -> list[int] | list[str]:
+def _assigned(member: MemberDescription, topic: str | None) -> list[int] | list[str]:
     if topic is not None:
         return [part.partition for part in member.assignment if part.topic == topic]
     return [str(part) for part in member.assignment]
@@ -265,7 +264,7 @@ class Reset(NamedTuple):
     """The reset of a group.
 
     :param to: a place for all partitions, or one for each
-    :param partitions: with one place: in these; none stands for those with a committed offset
+    :param partitions: with one place, the partitions to reset; empty for those with a committed offset
     """
 
     group: str
@@ -291,7 +290,7 @@ class Reset(NamedTuple):
         return _together(found, again)
 
     def carry_out(self, client: KafkaClient, plan: Changes, warn: Callable[[str], object]) -> Changes:
-        """Commit what a plan shows, and return it with the errors of the plan. Parameters as of `run`."""
+        """Commit what a plan shows, and return it with the errors of the plan. Parameters as in `run`."""
         planned = {item: OffsetSpec.offset(change.after) for item, change in plan.items()}
         return _together(plan, Reset(self.group, planned).run(client, warn, dry_run=False))
 

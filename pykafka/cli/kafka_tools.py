@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pykafka.cli import main
 from pykafka.cli.listing import group_offsets
-from pykafka.cli.offset_spec import parse_moment
+from pykafka.cli.offset_spec import parse_offset_spec
 from pykafka.common import TopicPartition
 from pykafka.utils import old_names
 
@@ -30,7 +30,7 @@ def fetch_offsets(client: KafkaClient, topic: TopicView, offset: str) -> dict[in
     :returns: {partition id: OffsetPartitionResponse(offset=[...], err=0)}
     :raises ValueError: the offset has another form
     """
-    return topic.fetch_offset_limits(parse_moment(offset, numbers=False).timestamp)
+    return topic.fetch_offset_limits(parse_offset_spec(offset, numbers=False).timestamp)
 
 
 def fetch_consumer_lag(client: KafkaClient, topic: TopicView, consumer_group: str) -> dict[int, tuple[int, int]]:

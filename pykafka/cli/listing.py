@@ -9,8 +9,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
-from pykafka.admin import ConfigEntry, ConfigResource, ConfigSource, OffsetSpec, Results
-from pykafka.cli.offset_spec import Moment, limits
+from pykafka import admin
+from pykafka.admin import ConfigEntry, ConfigResource, ConfigSource, Results
+from pykafka.cli.offset_spec import OffsetSpec, limits
 from pykafka.common import TopicPartition
 from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition, UnsupportedVersion
@@ -59,7 +60,7 @@ class TopicDescription(NamedTuple):
 
 
 class PartitionOffset(NamedTuple):
-    """The offset at a moment; None if all messages are older."""
+    """The offset at a place; None if all messages are older."""
 
     partition: int
     offset: int | None
@@ -145,8 +146,8 @@ def describe_topics(client: KafkaClient, topics: Iterable[str]) -> Results[str, 
         except UnknownTopicOrPartition as error:
             errors[name] = error
     led = [TopicPartition(name, id_) for name, its in there.items() for id_, part in its.items() if part.leader >= 0]
-    first = client.admin.list_offsets(dict.fromkeys(led, OffsetSpec.earliest()), raise_errors=False)
-    last = client.admin.list_offsets(dict.fromkeys(led, OffsetSpec.latest()), raise_errors=False)
+    first = client.admin.list_offsets(dict.fromkeys(led, admin.OffsetSpec.earliest()), raise_errors=False)
+    last = client.admin.list_offsets(dict.fromkeys(led, admin.OffsetSpec.latest()), raise_errors=False)
     errors |= {item.topic: error for item, error in (first.errors | last.errors).items()}
     settings = _settings(client, [name for name in there if name not in errors])
     errors |= {resource.name: error for resource, error in settings.errors.items()} if settings is not None else {}
@@ -183,13 +184,13 @@ def _own(settings: Mapping[str, ConfigEntry]) -> dict[str, str | None]:
     return {name: entry.value for name, entry in settings.items() if entry.source == ConfigSource.TOPIC}
 
 
-def list_offsets(client: KafkaClient, topic: str, moment: Moment) -> list[PartitionOffset]:
-    """Return the offset of each partition at a moment.
+def list_offsets(client: KafkaClient, topic: str, spec: OffsetSpec) -> list[PartitionOffset]:
+    """Return the offset of each partition at a place.
 
     :raises UnknownTopicOrPartition: there is no such topic
     """
     ids = partition_ids(client, topic)
-    found = client.cluster.list_offsets({(topic, id_): moment.timestamp for id_ in ids})
+    found = client.cluster.list_offsets({(topic, id_): spec.timestamp for id_ in ids})
     answers = [(id_, found[topic, id_]) for id_ in ids]
     return [
         PartitionOffset(id_, answer.offset if answer.offset >= 0 else None, time_text(answer.timestamp))
@@ -231,10 +232,10 @@ def time_text(timestamp: int | None) -> str | None:
     if timestamp is None or timestamp < 0:
         return None
     try:
-        moment = as_datetime(timestamp)
+        time = as_datetime(timestamp)
     except OverflowError:  # beyond the year 9999; a producer may write any number
         return str(timestamp)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def as_data(value: Any) -> Any:

@@ -21,8 +21,8 @@ _MILLISECONDS = re.compile(r"@\d+")
 _TIME_MAX = 2**63 - 1
 
 
-class Moment(NamedTuple):
-    """A place: by time, or by offset.
+class OffsetSpec(NamedTuple):
+    """A place in a partition: by time, or by offset.
 
     :param timestamp: ms since 1970, -1 for the end, -2 for the start; unused with an offset
     :param offset: this offset; a negative one counts from the end
@@ -31,27 +31,22 @@ class Moment(NamedTuple):
     timestamp: int = OffsetType.EARLIEST
     offset: int | None = None
 
-    @property
-    def is_end(self) -> bool:
-        """Whether it is where the next message will be written."""
-        return self.offset is None and self.timestamp == OffsetType.LATEST
 
-
-def parse_moment(text: str, numbers: bool = True) -> Moment:
-    """Return the moment of a text; a time without a zone is UTC.
+def parse_offset_spec(text: str, numbers: bool = True) -> OffsetSpec:
+    """Return the place that a text names; a time without a zone is UTC.
 
     :param numbers: whether offsets are allowed
     :raises ValueError: the text has another form
     """
     name = _NAMES.get(text.upper())
     if name is not None:
-        return Moment(int(name))
+        return OffsetSpec(int(name))
     if numbers and _NUMBER.fullmatch(text):
-        return Moment(offset=int(text))
+        return OffsetSpec(offset=int(text))
     if _MILLISECONDS.fullmatch(text) and int(text[1:]) <= _TIME_MAX:
-        return Moment(int(text[1:]))
+        return OffsetSpec(int(text[1:]))
     try:
-        moment = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         also = " nor an offset" if numbers else ""
         raise ValueError(
@@ -59,7 +54,7 @@ def parse_moment(text: str, numbers: bool = True) -> Moment:
             f"milliseconds since 1970){also}"
         ) from None
     # Not below zero: negative times stand for the start and the end.
-    return Moment(max(0, milliseconds(moment)))
+    return OffsetSpec(max(0, milliseconds(time)))
 
 
 def limits(client: KafkaClient, topic: str, partitions: Iterable[int]) -> dict[int, tuple[int, int]]:
@@ -71,9 +66,9 @@ def limits(client: KafkaClient, topic: str, partitions: Iterable[int]) -> dict[i
 
 
 def resolve(
-    client: KafkaClient, topic: str, moment: Moment, partitions: Iterable[int], clip: bool = False
+    client: KafkaClient, topic: str, spec: OffsetSpec, partitions: Iterable[int], clip: bool = False
 ) -> dict[int, int]:
-    """Return the offset of each partition at a moment; the end if all messages are older.
+    """Return the offset of each partition at a place; the end if all messages are older.
 
     Brokers before 0.10.1 know times of segments only: the result is then the start of a segment written before.
 
@@ -81,20 +76,20 @@ def resolve(
     :raises OffsetOutOfRangeError: a partition does not have the given offset; with `clip`, it is beyond the end of all
     """
     ids = list(partitions)
-    if moment.offset is None and moment.timestamp < 0:
-        found = client.cluster.list_offsets({(topic, id_): moment.timestamp for id_ in ids})
-        return {id_: found[topic, id_].offset for id_ in ids}
-    bounds = limits(client, topic, ids)
-    if moment.offset is None:
-        found = client.cluster.list_offsets({(topic, id_): moment.timestamp for id_ in ids})
-        offsets = {id_: found[topic, id_].offset for id_ in ids}
+    if spec.offset is None:
+        listed = client.cluster.list_offsets({(topic, id_): spec.timestamp for id_ in ids})
+        offsets = {id_: listed[topic, id_].offset for id_ in ids}
+        if spec.timestamp < 0:
+            return offsets
+        bounds = limits(client, topic, ids)
         return {
-            id_: offset if offset >= 0 else bounds[id_][0 if found[topic, id_].by_segment else 1]
+            id_: offset if offset >= 0 else bounds[id_][0 if listed[topic, id_].by_segment else 1]
             for id_, offset in offsets.items()
         }
+    bounds = limits(client, topic, ids)
     if clip:
-        _check_reached(topic, moment.offset, bounds)
-    return {id_: _within(topic, id_, moment.offset, bounds[id_], clip) for id_ in ids}
+        _check_reached(topic, spec.offset, bounds)
+    return {id_: _within(topic, id_, spec.offset, bounds[id_], clip) for id_ in ids}
 
 
 def _check_reached(topic: str, offset: int, bounds: dict[int, tuple[int, int]]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -12,7 +13,7 @@ from click.shell_completion import CompletionItem
 from kazoo.hosts import collect_hosts
 
 from pykafka.cli.diagnosis import address_text
-from pykafka.cli.offset_spec import Moment, parse_moment
+from pykafka.cli.offset_spec import parse_offset_spec
 from pykafka.cli.zookeeper import ZooKeeperGroups, ZooKeeperTopics
 from pykafka.client import KafkaClient
 from pykafka.config import Configuration
@@ -23,6 +24,7 @@ from pykafka.network.addresses import parse_hosts
 from pykafka.network.options import ConnectionSettings
 from pykafka.security import SslConfig, SslConfigLike
 
+T = TypeVar("T")
 #: How long a shell waits for names (ms), at each step of connecting and asking.
 COMPLETION_TIMEOUT_MS = 1500
 
@@ -139,34 +141,47 @@ def session_of(root: click.Context, **instead: Any) -> Session:
     return Session(chosen("host", "hosts"), zookeeper, timeout_ms, config, arguments, named)
 
 
-class HostsType(click.ParamType[str]):
-    """Addresses of brokers."""
+class ParsedType(click.ParamType[T]):
+    """The type of an argument whose text a function parses.
 
-    name = "host:port"
+    :param name: of the notation, for the help
+    :param parse: returns the value; the sentence of its ValueError is the problem
+    """
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the text if it is valid."""
+    def __init__(self, name: str, parse: Callable[[str], T]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> T:
+        """Return the value of a text; click also passes what was converted before."""
+        if not isinstance(value, str):
+            return value  # type: ignore[no-any-return]
         try:
-            parse_hosts(value)
-        except ValueError as error:
+            return self._parse(value)
+        except (ValueError, OverflowError) as error:
             self.fail(str(error), param, ctx)
-        return str(value)
 
 
-class ZooKeeperType(click.ParamType[str]):
-    """Addresses of ZooKeeper."""
+def _hosts(text: str) -> str:
+    parse_hosts(text)
+    return text
 
-    name = "host:port"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the text if kazoo can parse it."""
-        try:
-            collect_hosts(value)
-        except ValueError as error:
-            self.fail(
-                f"{value!r} is not an address of ZooKeeper ({error}); write host:port,host:port/chroot", param, ctx
-            )
-        return str(value)
+def _zookeeper(text: str) -> str:
+    try:
+        collect_hosts(text)
+    except ValueError as error:
+        raise ValueError(
+            f"{text!r} is not an address of ZooKeeper ({error}); write host:port,host:port/chroot"
+        ) from None
+    return text
+
+
+#: Addresses of brokers, and of ZooKeeper.
+HOSTS, ZOOKEEPER = ParsedType("host:port", _hosts), ParsedType("host:port", _zookeeper)
+#: A place in a topic: by offset or time, or by time alone.
+OFFSET = ParsedType("offset", parse_offset_spec)
+TIME = ParsedType("offset", partial(parse_offset_spec, numbers=False))
 
 
 class TopicType(click.ParamType[str]):
@@ -219,28 +234,14 @@ def _completed(ctx: click.Context, incomplete: str, names: Callable[[KafkaClient
     return [CompletionItem(name) for name in sorted(found) if name.startswith(incomplete)]
 
 
-class MomentType(click.ParamType[Moment]):
-    """A place in a topic.
-
-    :param numbers: whether offsets are allowed
-    """
-
-    name = "offset"
-
-    def __init__(self, numbers: bool) -> None:
-        self._numbers = numbers
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Moment:
-        """Return the moment of the text."""
-        if isinstance(value, Moment):
-            return value
-        try:
-            return parse_moment(value, self._numbers)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+
+def session_command(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option --json to a command, and pass the session as its first argument."""
+    return json_option(click.pass_obj(command))
+
+
 timeout_option = click.option(
     "-t",
     "--timeout",

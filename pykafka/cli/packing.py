@@ -179,19 +179,37 @@ def default_name(goal: Target) -> str:
 
 
 def _asked(interpreter: str) -> tuple[tuple[int, int], list[str]]:
+    no_python = f"{interpreter} is no Python that runs here: give its path, or a version as in 3.12"
     try:
-        done = subprocess.run(
-            [interpreter, "-I", "-c", _DESCRIBE],
+        done = _run([interpreter, "-I", "-c", _DESCRIBE], _PYTHON_TIMEOUT_S, no_python)
+        release, _, suffixes = json.loads(done.stdout)
+    except (OSError, ValueError) as error:
+        raise PackError(no_python) from error
+    return (release[0], release[1]), suffixes
+
+
+def _run(
+    command: list[str], timeout: float, late: str, cwd: Path | None = None, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end.
+
+    :param timeout: how long it may take (s)
+    :param late: the sentence of the error if it takes longer
+    :raises PackError: it takes longer
+    """
+    try:
+        return subprocess.run(
+            command,
+            cwd=cwd,
+            env=env,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=_PYTHON_TIMEOUT_S,
+            timeout=timeout,
             check=False,
         )
-        release, _, suffixes = json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
-        raise PackError(f"{interpreter} is no Python that runs here: give its path, or a version as in 3.12") from error
-    return (release[0], release[1]), suffixes
+    except subprocess.TimeoutExpired as error:
+        raise PackError(late) from error
 
 
 def _tag(text: str) -> str:
@@ -278,28 +296,13 @@ def _install(goal: Target, folder: Path, what: list[str], scratch: Path, alone: 
         command += ["--python-version", f"{goal.release[0]}.{goal.release[1]}", "--implementation", "cp"]
         command += [word for tag in goal.platforms for word in ("--platform", tag)]
     command += [*(["--no-deps"] if alone else []), *what]
-    try:
-        # Its own variables for installing elsewhere would contradict these options.
-        kept = {
-            name: value for name, value in os.environ.items() if name not in ("PIP_TARGET", "PIP_USER", "PYTHONPATH")
-        }
-        done = subprocess.run(
-            command,
-            cwd=scratch,
-            env=kept,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=_PIP_TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise PackError(
-            f"pip has not got {', '.join(what)} within {_PIP_TIMEOUT_S:.0f} s: check the network"
-        ) from error
+    # Its own variables for installing elsewhere would contradict these options.
+    kept = {name: value for name, value in os.environ.items() if name not in ("PIP_TARGET", "PIP_USER", "PYTHONPATH")}
+    late = f"pip has not got {', '.join(what)} within {_PIP_TIMEOUT_S:.0f} s: check the network"
+    done = _run(command, _PIP_TIMEOUT_S, late, scratch, kept)
     if done.returncode:
-        lines = [line for line in done.stdout.splitlines() if line.startswith("ERROR")] or done.stdout.splitlines()
+        every = (done.stdout + done.stderr).splitlines()
+        lines = [line for line in every if line.startswith("ERROR")] or every
         raise PackError(f"pip cannot get {', '.join(what)} for {goal.name}:\n  " + "\n  ".join(lines[-4:]))
 
 
@@ -404,22 +407,12 @@ def _tried(goal: Target, folder: Path, with_arrow: bool) -> str | None:
         return None
     # -S: without the packages of that Python, as if it had none.
     command = [goal.interpreter, "-I", "-S", "-c", _TRY, str(folder), *_spark_archives()]
-    try:
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env={name: value for name, value in os.environ.items() if not name.startswith("PYKAFKA_")},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_PYTHON_TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise PackError(
-            f"{goal.interpreter} has not imported what was packed within {_PYTHON_TIMEOUT_S:.0f} s: check whether this "
-            "machine is overloaded"
-        ) from error
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PYKAFKA_")}
+    late = (
+        f"{goal.interpreter} has not imported what was packed within {_PYTHON_TIMEOUT_S:.0f} s: check whether this machine "
+        "is overloaded"
+    )
+    done = _run(command, _PYTHON_TIMEOUT_S, late, folder, env)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise PackError(f"{goal.interpreter} cannot import what was packed: {last}")

@@ -50,7 +50,7 @@ class ShutdownWatchdog:
         self._status = 1
         handler = ThreadingHandler()
         self._asked, self._ended = handler.Event(), handler.Event()
-        self._worker = handler.spawn(self._watch, name="patience")
+        self._worker = handler.spawn(self._watch, name="watchdog")
 
     def begin(self, status: int) -> None:
         """Start the countdown; a signal handler may call it, once.

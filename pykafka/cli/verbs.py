@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -13,11 +14,13 @@ from rich.text import Text
 from pykafka.cli import show
 from pykafka.cli.exit_status import Status, explain, status_of
 from pykafka.cli.listing import as_data
+from pykafka.cli.options import session_command
 from pykafka.common import TopicPartition
 from pykafka.exceptions import UnknownTopicOrPartition
 
 if TYPE_CHECKING:
     from pykafka.admin import Results
+    from pykafka.admin.results import Outcome
     from pykafka.client import KafkaClient
     from pykafka.common import TopicPartition
     from pykafka.exceptions import KafkaException
@@ -26,6 +29,11 @@ K = TypeVar("K")
 V = TypeVar("V")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where nobody can be asked.")
+
+
+def change_command(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options --dry-run, --yes and --json to a command, and pass the session as its first argument."""
+    return dry_run_option(yes_option(session_command(command)))
 
 
 class Noun(click.Group):
@@ -39,40 +47,35 @@ class Noun(click.Group):
         super().__init__(name, help=help, no_args_is_help=True, **settings)
 
 
-def chosen_partitions(client: KafkaClient, texts: Iterable[str]) -> list[TopicPartition]:
+def partitions_of(client: KafkaClient, texts: Iterable[str]) -> list[TopicPartition]:
     """Return the partitions of TOPIC, or TOPIC:0,2.
 
-    :raises ValueError: a text has another form
+    :raises click.UsageError: a text has another form
     :raises UnknownTopicOrPartition: there is no such topic or partition
     """
-    wanted = [(topic, ids) for topic, _, ids in (text.partition(":") for text in texts)]
-    found = []
-    described = client.admin.describe_topics(dict.fromkeys(topic for topic, _ in wanted)) if wanted else {}
-    for topic, text in wanted:
+    named = [(topic, ids) for topic, _, ids in (text.partition(":") for text in texts)]
+    described = client.admin.describe_topics(dict.fromkeys(topic for topic, _ in named)) if named else {}
+    partitions = []
+    for topic, text in named:
+        if text and not re.fullmatch(r"\d+(,\d+)*", text):
+            raise click.UsageError(f"{topic}:{text} is not TOPIC:PARTITION,PARTITION; write {topic}:0,2")
         there = [part.partition for part in described[topic].partitions]
-        ids = _numbers(text, topic) if text else there
-        for id_ in ids:
+        for id_ in map(int, text.split(",")) if text else there:
             if id_ not in there:
                 raise UnknownTopicOrPartition(
                     f"the topic has the partitions 0 to {there[-1]}", topic=topic, partition=id_
                 )
-            found.append(TopicPartition(topic, id_))
-    return list(dict.fromkeys(found))
-
-
-def _numbers(text: str, topic: str) -> list[int]:
-    if not re.fullmatch(r"\d+(,\d+)*", text):
-        raise ValueError(f"{topic}:{text} is not TOPIC:PARTITION,PARTITION; write {topic}:0,2")
-    return [int(one) for one in text.split(",")]
+            partitions.append(TopicPartition(topic, id_))
+    return list(dict.fromkeys(partitions))
 
 
 def can_ask() -> bool:
-    """Return whether somebody sits at a terminal."""
+    """Return whether the program can ask: on a terminal alone."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def check_askable(question: str, yes: bool, dry_run: bool = False) -> None:
-    """Refuse a change that needs an answer if nobody can be asked. Parameters and errors as of `ask`."""
+    """Refuse a change that needs an answer without a terminal; parameters and errors as in `ask`."""
     if not (yes or dry_run or can_ask()):
         raise click.UsageError(
             f"{question} Give --yes, as nobody can be asked here; --dry-run shows what would be done"
@@ -85,7 +88,7 @@ def ask(question: str, yes: bool, dry_run: bool = False) -> None:
     :param question: names what is lost or changed
     :param yes: the answer was given
     :param dry_run: nothing is going to be changed
-    :raises click.UsageError: nobody can be asked
+    :raises click.UsageError: there is no terminal to ask on
     """
     check_askable(question, yes, dry_run)
     if not (yes or dry_run) and not click.confirm(question, err=True):
@@ -101,10 +104,10 @@ def report(
     data: Callable[[K, V], Any] | None = None,
     dry_run: bool = False,
 ) -> None:
-    """Print what was done with each item, and end with the status of what failed.
+    """Print what was done with each item, and exit with the status of the failures.
 
-    :param name: what JSON calls an item
-    :param sentence: says what was done with an item
+    :param name: of an item in JSON
+    :param sentence: returns what was done with an item
     :param data: more fields of an item for JSON
     :param dry_run: end with a line that nothing was changed
     """
@@ -125,7 +128,7 @@ def report(
 
 
 def fail(errors: Sequence[KafkaException]) -> None:
-    """Print errors, if there are any, and end with their status; with 1 if they have several."""
+    """Print errors, if there are any, and exit with their status; with 1 if they have several."""
     if not errors:
         return
     for error in errors:
@@ -135,29 +138,42 @@ def fail(errors: Sequence[KafkaException]) -> None:
 
 
 def print_rows(
-    rows: Sequence[Any], as_json: bool, columns: Sequence[str], cells: Callable[[Any], Sequence[Any]]
+    rows: Sequence[Any],
+    as_json: bool,
+    columns: Sequence[str],
+    cells: Callable[[Any], Sequence[Any]] = tuple,
+    unchanged: bool = False,
 ) -> None:
     """Print a list as a table, or as JSON with all it has.
 
-    :param columns: as of `show.table`
-    :param cells: a row of the table for each
+    :param columns: see `show.table`
+    :param cells: returns a row of the table for each
+    :param unchanged: end the table with a line that nothing was changed
     """
     if as_json:
         show.print_json(rows)
-    else:
-        show.console().print(show.table(columns, [cells(row) for row in rows]))
+        return
+    out = show.console()
+    out.print(show.table(columns, [cells(row) for row in rows]))
+    if unchanged:
+        out.print("Nothing was changed.")
 
 
-def partitions_of(client: KafkaClient, texts: Iterable[str]) -> list[TopicPartition]:
-    """Return the partitions of TOPIC, or TOPIC:0,2.
+def print_outcomes(outcomes: Iterable[Outcome[Any, Any]], nothing: Mapping[str, None] = MappingProxyType({})) -> None:
+    """Print outcomes as JSON: the fields of the item and of its value, and the error.
 
-    :raises click.UsageError: a text has another form
-    :raises UnknownTopicOrPartition: there is no such topic or partition
+    :param nothing: the fields of an item that has no value
     """
-    try:
-        return chosen_partitions(client, texts)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
+    show.print_json(
+        [
+            {
+                **data_of(one.item),
+                **(nothing if one.value is None else data_of(one.value)),
+                "error": None if one.error is None else str(one.error),
+            }
+            for one in outcomes
+        ]
+    )
 
 
 def data_of(value: Any) -> dict[str, Any]:

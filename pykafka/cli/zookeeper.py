@@ -1,4 +1,4 @@
-"""Creation and deletion of topics in ZooKeeper, the only way before Kafka 0.10.1."""
+"""ZooKeeper: creation and deletion of topics, the only way before Kafka 0.10.1; and members of groups."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def zookeeper_members(hosts: str, handler: Handler, timeout_ms: int, group: str,
     :raises ZooKeeperError: it does not answer
     """
     deadline = handler.now() + timeout_ms / 1000
-    with connected(hosts, handler, timeout_ms / 1000, "did not tell the members of groups") as zookeeper:
+    with connected(hosts, handler, timeout_ms / 1000, "did not list the members of groups") as zookeeper:
         nodes = GroupNodes(zookeeper, group, lambda: max(deadline - handler.now(), 0.0))
         return [name for name, topics in nodes.members().items() if topics is None or topic in topics]
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType
 from pykafka.compat.group_consumer import GroupConsumer
+from pykafka.compat.membership_protocol import GroupMembershipProtocol, RangeProtocol
+from pykafka.compat.options import RebalanceCallback, ZooKeeperOptions
 from pykafka.exceptions import KafkaException, PartitionOwnedError, ZooKeeperError
-from pykafka.groups.options import RebalanceCallback, ZooKeeperOptions
 from pykafka.handlers.interrupts import FinalSteps
-from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
 from pykafka.utils import get_string, old_attributes
 from pykafka.utils.name import Name
 from pykafka.utils.option_table import collected
@@ -22,8 +22,8 @@ from pykafka.utils.option_table import collected
 if TYPE_CHECKING:
     from pykafka.compat.deserializing import Deserializer
     from pykafka.compat.simple_consumer import SimpleConsumer
-    from pykafka.compat.zookeeper_group import ZooKeeperGroup
     from pykafka.consumer.options import OffsetReset
+    from pykafka.groups.zookeeper.group import ZooKeeperGroup
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
@@ -236,7 +236,7 @@ class BalancedConsumer(GroupConsumer):
         :param timeout: for connecting and for answers (ms)
         :raises ZooKeeperError: it could not be reached
         """
-        from pykafka.compat.zookeeper_group import ZooKeeperGroup
+        from pykafka.groups.zookeeper.group import ZooKeeperGroup
 
         changed = partial(_set, self._wanted, self._released)
         group = ZooKeeperGroup(

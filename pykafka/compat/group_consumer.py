@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from pykafka.common import OffsetType
 from pykafka.compat.carried_positions import CarriedPositions
 from pykafka.compat.group_worker import InternalConsumers, UnraisedErrors, discard, look_after, wanted_positions
-from pykafka.compat.options import TopicConsumerOptions
+from pykafka.compat.options import GroupOptions, TopicConsumerOptions
 from pykafka.compat.simple_consumer import BATCH_MESSAGES, SimpleConsumer
 from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.consumer.committed_offsets import may_commit_later
 from pykafka.consumer.options import ConsumerOptions, valid_pairs
 from pykafka.consumer.startrules import Position
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
-from pykafka.groups.options import GroupOptions
 from pykafka.handlers.starts import Starts
 from pykafka.metadata.lifecycle import Tether
 from pykafka.utils import get_string, old_attributes
@@ -627,11 +626,11 @@ class GroupConsumer(ABC):
         """
         engine = consumer._engine
         engine.buffers.closed = True
-        engine.await_loans()
+        engine.await_borrowed()
         if not self._options.auto_commit_enable:
             return
         deadline = self._handler.now() + HAND_WAIT_S
-        while engine.done() != engine.positions() and self._handler.now() < deadline:
+        while engine.processed() != engine.positions() and self._handler.now() < deadline:
             if self._stopping.wait(0.005):
                 return
 

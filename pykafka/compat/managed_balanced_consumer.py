@@ -11,7 +11,8 @@ from pykafka.common import OffsetType
 from pykafka.compat import messages
 from pykafka.compat.balanced_consumer import BalancedConsumer
 from pykafka.compat.group_consumer import GroupConsumer
-from pykafka.compat.messages.groups import assignment_bytes
+from pykafka.compat.membership_protocol import GroupMembershipProtocol, RangeProtocol
+from pykafka.compat.options import RebalanceCallback
 from pykafka.compat.topic_member import TopicMember
 from pykafka.exceptions import (
     FencedInstanceId,
@@ -21,8 +22,8 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.groups.classic.state import EVENT_OF_ERROR, Event
-from pykafka.groups.options import MemberOptions, RebalanceCallback
-from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
+from pykafka.groups.options import MemberOptions
+from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment, assignment_bytes
 from pykafka.utils import get_string, old_attributes
 from pykafka.utils.name import Name
 from pykafka.utils.option_table import collected
@@ -223,7 +224,7 @@ class ManagedBalancedConsumer(GroupConsumer):
 
     def _setup_heartbeat_worker(self) -> Any:
         """Start the worker that acts on the answers to heartbeats; a native thread sends these."""
-        return self._spawn_worker(self._member.close, f"pykafka.MemberState.{self._topic.name}")
+        return self._spawn_worker(self._member.close, f"pykafka.Membership.{self._topic.name}")
 
     def _turn(self, stopping: Any) -> tuple[EventType, float] | None:
         """Join again when the group rebalances, and survive failures."""
@@ -483,7 +484,7 @@ class ManagedBalancedConsumer(GroupConsumer):
         :raises KafkaException: it failed
         """
         shares = {member: assignment_bytes(share) for member, share in group_assignments}
-        return messages.MemberAssignment.read(self._member.sync(shares)).partition_assignment
+        return ConsumerProtocolAssignment.from_bytestring(self._member.sync(shares)).partition_assignment
 
     def _pause_share(self) -> None:
         """Return no messages for now, and commit those that the application is done with, if auto-commit is on."""

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pykafka.common import CompressionType
+from pykafka.compat.delivery_reports import Reports
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, MessageSizeTooLarge, ProducerStoppedException
 from pykafka.handlers.lastcalls import note_block
 from pykafka.partitioners import RandomPartitioner
 from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, headers_size
 from pykafka.producer.batch import ProducerBatch
+from pykafka.producer.buffer_pool import Bounds
 from pykafka.producer.delivery_callbacks import Callback, OnDelivery
 from pykafka.producer.engine import ProducerEngine
 from pykafka.producer.options import ProducerOptions
@@ -106,7 +108,8 @@ class Producer:
         self._options = options = ProducerOptions.of(given)
         # round robin is done where the record is written; other partitioners are asked for each message
         self._partitioner = None if type(options.partitioner) is RandomPartitioner else options.partitioner
-        self._plain = self._partitioner is None and not (options.serializer or options.sync or options.delivery_reports)
+        is_simple = options.serializer is None and not options.sync and not options.delivery_reports
+        self._plain = self._partitioner is None and is_simple
         self._on_delivery = None if options.on_delivery is None else Callback(options.on_delivery)
         self._engine = self._make_engine()
         self._accumulator = self._engine.accumulator
@@ -149,10 +152,8 @@ class Producer:
         compression_level: int | None = None,
     ) -> None: ...
 
-    def _make_engine(self) -> ProducerEngine:
-        return ProducerEngine(
-            self._cluster, self._topic, self._options, self, lambda broker: OwnedBroker(self, broker, False)
-        )
+    def _make_engine(self) -> DocumentedEngine:
+        return DocumentedEngine(self._cluster, self._topic, self._options, self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (topic={self._topic.name})>"
@@ -181,7 +182,7 @@ class Producer:
     def stop(self) -> None:
         """Deliver what is queued and end the senders; does nothing when it is stopped. Takes no messages from its start on.
 
-        :raises MessagesNotDelivered: messages failed of which nobody was told yet, or did not get through in time;
+        :raises MessagesNotDelivered: messages failed that were not reported yet, or did not get through in time;
             `.failures` has them
         """
         self._engine.stop()
@@ -191,7 +192,7 @@ class Producer:
 
         :param timeout_ms: how long to wait while no message gets through; by default `pending_timeout_ms`
         :raises ResponseTimeoutError: that time passed; what is queued stays so, and is sent if it can be
-        :raises MessagesNotDelivered: messages failed of which nobody was told yet; `.failures` has them
+        :raises MessagesNotDelivered: messages failed that were not reported yet; `.failures` has them
         """
         patience_ms = None if timeout_ms is None else valid_int(timeout_ms, True, name="timeout_ms")
         self._engine.flush(patience_ms)
@@ -271,11 +272,11 @@ class Producer:
             self._check_format(queue, pairs is not None, timestamp is not None)
         return self._enqueue(queue, value, key, when, pairs, None if on_delivery is None else Callback(on_delivery))
 
-    def _told(self, callback: Callback | None) -> Any:
+    def _report_to(self, callback: Callback | None) -> Any:
         """Return what is told of a message: a function, this worker's queue of reports, or None."""
         if callback is not None or self._on_delivery is not None:
             return callback or self._on_delivery
-        return self._engine.settlement.reports.queue() if self._options.delivery_reports else None
+        return self._engine.reports.queue() if self._options.delivery_reports else None
 
     def _serialized(self, value: Any, key: Any) -> tuple[Any, Any]:
         made: object = self._options.serializer(value, key) if self._options.serializer is not None else (value, key)
@@ -294,9 +295,9 @@ class Producer:
         callback: Callback | None = None,
     ) -> Message:
         """Write a message into the open batch of its partition, waiting for room where that is allowed."""
-        told = self._told(callback)
+        report_to = self._report_to(callback)
         self._check_size(value, key, headers)
-        return self._engine.enqueue(queue, value, key, timestamp, headers, told)
+        return self._engine.enqueue(queue, value, key, timestamp, headers, report_to)
 
     def _choose_queue(self, key: Any) -> PartitionQueue:
         engine = self._engine
@@ -317,12 +318,12 @@ class Producer:
 
     def _partitions(self) -> list[Partition]:
         """Return the partitions of the topic; wait for them if an answer has left out all of them."""
-        route = self._engine.routing.only
-        if route is not None and not route.partitions:
-            self._engine.await_queue(lambda: route.queues[0] if route.partitions else None)
-            if not route.partitions:
+        info = self._engine.routing.only
+        if info is not None and not info.partitions:
+            self._engine.await_queue(lambda: info.queues[0] if info.partitions else None)
+            if not info.partitions:
                 raise LeaderNotFoundError("the topic has no partitions", topic=self._topic.name)
-        return [] if route is None else route.partitions
+        return [] if info is None else info.partitions
 
     def _queue_of(self, partition: Any) -> PartitionQueue | None:
         """Return the queue of a partition; wait for one that an answer has left out."""
@@ -388,9 +389,9 @@ class Producer:
             raise KafkaException(
                 "delivery reports are off; make the producer with delivery_reports=True", topic=self._topic.name
             )
-        return self._engine.settlement.reports.get(block, timeout)
+        return self._engine.reports.get(block, timeout)
 
-    # -- for subclasses and old code: the engine calls the first three ------------------------------------------------
+    # -- for subclasses and old code, whose overriding methods `DocumentedEngine` and `OwnedBroker` call ----------------
 
     def _produce(self, message: Message | tuple[tuple[bytes | None, bytes | None], int]) -> None:
         """Enqueue a message whose partition is known.
@@ -420,24 +421,24 @@ class Producer:
         message._index = queued._index
 
     def _send_request(self, message_batch: Iterable[ProducerBatch], owned_broker: OwnedBroker) -> None:
-        """Send one request; its answer settles the batches, or has them sent again.
+        """Send one request; its answer completes the batches, or has them sent again.
 
         :param message_batch: what to send, at most a batch a partition
         :param owned_broker: where to send it
         """
-        owned_broker._send(list(message_batch))
+        Sender.send(owned_broker, list(message_batch))
 
     def _mark_as_delivered(
         self, owned_broker: OwnedBroker, message_batch: Iterable[ProducerBatch], req: Any = None
     ) -> None:
-        """Settle batches that were acknowledged.
+        """Complete batches that were acknowledged.
 
         :param owned_broker: which took them
         :param message_batch: the batches
         :param req: accepted for old code
         """
         for batch in message_batch:
-            self._engine.settlement.finish(batch, None)
+            self._engine.completion.complete(batch, None)
 
     def _produce_has_timed_out(self, start_time: float) -> bool:
         """Return whether `pending_timeout_ms` has passed.
@@ -463,8 +464,8 @@ class Producer:
         self._engine.routing.refresh()
 
     def _setup_owned_brokers(self) -> None:
-        """Give each leader a sender, and each partition's queue to its leader's."""
-        self._engine.set_up()
+        """Give each leader a sender, and each partition's queue to the sender of its leader."""
+        self._engine.follow_leaders()
 
     def _wait_all(self) -> int:
         """Wait until nothing is queued, or nothing has got through for `pending_timeout_ms`; return what is left."""
@@ -473,6 +474,46 @@ class Producer:
     def _raise_worker_exceptions(self) -> None:
         """Raise the error that ended a sender, if one did."""
         self._engine.raise_worker_exception()
+
+
+class DocumentedEngine(ProducerEngine):
+    """A `ProducerEngine` of one topic, which calls the methods of `Producer` that old code overrides.
+
+    State: `reports` is of one process.
+
+    :param cluster: to which to produce
+    :param topic: to which to produce
+    :param options: checked
+    :param producer: whose methods to call
+    """
+
+    producer: Producer
+
+    def __init__(self, cluster: BaseCluster, topic: TopicView, options: ProducerOptions, producer: Producer) -> None:
+        super().__init__(cluster, topic, options, lambda broker: OwnedBroker(producer, broker, False))
+        self.producer = producer
+
+    def _begin(self) -> None:
+        super()._begin()
+        queued = Bounds(self.options.max_queued_messages, self.options.max_queued_bytes)
+        self.reports = Reports(self.handler, self.name, queued)
+
+    def set_up(self) -> None:
+        """Bring senders and queues up to date, by `Producer._setup_owned_brokers`."""
+        self.producer._setup_owned_brokers()
+
+    def follow_leaders(self) -> None:
+        """Give each leader a sender, and each partition's queue to the sender of its leader."""
+        super().set_up()
+
+    def stop(self, timeout_ms: int | None = None) -> None:
+        """Deliver what is queued and end the senders; as of `ProducerEngine.stop`. Log reports that are unread."""
+        unread = self.running and not self.options.sync  # a synchronous produce() has raised its error
+        try:
+            super().stop(timeout_ms)
+        finally:
+            if unread:
+                self.reports.log_unread()
 
 
 class OwnedBroker(Sender):
@@ -486,6 +527,14 @@ class OwnedBroker(Sender):
     def __init__(self, producer: Producer, broker: Node, auto_start: bool = True) -> None:
         self.producer = producer
         super().__init__(producer._engine, producer._engine.routing, broker, auto_start)
+
+    def send(self, batches: list[ProducerBatch]) -> None:
+        """Send one request, by `Producer._send_request`."""
+        self.producer._send_request(batches, self)
+
+    def delivered(self, batch: ProducerBatch) -> None:
+        """Complete a batch that was acknowledged, by `Producer._mark_as_delivered`."""
+        self.producer._mark_as_delivered(self, [batch])
 
     def cleanup(self) -> None:
         """End the sender; the same as `stop()`."""

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pykafka.common import OffsetType, TopicPartition
 from pykafka.compat import messages
+from pykafka.compat.blocking_engine import BlockingEngine
 from pykafka.compat.consumer_internals import DocumentedConsumer
 from pykafka.compat.deserializing import Deserializer, Deserializing
 from pykafka.compat.options import TopicConsumerOptions
 from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES, ArrowBatches
 from pykafka.consumer.buffers import OwnedPartition
-from pykafka.consumer.engine import ConsumerEngine
 from pykafka.consumer.options import ConsumerOptions, OffsetReset, valid_pairs, valid_partitions
 from pykafka.consumer.startrules import Position
 from pykafka.exceptions import KafkaException
@@ -170,9 +170,12 @@ class SimpleConsumer(DocumentedConsumer):
         chosen = None if partitions is None else valid_partitions(partitions, topic)
         self._engine = self._make_engine(options)
         if chosen is None:
-            self._engine.own_whole(topic)
+            name = get_string(topic.name)
+            self._engine.refresh([name])
+            self._engine.whole_topics = {name: topic}
+            self._engine.assign(topic.partitions.values())
         else:
-            self._engine.own(chosen)
+            self._engine.assign(chosen)
         if self._engine.commits is not None:
             self._engine.commits.consumer_id = ""
         self._deserializing = None if deserializer is None else Deserializing(self._engine, deserializer)
@@ -181,8 +184,8 @@ class SimpleConsumer(DocumentedConsumer):
         cluster.stop_at_close(self)
         cluster.handler.at_fork(self._after_fork)
 
-    def _make_engine(self, options: ConsumerOptions) -> ConsumerEngine:
-        return ConsumerEngine(self._cluster, options, get_string(self._topic.name), self)
+    def _make_engine(self, options: ConsumerOptions) -> BlockingEngine:
+        return BlockingEngine(self._cluster, options, get_string(self._topic.name), self)
 
     def __repr__(self) -> str:
         return (
@@ -352,7 +355,10 @@ class SimpleConsumer(DocumentedConsumer):
                 "consume_arrow() returns bytes as they were sent: make the consumer without a deserializer, or use "
                 "consume_batch()"
             )
-        return self._arrow.next(max_messages, columns, max_bytes, block, unblock_event)
+        take = self._arrow.taker(max_messages, columns, max_bytes)
+        self._engine.buffers.begin_call()
+        batch = take()
+        return self._engine.wait_for(take, block, unblock_event) if batch is None else batch
 
     # -- positions -------------------------------------------------------------------------------------------------
 

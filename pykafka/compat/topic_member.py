@@ -7,11 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka.compat import messages
-from pykafka.compat.messages.groups import assignment_bytes, protocol_metadata
+from pykafka.compat.membership_protocol import as_brokers_keep_it
+from pykafka.compat.messages.groups import protocol_metadata
 from pykafka.exceptions import KafkaException
 from pykafka.groups.classic.coordinator import BaseCoordinator
 from pykafka.groups.group_topics import SharedTopics, readers_of
-from pykafka.membershipprotocol import as_brokers_keep_it
+from pykafka.protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    assignment_bytes,
+)
 from pykafka.utils import get_string
 from pykafka.utils.name import Name
 
@@ -64,7 +69,7 @@ class TopicMember(BaseCoordinator):
 
         :param members: (member id, metadata) pairs
         """
-        said = {member: messages.ConsumerGroupProtocolMetadata.read(metadata) for member, metadata in members}
+        said = {member: ConsumerProtocolSubscription.from_bytestring(metadata) for member, metadata in members}
         shares: dict[str, list[tuple[str | bytes, list[int]]]] = {member: [] for member in said}
         self._topics.divided = {}
         decide = as_brokers_keep_it(self._protocol.decide_partitions)
@@ -93,7 +98,7 @@ class TopicMember(BaseCoordinator):
         return topic.partitions if topic is not None else {}
 
     def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
-        shares = messages.MemberAssignment.read(member_assignment).partition_assignment
+        shares = ConsumerProtocolAssignment.from_bytestring(member_assignment).partition_assignment
         self.assigned = {id_ for name, ids in shares if name == self._name for id_ in ids}
 
     def _refresh(self) -> None:

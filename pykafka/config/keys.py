@@ -12,19 +12,21 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from pykafka.common import CompressionType, OffsetType
+from pykafka.compat.membership_protocol import RangeProtocol, RoundRobinProtocol
+from pykafka.compat.options import GroupOptions, ZooKeeperOptions
 from pykafka.config.names import plain
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.consumer.startrules import BY_DURATION, valid_rule
 from pykafka.exceptions import ConfigurationError
-from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
+from pykafka.groups.options import MemberOptions
 from pykafka.groups.protocol_choice import PROTOCOLS
-from pykafka.membershipprotocol import RangeProtocol, RoundRobinProtocol
 from pykafka.metadata.options import REBOOTSTRAP, STAY, MetadataSettings
 from pykafka.network.options import ALL_ADDRESSES, CANONICAL, ConnectionSettings
 from pykafka.partitioners import HashingPartitioner, Murmur2Partitioner, RandomPartitioner
 from pykafka.producer.options import ProducerOptions
 from pykafka.security.java_sasl import CALLBACKS
 from pykafka.utils.hints import most_similar
+from pykafka.utils.option_table import Options
 
 #: `(value, key) -> the value that the option takes`; raises ConfigurationError, which names the key and never the value.
 Parse = Callable[[Any, str], Any]
@@ -441,7 +443,7 @@ def targets() -> dict[str, tuple[Target, ...]]:
     named: dict[tuple[str, str], Target] = {
         ("client", name): Target("client", name, parse) for name, parse in _CLIENT.items()
     }
-    kinds = (
+    kinds: tuple[tuple[str, type[Options]], ...] = (
         ("client", ConnectionSettings),
         ("client", MetadataSettings),
         ("producer", ProducerOptions),
@@ -449,6 +451,8 @@ def targets() -> dict[str, tuple[Target, ...]]:
     )
     for section, kind in kinds:
         for row in kind.rows():
+            if row.name in {"use_rdkafka", "zookeeper"}:
+                continue  # what the caller has, not the configuration
             named.setdefault((section, row.name), Target(section, row.name, _parse_of(row.name, row.default)))
     for section in ("producer", "consumer"):
         named.setdefault((section, "auto_start"), Target(section, "auto_start", flag))

@@ -17,9 +17,9 @@ from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.contexts import in_context
 
 if TYPE_CHECKING:
-    from pykafka.consumer.assignment import AssignmentEngine
     from pykafka.consumer.commit_order import CommitOrder
     from pykafka.consumer.commits import Commits
+    from pykafka.consumer.engine import ConsumerEngine
     from pykafka.handlers import Handler
 
 log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class Sharing(Protocol):
 class Committing:
     """The calls that commit. Other workers may make them while one reads."""
 
-    _engine: AssignmentEngine
+    _engine: ConsumerEngine
     _later: LaterCommits
     _sharing: Sharing
     _closed: bool
@@ -162,7 +162,7 @@ class Committing:
 
     def _settle(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Note offsets that a transaction has taken."""
-        self._engine.settle({key: one.offset for key, one in offsets.items()})
+        self._engine.note_processed({key: one.offset for key, one in offsets.items()})
 
     def _put_back(self) -> None:
         """Go back to what the group has committed; without a commit, to where the partition began. Return at once."""

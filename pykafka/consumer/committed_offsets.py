@@ -45,6 +45,7 @@ from pykafka.metadata.internal_topics import OFFSETS, is_unavailable
 from pykafka.network.authentication import is_answer
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
+from pykafka.utils.error_handlers import left_ms
 
 if TYPE_CHECKING:
     from pykafka.consumer.options import ConsumerOptions
@@ -420,7 +421,7 @@ class GroupOffsets:
         return coordinator.call(request, CHANNEL, version=version, timeout_ms=timeout_ms)
 
     def _left_ms(self, deadline: float) -> int:
-        return max(LEAST_MS, round((deadline - self._cluster.handler.now()) * 1000))
+        return left_ms(deadline, self._cluster.handler.now(), LEAST_MS)
 
     def ids_of(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, UUID | None]:
         """Return the id of the topic that the offset of each partition is of; None where nobody knows."""

@@ -1,9 +1,9 @@
-"""The words that the parts of a fetcher speak with: its members and their consumers, and what one request asks for. No I/O."""
+"""Types shared by the parts of a fetcher: its members and their consumers, and what one request asks for. No I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+import weakref
+from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.common import TopicPartition
 
@@ -11,52 +11,14 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from pykafka.consumer.buffers import OwnedPartition
-    from pykafka.exceptions import KafkaException
-
-
-class Subscriber(Protocol):
-    """The consumer of a partition, as far as the fetcher knows it."""
-
-    def is_gone(self) -> bool:
-        """Return whether the application has dropped the consumer, so that nothing can read its messages."""
-
-    def fetch_failed(self, owned: OwnedPartition, error: KafkaException) -> None:
-        """Deal with an error of a partition, which is detached from its fetcher. Must not block."""
-
-    def redirected(self, owned: OwnedPartition, broker_id: int) -> None:
-        """Fetch a partition from the replica that its leader has named; it is detached from its fetcher. Must not block."""
-
-    def take_hint(self, owned: OwnedPartition, hint: LeaderHint) -> bool:
-        """Fetch a partition from the leader that its former one has named, if that is news; return whether it is.
-
-        The partition is detached from its fetcher. Must not block.
-        """
-
-    def arrived(self) -> None:
-        """Wake the application: there is something to read."""
-
-    def tick(self) -> None:
-        """Do what is due by time; called every second or so. Must not block."""
-
-
-class LeaderHint(NamedTuple):
-    """The leader that a broker has named beside its error (KIP-951).
-
-    :param leader_id: the number of its broker
-    :param leader_epoch: its epoch
-    :param endpoints: addresses that came with it: {broker number: (host, port)}
-    """
-
-    leader_id: int
-    leader_epoch: int
-    endpoints: Mapping[int, tuple[str, int]]
+    from pykafka.consumer.fetching_consumer import FetchingConsumer
 
 
 class Member(NamedTuple):
-    """A partition that is attached to a fetcher, and its consumer."""
+    """A partition that is attached to a fetcher, and its consumer, which the fetcher does not keep alive."""
 
     owned: OwnedPartition
-    subscriber: Subscriber
+    consumer: weakref.ref[FetchingConsumer]
 
 
 class Asked(NamedTuple):
@@ -83,7 +45,11 @@ class Asked(NamedTuple):
 
     def is_shared_by(self, owned: OwnedPartition, offset: int) -> bool:
         """Return whether the answer serves another consumer of the partition, too."""
-        return (offset, owned.lineage.before(offset), owned.topic_id) == (self.offset, self.log_epoch, self.topic_id)
+        return (offset, owned.leader_epochs.before(offset), owned.topic_id) == (
+            self.offset,
+            self.log_epoch,
+            self.topic_id,
+        )
 
 
 class Plan(NamedTuple):

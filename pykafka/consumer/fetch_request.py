@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.leader_epochs import NO_EPOCH
-from pykafka.consumer.truncation import FETCH_TELLS_FROM
+from pykafka.consumer.truncation import FETCH_COMPARES_FROM
 from pykafka.exceptions import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
 from pykafka.protocol import wire
 
@@ -232,7 +232,7 @@ class FetchRequests:
             session_id=sent.step.session_id,
             session_epoch=sent.step.epoch,
             forgotten_topics_data=_forgotten_topics(sent.forgotten),
-            topics=_topics(sent.named, version >= FETCH_TELLS_FROM),
+            topics=_topics(sent.named, version >= FETCH_COMPARES_FROM),
             rack_id=settings.rack,
         )
         return request, sent.full

@@ -121,7 +121,7 @@ class CompletedFetches:
                     self._kept.pop(kept.member.owned, None)
                 yield kept
 
-    def hand_over(self, kept: Kept) -> KafkaException | None:
+    def deliver(self, kept: Kept) -> KafkaException | None:
         """Hand over the batches of a partition while there is room, and keep the rest; return the error of a batch.
 
         What came before the error is handed over, too.
@@ -146,8 +146,9 @@ class CompletedFetches:
                     self._kept[owned] = kept
             else:
                 del self._coming[owned]
-        if readers:
-            kept.member.subscriber.arrived()
+        consumer = kept.member.consumer()
+        if readers and consumer is not None:
+            consumer.arrived()
         return error
 
     def _open_some(self, kept: Kept, readers: list[BatchReader]) -> Kept:

@@ -7,16 +7,18 @@ Two consumers of one partition share a request while they are at the same offset
 
 `FetchablePartitions` has the partitions, and chooses; `FetchRequests` and `AnswerReader` have the requests and answers,
 without I/O; `CompletedFetches` keeps fetched batches until they are delivered. `Fetcher` has the worker and the errors:
-these go to the consumers, by `Subscriber.fetch_failed`; they attach the partition again when they have dealt with the error.
+these go to the consumers, by `FetchingConsumer.fetch_failed`; they attach the partition again when it can be
+fetched.
 """
 
 from __future__ import annotations
 
 import logging
+import weakref
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from pykafka.consumer.fetch_plan import Asked, LeaderHint, Member, Plan
+from pykafka.consumer.fetch_plan import Asked, Member, Plan
 from pykafka.consumer.fetch_request import SESSION_ERRORS, FetchRequests
 from pykafka.consumer.fetch_response import AnswerReader
 from pykafka.consumer.fetched_batches import CompletedFetches, Kept
@@ -26,13 +28,13 @@ from pykafka.protocol import wire
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import Buffers, OwnedPartition
-    from pykafka.consumer.fetch_plan import Subscriber
     from pykafka.consumer.fetch_request import FetchSettings
     from pykafka.consumer.fetch_response import Fetched
-    from pykafka.consumer.fetched_batches import CompletedFetches
+    from pykafka.consumer.fetching_consumer import FetchingConsumer
+    from pykafka.consumer.leader_epochs import CurrentLeader
     from pykafka.handlers import Handler, Worker
     from pykafka.handlers.base import EventType
-    from pykafka.network.channel import PendingResponse
+    from pykafka.network.in_flight import InFlightRequest
     from pykafka.network.node import Node
     from pykafka.network.requests import RequestHandler
 
@@ -54,12 +56,12 @@ TICK_S = 0.5
 class FetchablePartitions:
     """The partitions of one fetcher, which holds its lock for each call that changes them.
 
-    :param underway: what the fetcher has fetched of them
+    :param completed: what the fetcher has fetched of them
     :param wake: set when a consumer without room has some again
     """
 
-    def __init__(self, underway: CompletedFetches, wake: EventType) -> None:
-        self._underway = underway
+    def __init__(self, completed: CompletedFetches, wake: EventType) -> None:
+        self._completed = completed
         self._wake = wake
         self._members: dict[OwnedPartition, Member] = {}
 
@@ -97,7 +99,7 @@ class FetchablePartitions:
         A dropped consumer cannot detach itself: its finalizer may run anywhere, even in a worker that holds the lock which that
         would take.
         """
-        gone = {member.owned for member in self._members.values() if member.subscriber.is_gone()}
+        gone = {member.owned for member in self._members.values() if member.consumer() is None}
         for owned in gone:
             del self._members[owned]
         return gone
@@ -111,13 +113,13 @@ class FetchablePartitions:
         later, chosen = [], []
         room = self._rooms()
         least = RESPONSE_MAX_BYTES
-        fed = self._underway.take_fed()
+        fed = self._completed.take_fed()
         members = list(self._members.values())
         if fed:  # an answer is filled in the order of the request
             members.sort(key=lambda member: member.owned in fed)
         for member in members:
             owned, buffers = member.owned, member.owned.buffers
-            at = None if room[buffers] <= 0 else self._underway.next_fetch(owned)
+            at = None if room[buffers] <= 0 else self._completed.next_fetch(owned)
             if at is None or not _ask(partitions, member, *at):
                 later.append(member)
                 continue
@@ -137,7 +139,7 @@ class FetchablePartitions:
             buffers = member.owned.buffers
             if buffers not in rooms:
                 rooms[buffers] = 0 if buffers.wait_for_room(self._wake) else buffers.max_bytes - buffers.nbytes
-        for buffers, nbytes in self._underway.sizes():
+        for buffers, nbytes in self._completed.sizes():
             if buffers in rooms:
                 rooms[buffers] -= nbytes
         # Compressed batches will take an unknown amount of room: no answer may fill all of it.
@@ -149,7 +151,7 @@ def _ask(partitions: dict[TopicPartition, Asked], member: Member, epoch: int, of
     owned = member.owned
     asked = partitions.get(owned.key)
     if asked is None:
-        before = owned.lineage.before(offset)
+        before = owned.leader_epochs.before(offset)
         asked = partitions[owned.key] = Asked(offset, before, owned.leader_epoch, owned.topic_id, [])
     elif not asked.is_shared_by(owned, offset):
         return False
@@ -157,7 +159,7 @@ def _ask(partitions: dict[TopicPartition, Asked], member: Member, epoch: int, of
     return True
 
 
-class _Flight(NamedTuple):
+class _InFlightFetch(NamedTuple):
     """A request whose answer is to come.
 
     :param plan: what was asked for, also partitions that the session has and the request does not name
@@ -166,7 +168,7 @@ class _Flight(NamedTuple):
 
     plan: Plan
     full: bool
-    pending: PendingResponse[wire.FetchResponse]
+    pending: InFlightRequest[wire.FetchResponse]
 
 
 class Fetcher:
@@ -183,8 +185,8 @@ class Fetcher:
         self._settings = settings
         self._lock = handler.Lock()
         self.wake = handler.Event()
-        self._underway = CompletedFetches(handler, self._lock, self.wake)
-        self._roster = FetchablePartitions(self._underway, self.wake)
+        self._completed = CompletedFetches(handler, self._lock, self.wake)
+        self._fetchable = FetchablePartitions(self._completed, self.wake)
         self._requests = FetchRequests(settings)
         self._answers = AnswerReader(broker.id, broker.address, settings)
         self._stopped = False
@@ -198,7 +200,7 @@ class Fetcher:
         """Return the fetcher of a broker and settings that all consumers of the client share."""
         return broker.shared(("fetch", settings), lambda: cls(broker, handler, settings))
 
-    def attach(self, owned: OwnedPartition, subscriber: Subscriber) -> None:
+    def attach(self, owned: OwnedPartition, consumer: weakref.ref[FetchingConsumer]) -> None:
         """Fetch a partition from its `fetch_offset` on."""
         with self._lock:
             if self._stopped:
@@ -207,27 +209,27 @@ class Fetcher:
                 self._worker = self._handler.spawn(self._run, name=f"pykafka.Fetcher.{self._broker.id}")
             owned.fetcher = self
             owned.wake = self.wake
-            owned.paused = False
-            self._roster.add(Member(owned, subscriber))
+            owned.buffer_full = False
+            self._fetchable.add(Member(owned, consumer))
         self.wake.set()
 
     def detach(self, owned: OwnedPartition) -> None:
         """Stop fetching a partition; drop what is on its way for it."""
         with self._lock:
-            self._roster.remove(owned)
+            self._fetchable.remove(owned)
             self._let_go(owned)
 
     def _let_go(self, owned: OwnedPartition) -> None:
         """Release a partition: its next fetcher fetches again what was not handed over. The caller holds the lock."""
         if owned.fetcher is self:
             owned.fetcher = None
-        self._underway.drop(owned)
+        self._completed.drop(owned)
 
     def stop(self) -> None:
         """End the worker; consumers that are still attached look for the leader again."""
         with self._lock:
             self._stopped = True
-            members = self._roster.take_all()
+            members = self._fetchable.take_all()
             for member in members:
                 self._let_go(member.owned)
         self.wake.set()
@@ -235,8 +237,7 @@ class Fetcher:
         worker = self._worker
         if worker is not None:
             worker.join(JOIN_TIMEOUT_S)
-        for member in members:
-            member.subscriber.fetch_failed(member.owned, self._parted())
+        self._report(members, self._parted())
 
     def _parted(self) -> SocketDisconnectedError:
         # Also when the client is closed: its consumers were stopped before.
@@ -245,38 +246,38 @@ class Fetcher:
     def abandon(self) -> None:
         """End without a lock or a socket: in a forked child, where the worker is a copy, or when the client was dropped."""
         self._stopped = True
-        self._roster.take_all()
+        self._fetchable.take_all()
 
     # -- the worker ------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        flight: _Flight | None = None
+        in_flight: _InFlightFetch | None = None
         left: FetchRequests | None = None
         while left is None and not self._stopped:
             try:
-                for kept in self._underway.kept_with_room():
-                    self._hand_over(kept)
+                for kept in self._completed.kept_with_room():
+                    self._deliver(kept)
                 self._tick()
-                if flight is None:
-                    flight = self._send(self._plan())
-                if flight is None:
+                if in_flight is None:
+                    in_flight = self._send(self._plan())
+                if in_flight is None:
                     self._leave_turn()
                     left = self._leave()
                     if left is None:
                         self._wait()
                     continue
-                landed, flight = flight, None
-                fetched = self._read(landed.plan, self._await(landed.pending), landed.full)
+                answered, in_flight = in_flight, None
+                fetched = self._read(answered.plan, self._await(answered.pending), answered.full)
                 if sum(batch.size for one in fetched for batch in one.batches) < SMALL_ANSWER:
                     self._publish(fetched)
-                    flight = self._send(self._plan())
+                    in_flight = self._send(self._plan())
                     continue
                 try:
-                    flight = self._send(self._plan())
+                    in_flight = self._send(self._plan())
                 finally:  # the consumers get what has come, even if nothing more will
                     self._publish(fetched)
             except KafkaException as error:
-                flight = None
+                in_flight = None
                 self._fail_all(error)
             except BaseException as error:
                 self._leave_turn()  # before another worker may begin
@@ -298,10 +299,10 @@ class Fetcher:
         else:  # an error of this is not one of the worker that may have come after this one
             self._end_session(left)
 
-    def _await(self, pending: PendingResponse[wire.FetchResponse]) -> wire.FetchResponse:
+    def _await(self, pending: InFlightRequest[wire.FetchResponse]) -> wire.FetchResponse:
         """Return an answer, read by this worker where it has the turn to."""
         if self._turn is not None:
-            self._turn.read_until(lambda: pending.future.done, TICK_S)
+            self._turn.read_until(lambda: pending.done, TICK_S)
         return pending.get()
 
     def _take_turn(self) -> None:
@@ -323,13 +324,14 @@ class Fetcher:
         if now < self._tick_at:
             return
         self._tick_at = now + TICK_S
-        for subscriber in {member.owned.buffers: member.subscriber for member in self._roster.members}.values():
-            subscriber.tick()
+        for ref in {member.owned.buffers: member.consumer for member in self._fetchable.members}.values():
+            if (consumer := ref()) is not None:
+                consumer.tick()
 
     def _leave(self) -> FetchRequests | None:
         """Where no partition is left, let the next one have another worker and session; return those of the present then."""
         with self._lock:
-            if self._roster:
+            if self._fetchable:
                 return None
             self._worker = None
             left, self._requests = self._requests, FetchRequests(self._settings)
@@ -337,13 +339,13 @@ class Fetcher:
 
     def _wait(self) -> None:
         """Wait until a partition can be fetched."""
-        self.wake.wait(self._broker.muted_for(self._settings.channel) or 1.0)
+        self.wake.wait(self._broker.throttled_for(self._settings.channel) or 1.0)
         self.wake.clear()
 
     def _end_session(self, left: FetchRequests) -> None:
         """Tell the broker that nothing more is fetched, so that other clients can have the session's place."""
         channel = self._settings.channel
-        if not left.session.is_open or self._stopped or self._broker.muted_for(channel):
+        if not left.session.is_open or self._stopped or self._broker.throttled_for(channel):
             return
         if not self._broker.channel(channel).connected:  # a connect may wait, and a broker that is down has no sessions
             return
@@ -354,16 +356,16 @@ class Fetcher:
 
     def _plan(self) -> Plan | None:
         """Choose the partitions to ask for; None: there are none, or the broker throttles this client."""
-        if not self._roster or self._broker.muted_for(self._settings.channel):
+        if not self._fetchable or self._broker.throttled_for(self._settings.channel):
             return None
         # Brokers before 0.10.1 know no limit for a whole answer, only one for each partition.
         limited = self._broker.api_version(wire.FetchRequest) >= 3
         with self._lock:
-            for owned in self._roster.take_gone():
+            for owned in self._fetchable.take_gone():
                 self._let_go(owned)
-            return self._roster.plan(limited)
+            return self._fetchable.plan(limited)
 
-    def _send(self, plan: Plan | None) -> _Flight | None:
+    def _send(self, plan: Plan | None) -> _InFlightFetch | None:
         if plan is None or not plan.partitions:
             return None
         version = self._broker.api_version(wire.FetchRequest, self._requests.ceiling(plan))
@@ -371,7 +373,7 @@ class Fetcher:
         request, full = self._requests.next(plan, version)
         timeout_ms = request.max_wait_ms + self._broker.socket_timeout_ms
         pending = self._broker.send(request, self._settings.channel, timeout_ms=timeout_ms, version=version)
-        return _Flight(plan, full, pending)
+        return _InFlightFetch(plan, full, pending)
 
     def _read(self, plan: Plan, response: wire.FetchResponse, full: bool) -> list[Fetched]:
         """Read an answer, and do what it says of each partition; return what is to be handed over.
@@ -395,7 +397,7 @@ class Fetcher:
             return []
         answer = self._answers.read(plan.partitions, response, full)
         for fetched in answer.fetched:
-            self._underway.advance(fetched, self)
+            self._completed.advance(fetched, self)
         for asked in answer.unchanged:
             for member, _ in asked.members:
                 member.owned.trouble_since = None
@@ -403,19 +405,19 @@ class Fetcher:
             _enlarge(asked, needed)
         for asked, broker_id in answer.redirected:
             self._redirect(asked, broker_id)
-        for asked, error, hint in answer.failed:
-            self._fail(asked.members, error, hint)
+        for asked, error, leader in answer.failed:
+            self._fail(asked.members, error, leader)
         return answer.fetched
 
     def _publish(self, answer: list[Fetched]) -> None:
         """Check and decompress the answer, and hand it to the consumers."""
         for asked, batches, aborted in answer:
             for member, epoch in asked.members:
-                self._hand_over(Kept(member, epoch, asked.offset, deque(batches), aborted))
+                self._deliver(Kept(member, epoch, asked.offset, deque(batches), aborted))
 
-    def _hand_over(self, kept: Kept) -> None:
+    def _deliver(self, kept: Kept) -> None:
         """Hand over the batches of a partition while there is room, and keep the rest."""
-        error = self._underway.hand_over(kept)
+        error = self._completed.deliver(kept)
         if error is not None:
             key = kept.member.owned.key
             error = error.with_context(
@@ -425,22 +427,31 @@ class Fetcher:
 
     # -- errors ----------------------------------------------------------------------------------------------------
 
-    def _fail(self, members: list[tuple[Member, int]], error: KafkaException, hint: LeaderHint | None = None) -> None:
-        for member in self._take_out(members):
-            if hint is None or not member.subscriber.take_hint(member.owned, hint):
-                member.subscriber.fetch_failed(member.owned, error)
+    def _fail(
+        self, members: list[tuple[Member, int]], error: KafkaException, leader: CurrentLeader | None = None
+    ) -> None:
+        self._report(self._take_out(members), error, leader)
+
+    @staticmethod
+    def _report(members: list[Member], error: KafkaException, leader: CurrentLeader | None = None) -> None:
+        """Report an error of partitions, which are detached, to their consumers."""
+        for owned, ref in members:
+            consumer = ref()
+            if consumer is not None and (leader is None or not consumer.take_current_leader(owned, leader)):
+                consumer.fetch_failed(owned, error)
 
     def _redirect(self, asked: Asked, broker_id: int) -> None:
         """Give a partition to the replica that the broker has named."""
         for member in self._take_out(asked.members):
-            member.subscriber.redirected(member.owned, broker_id)
+            if (consumer := member.consumer()) is not None:
+                consumer.redirected(member.owned, broker_id)
 
     def _take_out(self, members: list[tuple[Member, int]]) -> list[Member]:
         """Detach members, except those that have moved since; return them."""
         found = []
         for member, epoch in members:
             with self._lock:
-                if member.owned.epoch == epoch and self._roster.take(member):
+                if member.owned.epoch == epoch and self._fetchable.take(member):
                     self._let_go(member.owned)
                     found.append(member)
         return found
@@ -453,11 +464,10 @@ class Fetcher:
         if not isinstance(error, ProtocolClientError):
             self._broker.forget_versions()
         with self._lock:
-            members = self._roster.take_all()
+            members = self._fetchable.take_all()
             for member in members:
                 self._let_go(member.owned)
-        for member in members:
-            member.subscriber.fetch_failed(member.owned, error)
+        self._report(members, error)
 
 
 def _enlarge(asked: Asked, needed: int) -> None:

@@ -15,7 +15,7 @@ from pykafka.common import TopicPartition
 AVOID_S = 10.0
 
 
-class Source(NamedTuple):
+class PreferredReplica(NamedTuple):
     """Where a partition is fetched.
 
     :param broker_id: the replica's number; None for the leader
@@ -27,7 +27,7 @@ class Source(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    source: Source
+    replica: PreferredReplica
     until: float
 
 
@@ -41,26 +41,26 @@ class PreferredReplicas:
     """
 
     def __init__(self, rack: str, max_age_s: float) -> None:
-        self._usual = Source(None, rack)
+        self._usual = PreferredReplica(None, rack)
         self._max_age_s = max_age_s
         self._choices: dict[TopicPartition, _Choice] = {}
 
-    def of(self, key: TopicPartition) -> Source:
+    def of(self, key: TopicPartition) -> PreferredReplica:
         """Return where to fetch a partition now."""
         choice = self._choices.get(key)
-        return self._usual if choice is None else choice.source
+        return self._usual if choice is None else choice.replica
 
-    def told(self, key: TopicPartition, broker_id: int, now: float) -> None:
+    def named(self, key: TopicPartition, broker_id: int, now: float) -> None:
         """Fetch from the replica that the leader has named; if a replica has named another one, avoid both."""
         if not self.failed(key, now):
-            self._choices[key] = _Choice(Source(broker_id, self._usual.rack), now + self._max_age_s)
+            self._choices[key] = _Choice(PreferredReplica(broker_id, self._usual.rack), now + self._max_age_s)
 
     def failed(self, key: TopicPartition, now: float) -> bool:
         """Avoid the replica of a partition that could not be fetched; return False if it was fetched from its leader."""
         choice = self._choices.get(key)
-        if choice is None or choice.source.broker_id is None:
+        if choice is None or choice.replica.broker_id is None:
             return False
-        self._choices[key] = _Choice(Source(None, ""), now + min(AVOID_S, self._max_age_s))
+        self._choices[key] = _Choice(PreferredReplica(None, ""), now + min(AVOID_S, self._max_age_s))
         return True
 
     def forget(self, key: TopicPartition) -> None:

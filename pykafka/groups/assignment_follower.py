@@ -14,10 +14,9 @@ from pykafka.groups.membership_factory import make_shares
 
 if TYPE_CHECKING:
     from pykafka.common import SubscriptionPattern, TopicPartition
-    from pykafka.consumer.assignment import AssignmentEngine
-    from pykafka.groups.membership import GroupMembership
+    from pykafka.consumer.engine import ConsumerEngine
+    from pykafka.groups.membership import GroupMembership, RevocationHooks
     from pykafka.groups.options import SubscriberOptions
-    from pykafka.parallel.ports import Hooks
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +42,7 @@ class AssignmentFollower:
     """
 
     def __init__(
-        self, engine: AssignmentEngine, listener: Any, options: SubscriberOptions, settle: Callable[[], object]
+        self, engine: ConsumerEngine, listener: Any, options: SubscriberOptions, settle: Callable[[], object]
     ) -> None:
         self._engine = engine
         self._settle = settle
@@ -64,7 +63,7 @@ class AssignmentFollower:
         #: What `leave` is leaving, until it is done; an interrupt leaves it here, and the next call finishes.
         self._leaving: GroupMembership | None = None
         #: The parallel run that reads the consumer; told of what goes before the listener is. None for none.
-        self.run: Hooks | None = None
+        self.run: RevocationHooks | None = None
 
     # -- the consumer calls, on the worker of the application ------------------------------------------------------
 
@@ -116,12 +115,12 @@ class AssignmentFollower:
         engine, shares = self._engine, self.shares
         if shares is None:
             engine.tick_alone()
-            return engine.await_message(deadline)
+            return engine.await_records(deadline)
         # what has become due since `serve` may have set `has_arrived` before `engine.look()` has cleared it
         soon = engine.handler.now() + (DUE_S if engine.buffers.held else shares.look_s)
         shares.idle(True)
         try:
-            engine.await_message(soon if deadline is None else min(soon, deadline))
+            engine.await_records(soon if deadline is None else min(soon, deadline))
         finally:
             shares.idle(False)
         return deadline is None or engine.handler.now() < deadline
@@ -141,7 +140,7 @@ class AssignmentFollower:
         self._midway = midway
         try:
             if shares.is_in_hook:  # the listener ends the membership: nobody revokes the share
-                self._commit_and(self._engine.shelve, list(self._engine.partitions))
+                self._commit_and(self._engine.suspend_assignment, list(self._engine.partitions))
         finally:
             self._leave(shares, keeping)
 
@@ -154,7 +153,7 @@ class AssignmentFollower:
             raise
         finally:
             self._wanted = self._unread = frozenset()
-            self._engine.unshelve(keeping)
+            self._engine.resume_assignment(keeping)
             self._engine.buffers.held = False
 
     @property
@@ -162,7 +161,7 @@ class AssignmentFollower:
         """Whether all that the consumer is to read is known, with the place where it begins."""
         shares, engine = self.shares, self._engine
         joined = shares is None or (shares.settled and not self._unread)
-        return joined and not engine.starting.waiting()
+        return joined and not engine.start_lookup.waiting()
 
     # -- `AssignmentHooks` ----------------------------------------------------------------------------------------------
 
@@ -181,7 +180,7 @@ class AssignmentFollower:
 
     def revoke(self, keys: Collection[TopicPartition]) -> None:
         """Stop reading the share, and keep its positions; before, tell the listener, and commit if auto-commit is on."""
-        self._relinquish(keys, self._engine.shelve)
+        self._relinquish(keys, self._engine.suspend_assignment)
 
     def release(self, gone: Collection[TopicPartition]) -> None:
         """Stop reading a part of the share; before, tell the listener, and commit if auto-commit is on."""
@@ -196,7 +195,7 @@ class AssignmentFollower:
 
     def assign(self, keys: Collection[TopicPartition], kept: Collection[TopicPartition]) -> None:
         """Read a new share, of which `kept` goes on where it was, and tell the listener."""
-        self._engine.unshelve(kept)
+        self._engine.resume_assignment(kept)
         self._wanted = self._unread = frozenset(keys)
         self._take_up()
         self._listener.on_assigned(sorted(keys))
@@ -242,7 +241,7 @@ class AssignmentFollower:
         """Commit what was read of partitions, if auto-commit is on."""
         engine = self._engine
         if engine.options.auto_commit_enable and engine.commits is not None:
-            offsets = engine.done() if self._midway else engine.positions()
+            offsets = engine.processed() if self._midway else engine.positions()
             try:
                 engine.commits.commit_at_stop({key: offsets[key] for key in keys if key in offsets})
             except OffsetsNotCommitted as error:
@@ -264,7 +263,7 @@ class AssignmentFollower:
                 engine.cluster.update({key.topic for key in unread})
                 known = {name: engine.cluster.topic_metadata(name) for name in names}
             ready = [key for key in missing if (found := known[key.topic]) and key.partition in found.partitions]
-            engine.take_up(engine.find(ready), self._new(ready))
+            engine.assign(engine.find(ready), self._new(ready))
         except KafkaException as error:
             group, text = engine.options.consumer_group, "group %s: the share cannot be read yet: %s; trying again"
             engine.cluster.limiter.warn(log, str(group), text, group, error)

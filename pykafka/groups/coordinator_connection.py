@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -265,19 +266,17 @@ class CoordinatorConnection:
         now = self.handler.now
         if deadline is not None and not broker.is_connected(SHARED):
             broker.channel(SHARED).open(self.left_ms(deadline))
-        if deadline is not None and now() + broker.muted_for(SHARED) > deadline:
+        if deadline is not None and now() + broker.throttled_for(SHARED) > deadline:
             raise ResponseTimeoutError("the broker throttles this client for longer", broker=broker.address)
         pending = broker.send(request, SHARED, version=version)
-        future = pending.future
-        while not future.done:
-            ends = [end for end in (deadline, future.due) if end is not None]
-            left = min(ends) - now() if ends else LOOK_S
+        while not pending.done:
+            left = min(pending.deadline, math.inf if deadline is None else deadline) - now()
             if not wanted():
                 raise ConsumerStoppedException(f"group {self.group_id}: the member is being closed")
             if left <= 0:
                 break
-            future.wait(min(left, LOOK_S))
-        if not future.done and (future.due is None or now() < future.due):
+            pending.wait(min(left, LOOK_S))
+        if not pending.done and now() < pending.deadline:
             api = type(request).__name__
             raise ResponseTimeoutError("no answer in the time that was left for it", broker=broker.address, api=api)
         return pending.get_when_due()

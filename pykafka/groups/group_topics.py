@@ -12,8 +12,8 @@ from pykafka.exceptions import KafkaException
 from pykafka.utils import get_string
 
 if TYPE_CHECKING:
-    from pykafka.compat import messages
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.protocol.consumer_protocol import ConsumerProtocolSubscription
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ class SharedTopics:
         return 0 if self.is_gone(name) else before
 
 
-def readers_of(members: Mapping[str, messages.ConsumerGroupProtocolMetadata]) -> dict[str, list[str]]:
+def readers_of(members: Mapping[str, ConsumerProtocolSubscription]) -> dict[str, list[str]]:
     """Return {topic: ids of the members that read it, as `in_order` has them}, sorted by topic.
 
     :param members: {member id: the metadata that it sent}
@@ -129,7 +129,7 @@ def readers_of(members: Mapping[str, messages.ConsumerGroupProtocolMetadata]) ->
     return dict(sorted(readers.items()))
 
 
-def in_order(members: Mapping[str, messages.ConsumerGroupProtocolMetadata]) -> list[str]:
+def in_order(members: Mapping[str, ConsumerProtocolSubscription]) -> list[str]:
     """Return member ids in the order in which assignors serve them: static members first, by instance id (KIP-345).
 
     So a static member that comes back under another member id is given what it had.

@@ -136,3 +136,10 @@ class AssignmentHooks(Protocol):
     def lose(self, keys: Collection[TopicPartition]) -> None:
         """Stop reading partitions, and forget their positions: others may read them. The listener is told."""
         ...
+
+
+class RevocationHooks(Protocol):
+    """A parallel run, as its consumer calls it on the worker that polls, before it calls the application's listener."""
+
+    def revoke(self, partitions: Collection[TopicPartition]) -> None: ...
+    def lose(self, partitions: Collection[TopicPartition]) -> None: ...

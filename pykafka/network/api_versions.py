@@ -438,9 +438,10 @@ class ApiVersions:
 
     def has(self, request_cls: type[Request[Any]]) -> bool:
         """Return whether the broker has an API, in whatever version; as in `choose`, it must deny that twice."""
-        return request_cls.api_key in self.ranges() or (
-            self._contradicts_itself() and request_cls.api_key in self.ranges()
-        )
+        key, found = request_cls.api_key, self.found
+        if found is not None and key in found:
+            return True
+        return key in self.ranges() or (self._contradicts_itself() and key in self.ranges())
 
     def check(self, request_cls: type[Request[Any]], version: int) -> None:
         """Check that a version that was chosen for an earlier connection is spoken at this one, too.

@@ -12,14 +12,15 @@ from pykafka.parallel.run import ParallelRun
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
-    from pykafka.consumer.assignment import AssignmentEngine
+    from pykafka.consumer.engine import ConsumerEngine
     from pykafka.consumer.options import KafkaConsumerOptions
+    from pykafka.groups.membership import RevocationHooks
     from pykafka.handlers import Handler
     from pykafka.handlers.base import LockType
-    from pykafka.parallel.jobs import Order
     from pykafka.parallel.options import OnAbandoned
-    from pykafka.parallel.ports import DeadLetterSink, Group, Hooks
+    from pykafka.parallel.ports import DeadLetterSink, Group
     from pykafka.parallel.retry import Retry
+    from pykafka.parallel.tasks import Order
     from pykafka.record import Record
 
 K = TypeVar("K")
@@ -29,7 +30,7 @@ V = TypeVar("V")
 class InParallel(Generic[K, V]):
     """The calls about parallel work."""
 
-    _engine: AssignmentEngine
+    _engine: ConsumerEngine
     _sharing: Group
     _handler: Handler
     _options: KafkaConsumerOptions
@@ -215,11 +216,11 @@ class _Source:
     def commit(self, what: Mapping[TopicPartition, int], /, *, timeout: float | None = None) -> None:
         self._consumer.commit(what, timeout=timeout)
 
-    def follow(self, hooks: Hooks | None) -> None:
+    def follow(self, hooks: RevocationHooks | None) -> None:
         if hooks is not None:
             if not self._consumer._reading.enter(self.turn):
                 raise KafkaException(
-                    "another worker reads this consumer: nobody else may while parallel work reads it",
+                    "another worker reads this consumer: only the parallel run may read it while it lasts",
                     topic=self._consumer._engine.name,
                 )
             self._consumer._source = self

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pykafka.parallel.jobs import Order
 from pykafka.parallel.retry import Retry, valid_seconds
+from pykafka.parallel.tasks import Order
 from pykafka.utils.error_handlers import valid_bool, valid_callable
 from pykafka.utils.option_table import Options, above_0, option, optional
 
-#: What is told of a run that gives records up: those that `handle()` has seen and nobody has acknowledged.
+#: Called with the records of lost partitions that `handle()` has seen and that are not acknowledged.
 OnAbandoned = Callable[[list[Any]], object]
 
 

@@ -49,13 +49,11 @@ def parse_versions(text: str) -> range:
 
 
 class StructType(Protocol):
-    """A class of structs, as fields and the compiler see it; `pykafka.protocol.schema.Struct` documents each member."""
+    """A class of structs, as fields and `codegen` see it; `pykafka.protocol.schema.Struct` documents each member."""
 
     fields: tuple[Field, ...]
 
     def __call__(self) -> Any: ...
-    def encoder(self, version: int, flexible: bool) -> Any: ...
-    def decoder(self, version: int, flexible: bool) -> Any: ...
 
 
 class Field:

@@ -43,9 +43,8 @@ def chosen(schema: StructType) -> tuple[str, ...]:
             raise OptionError(f"a read has no column {field.name!r}; choose among those of: {given}")
         if field.dataType.simpleString() != kind:
             raise OptionError(
-                f"column {field.name!r} cannot be read as {field.dataType.simpleString()}, only as {kind}: read it "
-                "so and "
-                "cast it"
+                f"column {field.name!r} cannot be read as {field.dataType.simpleString()}, only as {kind}: read it so "
+                "and cast it"
             )
         if not field.nullable:
             raise OptionError(f"column {field.name!r} cannot be declared NOT NULL; filter the nulls out after reading")

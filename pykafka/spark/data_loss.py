@@ -96,10 +96,9 @@ class LossReporter:
         """
         if self._fail:
             raise DataLossError(
-                f"{sentence}. Records may have been missed: they were aged out by the topic's retention, or the "
-                "topic was "
-                "deleted or created anew. To go on with the remaining records and a warning, set the option failOnDataLoss to "
-                "false"
+                f"{sentence}. Records may have been missed: they were aged out by the topic's retention, or the topic "
+                "was deleted or created anew. To go on with the remaining records and a warning, set the option "
+                "failOnDataLoss to false"
             )
         warn(f"{sentence}. {_GOING_ON}")
 

@@ -164,9 +164,8 @@ class TopicBatches:
     def _open(self, partition: int, size: int) -> RecordBatchBuilder:
         if size + 61 > self._max_bytes:
             raise SinkError(
-                f"a row takes {size} bytes, more than the {self._max_bytes} of option 'kafka.max.request.size'; "
-                "raise it, "
-                "and max.message.bytes of the topic with it",
+                f"a row takes {size} bytes, more than the {self._max_bytes} of option 'kafka.max.request.size'; raise "
+                "it, and max.message.bytes of the topic with it",
                 topic=self.topic,
                 partition=partition,
             )

@@ -68,9 +68,8 @@ def check_schema(schema: StructType, options: WriteOptions) -> frozenset[str]:
     kinds = {item.name: item.dataType.simpleString() for item in schema.fields}
     if "value" not in kinds:
         raise SinkError(
-            f"the DataFrame has no column 'value' (it has {', '.join(map(repr, kinds)) or 'none'}): name what to "
-            "write so, "
-            "as in df.selectExpr('to_json(struct(*)) AS value')"
+            f"the DataFrame has no column 'value' (it has {', '.join(map(repr, kinds)) or 'none'}): name what to write "
+            "so, as in df.selectExpr('to_json(struct(*)) AS value')"
         )
     if options.topic is None and "topic" not in kinds:
         raise SinkError("neither the option 'topic' nor a column 'topic' says where to write: give one of them")

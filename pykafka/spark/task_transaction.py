@@ -21,7 +21,7 @@ from pykafka.spark.data_loss import log
 from pykafka.spark.epochs import Plan, ProducerEpoch
 from pykafka.spark.errors import FencedWriteError, SinkError
 from pykafka.transactions.coordinator import Coordinator, Fault, fault_of
-from pykafka.transactions.states import Ledger, TransactionalLane, number_in_transaction
+from pykafka.transactions.states import Ledger, TransactionalWindow, number_in_transaction
 from pykafka.transactions.transactions import ADD_S, PRODUCE_EXPLICIT, PRODUCE_IMPLICIT
 
 if TYPE_CHECKING:
@@ -138,9 +138,9 @@ class TaskTransaction:
         """The highest version of Produce that the batches may be sent by."""
         return PRODUCE_IMPLICIT if self._ledger.implicit else PRODUCE_EXPLICIT
 
-    def lane(self) -> TransactionalLane[Any]:
+    def make_window(self) -> TransactionalWindow[Any]:
         """Return the lane of a partition."""
-        return TransactionalLane()
+        return TransactionalWindow()
 
     def number(self, batches: Sequence[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]) -> None:
         """Give batches their numbers, and their partitions a place in the transaction.

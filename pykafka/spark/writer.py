@@ -233,8 +233,7 @@ class RowWriter:
             except UnknownTopicOrPartition as error:
                 raise SinkError(
                     f"the topic {topic!r} does not exist on {self._options.client.hosts} and was not created; create "
-                    "it, or "
-                    "correct the name",
+                    "it, or correct the name",
                     topic=topic,
                 ) from error
         return max(metadata.partitions, default=-1) + 1

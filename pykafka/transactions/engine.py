@@ -15,17 +15,14 @@ if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.producer.batch import ProducerBatch
-    from pykafka.producer.core import Hooks
     from pykafka.producer.options import KafkaProducerOptions
 
 
 class TransactionalEngine(KafkaProducerEngine):
     """An `KafkaProducerEngine` whose accumulator is open within a transaction only; parameters as there."""
 
-    def __init__(
-        self, cluster: BaseCluster, options: KafkaProducerOptions, hooks: Hooks, partitioner: Partitioner | None
-    ) -> None:
-        super().__init__(cluster, options, hooks, partitioner)
+    def __init__(self, cluster: BaseCluster, options: KafkaProducerOptions, partitioner: Partitioner | None) -> None:
+        super().__init__(cluster, options, partitioner)
         assert options.transactional_id is not None
         self.transactions = Transactions(
             self, options.transactional_id, options.transaction_timeout_ms, options.max_block_ms
@@ -60,7 +57,7 @@ class TransactionalEngine(KafkaProducerEngine):
         ledger = self.transactions.ledger
         if ledger.state is State.FATAL:
             with self.lock:
-                failed = self.settlement.failures.take()
+                failed = self.completion.failures.take()
             if failed.count and self.running and not self.stopping:
                 raise ledger.refusal("flush()")
             return
@@ -91,10 +88,6 @@ class TransactionalEngine(KafkaProducerEngine):
         super().after_fork()
         self.transactions.after_fork()
 
-    def batch_failed(self, error: KafkaException) -> None:
-        """Note that the transaction has to be aborted."""
-        self.transactions.failed(error)
-
     def waiting_partitions(self) -> set[TopicPartition]:
         """Return the partitions that have messages to send."""
         with self.lock:
@@ -111,18 +104,18 @@ class TransactionalEngine(KafkaProducerEngine):
         on_wire = 0
         with self.lock:
             for queue in self.routing.queues.values():
-                for flight in list(queue.lane.window):
-                    if flight.on_wire:
+                for in_flight in list(queue.window.batches):
+                    if in_flight.on_wire:
                         on_wire += 1
-                    elif flight in queue.lane.window:
-                        self.transactions.ledger.broken |= flight.numbered
-                        left += [one.item for one in queue.lane.drop(flight)]
-                left += queue.sealed
-                queue.sealed.clear()
+                    elif in_flight in queue.window.batches:
+                        self.transactions.ledger.broken |= in_flight.numbered
+                        left += [one.batch for one in queue.window.drop(in_flight)]
+                left += queue.closed_batches
+                queue.closed_batches.clear()
                 batch = self.accumulator.take_open(queue)
                 if batch is not None:
                     left.append(batch)
         for batch in left:
             told = error.again().with_context(topic=batch.topic, partition=batch.partition_id)
-            self.settlement.finish(batch, told, asked_for=True)
+            self.completion.complete(batch, told, asked_for=True)
         return on_wire

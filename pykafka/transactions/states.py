@@ -223,8 +223,8 @@ class Ledger:
         return self.state is State.IN_TRANSACTION
 
 
-class TransactionalLane(InFlightWindow[T]):
-    """A lane whose epoch is the coordinator's: it never raises it, and numbers nothing anew.
+class TransactionalWindow(InFlightWindow[T]):
+    """A window whose epoch is the coordinator's: it never raises it, and numbers nothing anew.
 
     A gap in the numbers that only another epoch would mend (`stuck`) is for the transaction's abort to mend.
     """
@@ -248,13 +248,13 @@ class TransactionalLane(InFlightWindow[T]):
     def _renumber(self) -> None:
         self._hole = False
         self.stuck = True
-        for flight in self.window:
-            flight.passed = flight.broken = False
+        for in_flight in self.batches:
+            in_flight.bypassed = in_flight.broken = False
 
-    def _judge(self, flight: InFlightBatch[T], error: KafkaException) -> Verdict:
+    def _judge(self, in_flight: InFlightBatch[T], error: KafkaException) -> Verdict:
         if isinstance(error, (InvalidProducerEpoch, ProducerFenced, InvalidProducerIdMapping)):
             return Verdict.FAILED
-        return super()._judge(flight, error)
+        return super()._judge(in_flight, error)
 
 
 def number_in_transaction(
@@ -267,15 +267,15 @@ def number_in_transaction(
     :raises TransactionAbortableError: the numbers of a partition have a gap
     """
     for batch in batches:
-        lane: Any = queue_of(batch).lane
-        lane.follow(ledger.producer_id, ledger.epoch)
-        if lane.stuck:
+        window: Any = queue_of(batch).window
+        window.follow(ledger.producer_id, ledger.epoch)
+        if window.stuck:
             raise TransactionAbortableError(
                 "a batch of this partition was lost, and the numbers of what follows have a gap; abort the transaction",
                 topic=batch.topic,
                 partition=batch.partition_id,
             )
-        lane.number(batch.flight)
+        window.number(batch.in_flight)
 
 
 class Engine(Protocol):
@@ -286,7 +286,7 @@ class Engine(Protocol):
     lock: LockType
     progress: EventType
     accumulator: RecordAccumulator
-    settlement: Completion
+    completion: Completion
 
     def open(self) -> None: ...
     def check_open(self) -> None: ...

@@ -33,7 +33,7 @@ from pykafka.transactions.coordinator import (
     is_fence,
     is_out,
 )
-from pykafka.transactions.states import Event, Ledger, State, TransactionalLane, check_consumer, number_in_transaction
+from pykafka.transactions.states import Event, Ledger, State, TransactionalWindow, check_consumer, number_in_transaction
 from pykafka.utils.error_handlers import valid_timeout
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ class Transactions:
             engine.progress.clear()
         self._end(False, deadline)
         with engine.lock:
-            engine.settlement.failures.take()  # the abort has told of them
+            engine.completion.failures.take()  # the abort has told of them
 
     def _end(self, committed: bool, deadline: float) -> None:
         """Send EndTxn, if the coordinator knows of the transaction, and go to the next state."""
@@ -481,9 +481,9 @@ class Transactions:
 
     # -- for the senders -------------------------------------------------------------------------------------------
 
-    def lane(self) -> TransactionalLane[Any]:
+    def make_window(self) -> TransactionalWindow[Any]:
         """Return the lane of a partition."""
-        return TransactionalLane()
+        return TransactionalWindow()
 
     def number(self, batches: Sequence[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]) -> None:
         """Give batches their numbers, and their partitions a place in the transaction.

@@ -144,7 +144,10 @@ def deserialize_utf8(value: bytes | None, partition_key: bytes | None) -> tuple[
 
 
 def old_names(module: str) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a module that PyKafka 2 had, too: it finds what only PyKafka 2 had there.
+    """Return the `__getattr__` of a module that PyKafka 2 had, too: it finds names that only PyKafka 2 had there.
+
+    It also finds documented classes that live in a higher room. This and `OldAttribute` are the only places where the
+    engine loads a module of a higher room, by `pykafka.compat`.
 
     :param module: the module's name
     """
@@ -152,7 +155,8 @@ def old_names(module: str) -> Callable[[str], Any]:
     def find(name: str) -> Any:
         if name.startswith("__") and name != "__all__":  # Python asks for such names at each import
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        if hasattr(sys.modules[module], "__path__") and find_spec(f"{module}.{name}") is not None:
+        is_class = name[:1].isupper()
+        if not is_class and hasattr(sys.modules[module], "__path__") and find_spec(f"{module}.{name}") is not None:
             return import_module(f"{module}.{name}")
         return import_module("pykafka.compat.names").find(module, name)
 

@@ -182,8 +182,8 @@ def test_a_client_makes_the_producer() -> None:
 
 def test_a_client_of_asyncio_stands_for_the_one_inside() -> None:
     made = Client()
-    face = type("KafkaClient", (), {"__module__": "pykafka.aio.client", "_inner": made, "producer": Asynchronous()})
-    DeadLetters(face()).send(record(), failed()).get()
+    facade = type("KafkaClient", (), {"__module__": "pykafka.aio.client", "_inner": made, "producer": Asynchronous()})
+    DeadLetters(facade()).send(record(), failed()).get()
     assert len(made.made.sent) == 1
 
 

@@ -96,9 +96,9 @@ class MemberOffsets:
             future.set_error(error)
             return future
 
-        def answered(frame: ResponseFuture) -> None:
+        def answered(_: ResponseFuture) -> None:
             try:
-                response = pending.decode(frame.get(timeout=0))
+                response = pending.get(timeout=0)
                 failures = commit_failures(response, coordinator.address, offsets)
                 if failures:
                     raise next(iter(failures.values()))

@@ -27,17 +27,14 @@ from pykafka.compat.messages.base import (
     BrokerMetadataV1,
     OffsetCommitPartitionResponse,
     OffsetFetchPartitionResponse,
-    OffsetPartitionResponse,
     OffsetPartitionResponseV1,
     PartitionFetchRequest,
-    PartitionMetadata,
     PartitionMetadataV5,
     PartitionOffsetCommitRequest,
     PartitionOffsetFetchRequest,
     PartitionOffsetRequest,
     Request,
     Response,
-    TopicMetadata,
     TopicMetadataV1,
 )
 from pykafka.compat.messages.groups import (
@@ -92,12 +89,15 @@ from pykafka.compat.messages.produce_fetch import (
     FetchResponse,
     FetchResponseV1,
     FetchResponseV2,
+    MessageSet,
     ProducePartitionResponse,
     ProduceRequest,
     ProduceResponse,
 )
+from pykafka.metadata.partition import OffsetPartitionResponse, PartitionMetadata, TopicMetadata
 
 __all__ = [
+    "MessageSet",
     "API_VERSIONS_080",
     "API_VERSIONS_090",
     "ApiVersionsRequest",

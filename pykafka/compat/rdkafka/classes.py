@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pykafka.common import CompressionType, OffsetType
+from pykafka.compat.producer import Producer
 from pykafka.compat.rdkafka.consumer_engine import RdKafkaConsumerEngine
 from pykafka.compat.rdkafka.producer_engine import RdKafkaEngine
 from pykafka.compat.simple_consumer import SimpleConsumer
 from pykafka.exceptions import KafkaException
-from pykafka.producer import Producer
 from pykafka.producer.delivery_callbacks import OnDelivery
 from pykafka.utils import get_string
 from pykafka.utils.option_table import collected

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import ClassVar
 
 from pykafka.common import TopicPartition
-from pykafka.compat import messages
+from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 #: The racks of the replicas of each partition.
 Racks = Mapping[TopicPartition, frozenset[str]]
@@ -24,8 +24,8 @@ class AbstractPartitionAssignor(ABC):
     @classmethod
     @abstractmethod
     def assign(
-        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, messages.ConsumerGroupProtocolMetadata]
-    ) -> dict[str, messages.MemberAssignment]:
+        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, ConsumerProtocolSubscription]
+    ) -> dict[str, ConsumerProtocolAssignment]:
         """Return each member's share.
 
         :param partitions: {topic: partition ids}, of every topic that a member reads; no ids for a missing topic
@@ -36,9 +36,9 @@ class AbstractPartitionAssignor(ABC):
     def assign_near(
         cls,
         partitions: Mapping[str, Collection[int]],
-        members: Mapping[str, messages.ConsumerGroupProtocolMetadata],
+        members: Mapping[str, ConsumerProtocolSubscription],
         racks: Racks,
-    ) -> dict[str, messages.MemberAssignment]:
+    ) -> dict[str, ConsumerProtocolAssignment]:
         """Return each member's share, in its own rack where that costs no balance (KIP-881); by default racks do not matter.
 
         :param partitions: as of `assign`
@@ -48,14 +48,12 @@ class AbstractPartitionAssignor(ABC):
         return cls.assign(partitions, members)
 
     @classmethod
-    def metadata(cls, topics: Iterable[str]) -> messages.ConsumerGroupProtocolMetadata:
+    def metadata(cls, topics: Iterable[str]) -> ConsumerProtocolSubscription:
         """Return the metadata that a member sends when it joins.
 
         :param topics: those that it reads
         """
-        said = messages.ConsumerGroupProtocolMetadata(0, user_data=b"")
-        said.topic_names = [*sorted(topics)]  # perhaps none
-        return said
+        return ConsumerProtocolSubscription(0, sorted(topics))
 
     @classmethod
     def user_data(cls, share: Iterable[TopicPartition], generation: int) -> bytes | None:
@@ -67,19 +65,19 @@ class AbstractPartitionAssignor(ABC):
         return None
 
     @classmethod  # noqa: B027 - most forget what they have assigned
-    def on_assignment(cls, assignment: messages.MemberAssignment) -> None:
+    def on_assignment(cls, assignment: ConsumerProtocolAssignment) -> None:
         """Note this member's share; members call it after each rebalance."""
 
 
 def as_assignments(
     members: Iterable[str], shares: Mapping[tuple[str, str], Iterable[int]]
-) -> dict[str, messages.MemberAssignment]:
+) -> dict[str, ConsumerProtocolAssignment]:
     """Return each member's share, given {(member id, topic): partition ids}."""
-    found: dict[str, list[tuple[str | bytes, list[int]]]] = {member: [] for member in members}
+    found: dict[str, list[tuple[str, list[int]]]] = {member: [] for member in members}
     for (member, topic), ids in sorted(shares.items()):
         if ids:
             found[member].append((topic, sorted(ids)))
-    return {member: messages.MemberAssignment(share, 0) for member, share in found.items()}
+    return {member: ConsumerProtocolAssignment(share, 0) for member, share in found.items()}
 
 
 def by_topic(keys: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
@@ -91,7 +89,7 @@ def by_topic(keys: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
 
 
 def nearness(
-    members: Mapping[str, messages.ConsumerGroupProtocolMetadata], racks: Racks
+    members: Mapping[str, ConsumerProtocolSubscription], racks: Racks
 ) -> Callable[[str, TopicPartition], bool] | None:
     """Return a function that tells whether a partition has a replica in a member's rack; None where racks make no difference.
 

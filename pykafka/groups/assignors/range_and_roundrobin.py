@@ -1,14 +1,115 @@
-"""`RangePartitionAssignor`: neighbouring partitions stay together."""
+"""The algorithms `range` and `roundrobin`: for one topic, and as assignors for all topics of a group."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import cycle, islice
+from typing import Any, Protocol, TypeVar
 
 from pykafka.common import TopicPartition
-from pykafka.compat import messages
 from pykafka.groups.assignors.abstract import AbstractPartitionAssignor, Racks, as_assignments, nearness
 from pykafka.groups.group_topics import in_order, readers_of
-from pykafka.membershipprotocol import in_runs, in_turn
+from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+
+class Divisible(Protocol):
+    """A partition as far as sharing out is concerned, such as `pykafka.metadata.partition.Partition`."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def leader(self) -> Any: ...
+    @property
+    def topic(self) -> Any: ...
+
+
+P = TypeVar("P", bound=Divisible)
+M = TypeVar("M")
+T = TypeVar("T")
+
+
+def in_runs(members: Sequence[M], ordered: Sequence[T]) -> dict[M, list[T]]:
+    """Share out in runs of neighbours: the algorithm named `range`.
+
+    :param members: in the order that all members agree on, at least one
+    :param ordered: what is shared out, in the order that all members agree on
+    :returns: {member: its run}; the first members get one more where it does not come out even
+    """
+    size, left_over = divmod(len(ordered), len(members))
+    shares: dict[M, list[T]] = {member: [] for member in members}
+    start = 0
+    for place, member in enumerate(members):
+        end = start + size + (place < left_over)
+        shares[member] += ordered[start:end]
+        start = end
+    return shares
+
+
+def in_turn(
+    members: Sequence[M], ordered: Iterable[T], wants: Callable[[M, T], bool] | None = None
+) -> dict[M, list[T]]:
+    """Share out one by one, as cards are dealt: the algorithm named `roundrobin`.
+
+    :param members: in the order that all members agree on, at least one
+    :param ordered: what is shared out, in the order that all members agree on
+    :param wants: tells whether a member takes part in sharing out this one; None if each takes part in all. The turn of
+        a member that does not passes to the next one.
+    :returns: {member: what it got}
+    """
+    shares: dict[M, list[T]] = {member: [] for member in members}
+    turns = cycle(members)
+    for one in ordered:
+        for member in islice(turns, len(members)):
+            if wants is None or wants(member, one):
+                shares[member].append(one)
+                break
+    return shares
+
+
+def _by_leader(partitions: Mapping[int, P]) -> list[P]:
+    # As text, leader first: consumers of PyKafka 2.x use this order, and share groups in ZooKeeper with ours.
+    def place(partition: Divisible) -> str:
+        leader, topic = partition.leader, partition.topic
+        return f"{topic.name if topic else ''}-{leader.id if leader else -1}-{partition.id}"
+
+    return sorted(partitions.values(), key=place)
+
+
+def decide_partitions(
+    share_out: Callable[..., dict[Any, list[P]]],
+    order: Callable[[Mapping[int, P]], list[P]],
+    participants: Iterable[Any],
+    partitions: Mapping[int, P],
+    consumer_id: Any,
+) -> set[P]:
+    """Return the partitions of one member by an algorithm, and an order of partitions that all members agree on."""
+    members = sorted(participants)
+    if consumer_id not in members:
+        raise ValueError(f"consumer {consumer_id!r} is not among the members of the group: {members}")
+    return set(share_out(members, order(partitions))[consumer_id])
+
+
+def decide_partitions_range(participants: Iterable[Any], partitions: Mapping[int, P], consumer_id: Any) -> set[P]:
+    """Return one member's share where each member gets a run of neighbouring partitions.
+
+    The first members get one more where it does not come out even. Neighbours have the same leader, as members of groups
+    in ZooKeeper order them; in a group that the brokers keep they have neighbouring numbers, whatever their leaders.
+
+    :param participants: ids of all members
+    :param partitions: of the topic, by id
+    :param consumer_id: the member whose share to return
+    :raises ValueError: `consumer_id` is not among the members
+    """
+    return decide_partitions(in_runs, _by_leader, participants, partitions, consumer_id)
+
+
+def decide_partitions_roundrobin(participants: Iterable[Any], partitions: Mapping[int, P], consumer_id: Any) -> set[P]:
+    """Return one member's share where partitions are dealt out one by one, as cards.
+
+    Order, parameters and errors are those of `decide_partitions_range`. Each topic is dealt out by itself, so the first
+    member gets the first partition of each.
+    """
+    return decide_partitions(in_turn, _by_leader, participants, partitions, consumer_id)
 
 
 class RangePartitionAssignor(AbstractPartitionAssignor):
@@ -22,8 +123,8 @@ class RangePartitionAssignor(AbstractPartitionAssignor):
 
     @classmethod
     def assign(
-        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, messages.ConsumerGroupProtocolMetadata]
-    ) -> dict[str, messages.MemberAssignment]:
+        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, ConsumerProtocolSubscription]
+    ) -> dict[str, ConsumerProtocolAssignment]:
         """Return each member's share; parameters as of `AbstractPartitionAssignor.assign`."""
         return cls.assign_near(partitions, members, {})
 
@@ -31,9 +132,9 @@ class RangePartitionAssignor(AbstractPartitionAssignor):
     def assign_near(
         cls,
         partitions: Mapping[str, Collection[int]],
-        members: Mapping[str, messages.ConsumerGroupProtocolMetadata],
+        members: Mapping[str, ConsumerProtocolSubscription],
         racks: Racks,
-    ) -> dict[str, messages.MemberAssignment]:
+    ) -> dict[str, ConsumerProtocolAssignment]:
         """Return each member's share; parameters as of `AbstractPartitionAssignor.assign_near`."""
         near = nearness(members, racks)
         # topics with the same readers and the same partitions are divided alike
@@ -80,8 +181,8 @@ class RoundRobinPartitionAssignor(AbstractPartitionAssignor):
 
     @classmethod
     def assign(
-        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, messages.ConsumerGroupProtocolMetadata]
-    ) -> dict[str, messages.MemberAssignment]:
+        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, ConsumerProtocolSubscription]
+    ) -> dict[str, ConsumerProtocolAssignment]:
         """Return each member's share; parameters as of `AbstractPartitionAssignor.assign`."""
         readers = readers_of(members)
         ordered = [(topic, id_) for topic in readers for id_ in sorted(partitions.get(topic, ()))]

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from pykafka.common import TopicPartition
-from pykafka.compat import messages
 from pykafka.exceptions import CorruptResponseError
 from pykafka.groups.assignors.abstract import AbstractPartitionAssignor, Racks, by_topic, nearness
+from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from pykafka.utils import get_string
 from pykafka.utils.struct_helpers import unpack_from
 
@@ -36,8 +36,8 @@ class StickyPartitionAssignor(AbstractPartitionAssignor):
 
     @classmethod
     def assign(
-        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, messages.ConsumerGroupProtocolMetadata]
-    ) -> dict[str, messages.MemberAssignment]:
+        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, ConsumerProtocolSubscription]
+    ) -> dict[str, ConsumerProtocolAssignment]:
         """Return each member's share; parameters as of `AbstractPartitionAssignor.assign`."""
         return cls.assign_near(partitions, members, {})
 
@@ -45,16 +45,16 @@ class StickyPartitionAssignor(AbstractPartitionAssignor):
     def assign_near(
         cls,
         partitions: Mapping[str, Collection[int]],
-        members: Mapping[str, messages.ConsumerGroupProtocolMetadata],
+        members: Mapping[str, ConsumerProtocolSubscription],
         racks: Racks,
-    ) -> dict[str, messages.MemberAssignment]:
+    ) -> dict[str, ConsumerProtocolAssignment]:
         """Return each member's share; parameters as of `AbstractPartitionAssignor.assign_near`."""
         wants = {member: {get_string(topic) for topic in said.topic_names} for member, said in members.items()}
         if not wants:
             return {}
         claims = {member: cls.claim(said) for member, said in members.items()}
         shares = cls.settled(balanced(partitions, wants, claims, nearness(members, racks)), claims)
-        return {member: messages.MemberAssignment(by_topic(share), 0) for member, share in shares.items()}
+        return {member: ConsumerProtocolAssignment(by_topic(share), 0) for member, share in shares.items()}
 
     @classmethod
     def settled(
@@ -68,7 +68,7 @@ class StickyPartitionAssignor(AbstractPartitionAssignor):
         return shares
 
     @classmethod
-    def claim(cls, said: messages.ConsumerGroupProtocolMetadata) -> Claim:
+    def claim(cls, said: ConsumerProtocolSubscription) -> Claim:
         """Return what a member says that it has: by its user data, as Kafka's Java client writes it.
 
         Data in another form is of no use, and counts as none.
@@ -92,7 +92,7 @@ class StickyPartitionAssignor(AbstractPartitionAssignor):
             return None
         pairs = by_topic(share)
         # as in the metadata itself: what follows the version
-        whole = messages.MemberAssignment(pairs, 0).get_bytes()
+        whole = ConsumerProtocolAssignment(pairs, 0).get_bytes()
         return bytes(whole[2:]) + generation.to_bytes(4, "big", signed=True)
 
 
@@ -129,7 +129,7 @@ class CooperativeStickyAssignor(StickyPartitionAssignor):
         return {member: {key for key in share if may_have(member, key)} for member, share in shares.items()}
 
     @classmethod
-    def claim(cls, said: messages.ConsumerGroupProtocolMetadata) -> Claim:
+    def claim(cls, said: ConsumerProtocolSubscription) -> Claim:
         """Return what a member says that it has: by its owned partitions, and their generation.
 
         :param said: the metadata that it sent; before version 2 its user data has the generation

@@ -8,11 +8,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pykafka.common import TopicPartition
-from pykafka.compat import messages
-from pykafka.compat.messages.groups import assignment_bytes
 from pykafka.exceptions import InconsistentGroupProtocol, KafkaException
 from pykafka.groups.assignors.abstract import by_topic
 from pykafka.groups.group_topics import SharedTopics, readers_of
+from pykafka.protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    assignment_bytes,
+)
 
 if TYPE_CHECKING:
     from pykafka.groups.assignors.abstract import AbstractPartitionAssignor, Racks
@@ -86,7 +89,7 @@ class Assigning:
         :param instance_ids: {member id: `group_instance_id`} of static members
         :raises InconsistentGroupProtocol: this member does not know the assignor
         """
-        wanted = {member: messages.ConsumerGroupProtocolMetadata.read(metadata) for member, metadata in members}
+        wanted = {member: ConsumerProtocolSubscription.from_bytestring(metadata) for member, metadata in members}
         for member, instance_id in instance_ids.items():
             wanted[member].group_instance_id = instance_id
         topics = list(readers_of(wanted))
@@ -125,7 +128,7 @@ class Assigning:
         :param generation: of the group
         :param topics: the subscription that the member joined with; None for any
         """
-        assignment = messages.MemberAssignment.read(share)
+        assignment = ConsumerProtocolAssignment.from_bytestring(share)
         self._named(protocol).on_assignment(assignment)
         keys = [TopicPartition(topic, id_) for topic, ids in assignment.partition_assignment for id_ in ids]
         if topics is not None and (foreign := {key.topic for key in keys} - set(topics)):

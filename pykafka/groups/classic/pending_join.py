@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -11,7 +12,7 @@ from pykafka.protocol import wire
 
 if TYPE_CHECKING:
     from pykafka.groups.coordinator_connection import CoordinatorConnection
-    from pykafka.network.channel import PendingResponse
+    from pykafka.network.in_flight import InFlightRequest
     from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ class TimeIsUp(ResponseTimeoutError):
 class _Asked(NamedTuple):
     coordinator: Node
     request: Any
-    pending: PendingResponse[Any]
+    pending: InFlightRequest[Any]
 
 
 class PendingJoin:
@@ -99,13 +100,13 @@ class PendingJoin:
             raise ConsumerStoppedException(f"group {self._link.group_id}: the member was closed meanwhile")
         try:
             if self._is_interrupted(asked, deadline):
-                response = asked.pending.get(0.0)
+                response = asked.pending.get(timeout=0.0)
             elif deadline is None:
                 response = asked.pending.get_when_due()
             else:
-                response = asked.pending.get(max(0.0, deadline - self._link.handler.now()))
+                response = asked.pending.get(timeout=max(0.0, deadline - self._link.handler.now()))
         except ResponseTimeoutError as error:
-            if not asked.pending.future.done and (deadline is not None or self._wanted_back):
+            if not asked.pending.done and (deadline is not None or self._wanted_back):
                 raise TimeIsUp(f"{type(asked.request).__name__}: {error}", broker=asked.coordinator.address) from error
             self._end(asked)
             raise
@@ -128,15 +129,14 @@ class PendingJoin:
 
     def _is_interrupted(self, asked: _Asked, deadline: float | None) -> bool:
         """Wait until the answer is there or due, or the time is up; return True if the call is to end before."""
-        future, now = asked.pending.future, self._link.handler.now
+        pending, now = asked.pending, self._link.handler.now
         began = now()
-        while self.interrupted is not None and not future.done:
+        while self.interrupted is not None and not pending.done:
             if self.interrupted():
                 return True
             tick = min(LOOK_MAX_S, max(LOOK_S, (now() - began) / 4))
-            ends = [end for end in (deadline, future.due) if end is not None]
-            left = min(ends) - now() if ends else tick
-            if left <= 0 or future.wait(min(left, tick)):
+            left = min(pending.deadline, math.inf if deadline is None else deadline) - now()
+            if left <= 0 or pending.wait(min(left, tick)):
                 return False
         return False
 
@@ -147,7 +147,7 @@ class PendingJoin:
     def drop(self) -> None:
         """Wait for the answer no more, and end the connection: the next request must not wait behind this one."""
         asked, self._asked = self._asked, None
-        if asked is not None and not asked.pending.future.done:
+        if asked is not None and not asked.pending.done:
             self._link.drop_connection()
 
     def member_id(self, timeout_ms: int) -> str:
@@ -162,7 +162,7 @@ class PendingJoin:
         if asked is None or not isinstance(asked.request, wire.JoinGroupRequest):
             return ""
         try:
-            response = asked.pending.get(timeout_ms / 1000)
+            response = asked.pending.get(timeout=timeout_ms / 1000)
         except KafkaException as error:
             log.warning(
                 "group %s: the coordinator did not tell this member's id (%s), so it cannot leave: the other members wait "

@@ -6,12 +6,11 @@ import logging
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pykafka.compat import messages
 from pykafka.exceptions import CorruptResponseError, GroupIdNotFound, RebalanceInProgress, UnknownMemberId
 from pykafka.groups.classic.state import Event, State
 from pykafka.groups.group_requests import leave_request
 from pykafka.protocol import wire
-from pykafka.utils import get_string
+from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 if TYPE_CHECKING:
     from pykafka.groups.classic.heartbeat import HeartbeatSender
@@ -169,8 +168,8 @@ class Comeback:
         doubt, self._doubt = self._doubt, Doubt.NONE
         if doubt is Doubt.NONE:
             return
-        pairs = messages.MemberAssignment.read(assignment).partition_assignment
-        given = {get_string(topic) for topic, ids in pairs if ids}
+        pairs = ConsumerProtocolAssignment.from_bytestring(assignment).partition_assignment
+        given = {topic for topic, ids in pairs if ids}
         outdated = doubt is Doubt.OUTDATED or not given <= self._topics
         if outdated or (doubt is Doubt.MISSING and given != self._topics):
             self._outdated = self._generation
@@ -191,5 +190,4 @@ def _subscribed(metadata: bytes) -> frozenset[str]:
 
     :raises CorruptResponseError: the bytes have another format
     """
-    names = messages.ConsumerGroupProtocolMetadata.read(metadata).topic_names
-    return frozenset(get_string(name) for name in names)
+    return frozenset(ConsumerProtocolSubscription.from_bytestring(metadata).topic_names)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.common import TopicPartition
-from pykafka.compat.zookeeper_group import ZooKeeperGroup
 from pykafka.exceptions import PartitionOwnedError
-from pykafka.membershipprotocol import decide_partitions_range, decide_partitions_roundrobin
+from pykafka.groups.assignors.range_and_roundrobin import decide_partitions_range, decide_partitions_roundrobin
+from pykafka.groups.zookeeper.group import ZooKeeperGroup
 
 if TYPE_CHECKING:
     from pykafka.groups.zookeeper.session import Contact

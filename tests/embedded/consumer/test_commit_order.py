@@ -290,7 +290,7 @@ def test_commits_beside_parallel_work(client: KafkaClient, make: Any, group: str
     assert committed(client, group, key) == (5, "")
 
 
-@pytest.mark.no_loop("a consumer of PyKafka 2 has no face here")
+@pytest.mark.no_loop("a consumer of PyKafka 2 has no facade here")
 def test_commits_of_a_simple_consumer(client: KafkaClient, make: Any, group: str, hold: Callable[[int], Held]) -> None:
     handler = client.cluster.handler
     topic = client.topics[make()]

@@ -23,7 +23,7 @@ from pykafka.cli.app import tools
 from pykafka.cli.diagnosis import speaks_as
 from pykafka.cli.exit_status import Status, explain, status_of
 from pykafka.cli.listing import time_text
-from pykafka.cli.offset_spec import Moment, parse_moment
+from pykafka.cli.offset_spec import OffsetSpec, parse_offset_spec
 from pykafka.exceptions import (
     KafkaException,
     NoBrokersAvailableError,
@@ -210,21 +210,21 @@ def test_wrong_usage() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "moment"),
+    ("text", "place"),
     [
-        ("EARLIEST", Moment(-2)),
-        ("latest", Moment(-1)),
-        ("1970-01-01T00:00:01", Moment(1000)),
-        ("1970-01-01T01:00:01+01:00", Moment(1000)),
-        ("1970-01-02", Moment(86_400_000)),
-        ("1969-12-31T23:59:59.999", Moment(0)),  # -1 would be the end
-        ("1950-01-01", Moment(0)),
-        ("12", Moment(offset=12)),
-        ("-3", Moment(offset=-3)),
+        ("EARLIEST", OffsetSpec(-2)),
+        ("latest", OffsetSpec(-1)),
+        ("1970-01-01T00:00:01", OffsetSpec(1000)),
+        ("1970-01-01T01:00:01+01:00", OffsetSpec(1000)),
+        ("1970-01-02", OffsetSpec(86_400_000)),
+        ("1969-12-31T23:59:59.999", OffsetSpec(0)),  # -1 would be the end
+        ("1950-01-01", OffsetSpec(0)),
+        ("12", OffsetSpec(offset=12)),
+        ("-3", OffsetSpec(offset=-3)),
     ],
 )
-def test_moments(text: str, moment: Moment) -> None:
-    assert parse_moment(text) == moment
+def test_offset_specs(text: str, place: OffsetSpec) -> None:
+    assert parse_offset_spec(text) == place
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from pykafka.cli.shutdown_watchdog import ShutdownWatchdog
 
 PROGRAM = """
 import sys, time
-from pykafka.cli.shutdown_watchdog import Patience
+from pykafka.cli.shutdown_watchdog import ShutdownWatchdog
 
-with Patience({timeout}, "Spark did not end", lambda: print("killed", flush=True)) as patience:
+with ShutdownWatchdog({timeout}, "Spark did not end", lambda: print("killed", flush=True)) as watchdog:
     {asked}
     time.sleep({work})
 print("ended by itself")
@@ -28,14 +28,14 @@ def run(timeout: float, asked: str, work: float) -> subprocess.CompletedProcess[
 
 def test_the_time_runs_out() -> None:
     """It ends with the status that it was to have, says why, and where it was."""
-    done = run(0.3, "patience.begin(143)", 50)
+    done = run(0.3, "watchdog.begin(143)", 50)
     assert done.returncode == 143
     assert "kafka-tools: Spark did not end" in done.stderr
     assert "most recent call first" in done.stderr
     assert done.stdout == "killed\n"
 
 
-@pytest.mark.parametrize("asked", ["patience.begin(143)", "pass"])
+@pytest.mark.parametrize("asked", ["watchdog.begin(143)", "pass"])
 def test_it_ends_by_itself(asked: str) -> None:
     """Nothing is said of a program that ends in time, or was never asked to."""
     done = run(30, asked, 0.1)

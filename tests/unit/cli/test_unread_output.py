@@ -18,15 +18,15 @@ PROGRAM = """
 import os
 import sys
 from pykafka.cli.cmd_pipeline import _Signals
-from pykafka.cli.shutdown_watchdog import STDOUT, Patience, write_at_once
+from pykafka.cli.shutdown_watchdog import STDOUT, ShutdownWatchdog, write_at_once
 from pykafka.spark.pipeline import StopRequest
 
 def kill():
     write_at_once(STDOUT, b"{}")
 
-with _Signals(kill) as signals, Patience(0.05, "given up", kill) as patience:
+with _Signals(kill) as signals, ShutdownWatchdog(0.05, "given up", kill) as watchdog:
     if sys.argv[1] == "asked":
-        signals.ask(StopRequest(0), 1, patience)
+        signals.ask(StopRequest(0), 1, watchdog)
     os.write(int(sys.argv[2]), b"ready")
     print("blocked")
     sys.stdout.flush()

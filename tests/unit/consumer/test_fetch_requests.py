@@ -122,11 +122,12 @@ def test_a_worker_that_is_interrupted_as_it_ends_the_session_leaves_the_next_wor
     """It would fail the partitions of that one, and have a third worker started beside it."""
     failures: list[object] = []
     workers: list[object] = []
-    subscriber: Any = SimpleNamespace(fetch_failed=lambda owned, error: failures.append(error), tick=lambda: None)
+    consumer: Any = SimpleNamespace(fetch_failed=lambda owned, error: failures.append(error), tick=lambda: None)
+    ref: Any = lambda: consumer  # noqa: E731
     owned: Any = mock.Mock(fetcher=None)
 
     class Interrupting(FakeBroker):
-        def muted_for(self, channel: str) -> float:
+        def throttled_for(self, channel: str) -> float:
             return 0.0
 
         def channel(self, name: str) -> SimpleNamespace:
@@ -136,7 +137,7 @@ def test_a_worker_that_is_interrupted_as_it_ends_the_session_leaves_the_next_wor
             pass
 
         def send(self, request: wire.FetchRequest, channel: str, **how: Any) -> None:
-            fetcher.attach(owned, subscriber)  # by another thread, at this moment
+            fetcher.attach(owned, ref)  # by another thread, at this moment
             raise KeyboardInterrupt
 
     def spawn(run: object, name: str) -> object:
@@ -151,7 +152,7 @@ def test_a_worker_that_is_interrupted_as_it_ends_the_session_leaves_the_next_wor
         fetcher._run()
     assert failures == []
     assert owned.fetcher is fetcher
-    fetcher.attach(mock.Mock(fetcher=None), subscriber)
+    fetcher.attach(mock.Mock(fetcher=None), ref)
     assert len(workers) == 1
 
 

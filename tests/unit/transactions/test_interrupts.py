@@ -24,7 +24,7 @@ def test_an_interrupt_at_any_step_of_a_call_lets_the_next_one_in() -> None:
         with (turn := handler.Lock()), transactions._call(turn, "begin_transaction()", None):
             handler.now()
 
-    for call in interrupting("transactions.py", "contextlib.py", "turnstile.py", "threads.py"):
+    for call in interrupting("transactions.py", "contextlib.py", "interrupts.py", "threads.py"):
         steps += 1
         with suppress(Interrupted):
             call(work)
@@ -40,7 +40,7 @@ class Engine:
     def __init__(self, handler: ThreadingHandler) -> None:
         self.handler = handler
         self.lock, self.progress = handler.Lock(), handler.Event()
-        self.cluster = self.accumulator = self.settlement = self.failures = self
+        self.cluster = self.accumulator = self.completion = self.failures = self
         self.socket_timeout_ms = 1000
 
     def open(self) -> None: ...

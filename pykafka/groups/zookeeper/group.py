@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from pykafka.exceptions import PartitionOwnedError, ZooKeeperError
-from pykafka.groups.options import DEFAULT_ZOOKEEPER
 from pykafka.groups.zookeeper.session import Contact
 from pykafka.handlers.interrupts import FinalSteps
 from pykafka.metadata.zookeeper import BROKER_IDS, KAZOO_S, end_session, is_connected, new_client
+from pykafka.metadata.zookeeper_address import DEFAULT_ZOOKEEPER
 from pykafka.network.addresses import parse_address
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ class FakeBuffers:
         return self.nbytes >= self.max_bytes
 
 
-class FakeUnderway:
+class FakeCompleted:
     """Has each partition at the offset that the test gives it, and nothing where it gives none."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class FakeUnderway:
 class Owned:
     """A partition of a consumer."""
 
-    lineage = SimpleNamespace(before=lambda at: -1)
+    leader_epochs = SimpleNamespace(before=lambda at: -1)
     leader_epoch = -1
     topic_id = None
     max_bytes = 300
@@ -56,15 +56,15 @@ class Owned:
 
 def member(number: int, offset: int | None = 0, *, buffers: FakeBuffers | None = None, gone: bool = False) -> Any:
     owned = Owned(number, offset, buffers or FakeBuffers())
-    return Member(cast(Any, owned), cast(Any, SimpleNamespace(is_gone=lambda: gone)))
+    return Member(cast(Any, owned), cast(Any, lambda: None if gone else SimpleNamespace()))
 
 
-def roster(*members: Member) -> tuple[FetchablePartitions, FakeUnderway]:
-    underway: Any = FakeUnderway()
-    made = FetchablePartitions(underway, cast(Any, None))
+def fetchable(*members: Member) -> tuple[FetchablePartitions, FakeCompleted]:
+    completed: Any = FakeCompleted()
+    made = FetchablePartitions(completed, cast(Any, None))
     for one in members:
         made.add(one)
-    return made, underway
+    return made, completed
 
 
 def numbers(plan: Plan) -> list[int]:
@@ -73,7 +73,7 @@ def numbers(plan: Plan) -> list[int]:
 
 def test_partitions_that_have_enough_are_left_out_and_come_first_next_time() -> None:
     full = member(0, None)
-    made, _ = roster(full, member(1))
+    made, _ = fetchable(full, member(1))
     assert (numbers(plan := made.plan(limited=True)), plan.held_back) == ([1], True)
     full.owned.offset = 5
     assert (numbers(plan := made.plan(limited=True)), plan.held_back) == ([0, 1], False)
@@ -81,13 +81,13 @@ def test_partitions_that_have_enough_are_left_out_and_come_first_next_time() -> 
 
 def test_partitions_that_were_served_come_last() -> None:
     first, second = member(0), member(1)
-    made, underway = roster(first, second)
-    underway.fed.add(first.owned)
+    made, completed = fetchable(first, second)
+    completed.fed.add(first.owned)
     assert numbers(made.plan(limited=True)) == [1, 0]
 
 
 def test_consumers_share_a_request_at_one_offset_and_take_turns_at_two() -> None:
-    made, _ = roster(member(0, 5), member(0, 5), member(0, 6))
+    made, _ = fetchable(member(0, 5), member(0, 5), member(0, 6))
     offsets = [one.offset for one in made.plan(limited=True).partitions.values()]
     assert offsets == [5]
     (asked,) = made.plan(limited=True).partitions.values()
@@ -96,21 +96,21 @@ def test_consumers_share_a_request_at_one_offset_and_take_turns_at_two() -> None
 
 
 def test_an_answer_may_fill_a_quarter_of_the_smallest_buffer() -> None:
-    made, _ = roster(member(0), member(1, buffers=FakeBuffers(max_bytes=400)))
+    made, _ = fetchable(member(0), member(1, buffers=FakeBuffers(max_bytes=400)))
     assert made.plan(limited=True).max_bytes == 100
-    assert roster()[0].plan(limited=True).max_bytes == RESPONSE_MAX_BYTES
+    assert fetchable()[0].plan(limited=True).max_bytes == RESPONSE_MAX_BYTES
 
 
 def test_brokers_without_a_limit_for_answers_are_asked_for_fewer_partitions() -> None:
     buffers = FakeBuffers()
-    made, _ = roster(*(member(number, buffers=buffers) for number in range(6)))
+    made, _ = fetchable(*(member(number, buffers=buffers) for number in range(6)))
     assert numbers(made.plan(limited=False)) == [0, 1, 2, 3]  # 300 bytes each: the fourth exceeds the room of 1000
     assert numbers(made.plan(limited=True)) == [4, 5, 0, 1, 2, 3]
 
 
 def test_partitions_of_dropped_consumers_are_given_back() -> None:
     gone = member(0, gone=True)
-    made, _ = roster(gone, member(1))
+    made, _ = fetchable(gone, member(1))
     assert made.take_gone() == {gone.owned}
     assert numbers(made.plan(limited=True)) == [1]
     assert made.take_gone() == set()
