@@ -152,6 +152,9 @@ class KafkaClient:
         buffer_memory: int | None = None,
         **other_names: Unpack[OtherNames],
     ) -> None:
+        if isinstance(hosts, Mapping):
+            hosts = ""  # it may hold secrets, and reports of errors may show the local variables of this function
+            raise TypeError(f"hosts must be {'HOST:PORT'!r}; KafkaClient.from_config(...) takes a configuration")
         addresses: str | bytes = joined_hosts(hosts)
         try:
             sasl, ssl_config = security_of(other_names, sasl, _one_of(ssl_config, tls))
@@ -417,10 +420,11 @@ class KafkaClient:
         :raises TypeError, ValueError: an option does not exist, or its value is out of bounds, by name
         """
         from pykafka.kafkaproducer import KafkaProducer, configured
+        from pykafka.producer.options import KafkaProducerOptions
 
         known = inspect.signature(KafkaProducer).parameters.keys() - {"cluster"}
         if unknown := options.keys() - known:
-            raise unknown_option("producer()", unknown, known, PRODUCER)
+            raise unknown_option("producer()", unknown, known, {**KafkaProducerOptions.elsewhere(), **PRODUCER})
         return KafkaProducer(
             self.cluster, **{**configured(self.cluster.defaults.get("producer", {}), options), **options}
         )

@@ -55,6 +55,7 @@ else:
 
     K, V = TypeVar("K"), TypeVar("V")
 
+_TABLES = (KafkaConsumerOptions, SubscriberOptions)
 #: How many records `poll` and `batches` return by default: Kafka's own max.poll.records.
 POLL_RECORDS = 500
 
@@ -142,7 +143,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         """
         known = inspect.signature(cls).parameters.keys() - {"cluster", "topics"}
         if unknown := given.keys() - known:
-            raise unknown_option("consumer()", unknown, known, CONSUMER)
+            meant = {name: ours for table in _TABLES for name, ours in table.elsewhere().items()}
+            raise unknown_option("consumer()", unknown, known, {**meant, **CONSUMER})
         configuration = cluster.defaults.get("consumer", {})
         options = KafkaConsumerOptions.configured(given, configuration)
         consumer = cls.__new__(cls)
@@ -150,7 +152,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         consumer._begin(tuple(topics))
         return consumer
 
-    @collected(_build)
+    @collected(_build, *_TABLES, more=CONSUMER)
     def __init__(
         self,
         cluster: BaseCluster,

@@ -23,7 +23,7 @@ from pykafka.transactions.calls import Transacting
 from pykafka.transactions.engine import TransactionalEngine
 from pykafka.utils import get_string
 from pykafka.utils.error_handlers import LONGEST_S, valid_callable, valid_int, valid_timeout
-from pykafka.utils.hints import Elsewhere
+from pykafka.utils.hints import PRODUCER, Elsewhere
 from pykafka.utils.option_table import collected
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         self._handler.at_fork(self._after_fork)
         self._engine.start()
 
-    @collected(_build)
+    @collected(_build, KafkaProducerOptions, more=PRODUCER)
     def __init__(
         self,
         cluster: BaseCluster,

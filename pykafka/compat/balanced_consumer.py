@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pykafka.common import OffsetType
 from pykafka.compat.group_consumer import GroupConsumer
 from pykafka.compat.membership_protocol import GroupMembershipProtocol, RangeProtocol
-from pykafka.compat.options import RebalanceCallback, ZooKeeperOptions
+from pykafka.compat.options import GroupOptions, RebalanceCallback, ZooKeeperOptions
+from pykafka.consumer.options import ConsumerOptions, OffsetReset
 from pykafka.exceptions import KafkaException, PartitionOwnedError, ZooKeeperError
 from pykafka.handlers.interrupts import FinalSteps
 from pykafka.utils import get_string, old_attributes
@@ -22,7 +23,6 @@ from pykafka.utils.option_table import collected
 if TYPE_CHECKING:
     from pykafka.compat.deserializing import Deserializer
     from pykafka.compat.simple_consumer import SimpleConsumer
-    from pykafka.consumer.options import OffsetReset
     from pykafka.groups.zookeeper.group import ZooKeeperGroup
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
@@ -111,7 +111,7 @@ class BalancedConsumer(GroupConsumer):
         if self._own.auto_start:
             self.start()
 
-    @collected(_build)
+    @collected(_build, ConsumerOptions, GroupOptions)
     def __init__(
         self,
         topic: TopicView,

@@ -12,8 +12,9 @@ from pykafka.compat import messages
 from pykafka.compat.balanced_consumer import BalancedConsumer
 from pykafka.compat.group_consumer import GroupConsumer
 from pykafka.compat.membership_protocol import GroupMembershipProtocol, RangeProtocol
-from pykafka.compat.options import RebalanceCallback
+from pykafka.compat.options import GroupOptions, RebalanceCallback
 from pykafka.compat.topic_member import TopicMember
+from pykafka.consumer.options import ConsumerOptions, OffsetReset
 from pykafka.exceptions import (
     FencedInstanceId,
     KafkaException,
@@ -31,7 +32,6 @@ from pykafka.utils.option_table import collected
 if TYPE_CHECKING:
     from pykafka.compat.deserializing import Deserializer
     from pykafka.compat.simple_consumer import SimpleConsumer
-    from pykafka.consumer.options import OffsetReset
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
@@ -132,7 +132,7 @@ class ManagedBalancedConsumer(GroupConsumer):
         if self._own.auto_start:
             self.start()
 
-    @collected(_build)
+    @collected(_build, ConsumerOptions, GroupOptions)
     def __init__(
         self,
         topic: TopicView,

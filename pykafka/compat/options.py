@@ -87,6 +87,7 @@ class GroupOptions(Options):
         _protocol,
         "how members divide partitions; the same for all members of the group",
         allowed="`RangeProtocol`, `RoundRobinProtocol`, or a `GroupMembershipProtocol` of your own",
+        other=("partition.assignment.strategy",),
     )
     use_rdkafka: bool = option(False, anything, "consume by librdkafka")
 

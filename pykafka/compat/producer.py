@@ -118,7 +118,7 @@ class Producer:
         if given["auto_start"]:
             self.start()
 
-    @collected(_build)
+    @collected(_build, ProducerOptions)
     def __init__(
         self,
         cluster: BaseCluster,

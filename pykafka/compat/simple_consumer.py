@@ -107,7 +107,7 @@ class SimpleConsumer(DocumentedConsumer):
         if own.auto_start:
             self.start()
 
-    @collected(_build)
+    @collected(_build, ConsumerOptions)
     def __init__(
         self,
         topic: TopicView,

@@ -194,6 +194,7 @@ class ConsumerOptions(Options):
         },
         names={"consumer": "group"},
         takes={"topic": "str | bytes | None"},
+        other=("group.id",),
     )
     fetch_message_max_bytes: int = option(
         1024 * 1024,
@@ -201,6 +202,7 @@ class ConsumerOptions(Options):
         "how much to fetch of a partition at a time (bytes)",
         costs="Memory. Larger fetches cost less for each message; a larger batch is fetched all the same.",
         names={"consumer": "max_partition_fetch_bytes"},
+        other=("max.partition.fetch.bytes",),
     )
     num_consumer_fetchers: int = option(
         1,
@@ -228,6 +230,7 @@ class ConsumerOptions(Options):
             "consumer": "Records may come again after a crash: those since the last commit.",
         },
         names={"consumer": "auto_commit"},
+        other=("enable.auto.commit",),
     )
     auto_commit_interval_ms: int = option(
         {"topic": 60 * 1000, "consumer": 5000},
@@ -264,6 +267,7 @@ class ConsumerOptions(Options):
         costs="A longer time makes fewer requests on a quiet topic, and a `seek()` may take as long. It delays messages only "
         "if `fetch_min_bytes` is above 1.",
         names={"consumer": "fetch_max_wait_ms"},
+        other=("fetch.max.wait.ms",),
     )
     offsets_channel_backoff_ms: int = option(
         1000,
@@ -328,6 +332,7 @@ class ConsumerOptions(Options):
             "consumer": "Memory of the consumer. One batch is always taken, however large. What is buffered of paused "
             "partitions does not count.",
         },
+        other=("fetch.max.bytes",),
     )
     auto_commit_timeout_ms: int = option(
         5 * 60 * 1000,  # longer than coordinators take to move
@@ -348,6 +353,7 @@ class ConsumerOptions(Options):
             "matches; partitions of `assign()` stay as they are",
         },
         costs="A shorter time finds new partitions sooner, for a small request each time.",
+        other=("topic.metadata.refresh.interval.ms",),
     )
     client_rack: str | None = option(
         None,

@@ -77,6 +77,7 @@ class SubscriberOptions(MemberOptions):
         allowed='`"classic"`, `"consumer"`, `"zookeeper"`, `"auto"`',
         costs='With `"consumer"`, what stays is read on in each rebalance, and the listener is told of differences alone; '
         "session and heartbeat interval are the group's settings at the broker, and those given here count for nothing.",
+        other=("group.protocol",),
     )
     assignor: AssignorLike | None = option(
         None,
@@ -89,6 +90,7 @@ class SubscriberOptions(MemberOptions):
         costs='`"range"` keeps partitions of the same number together; `"roundrobin"` shares many small topics more evenly; '
         'the sticky ones move as few partitions as they can, and `"cooperative-sticky"` lets members read on meanwhile.',
         takes="str | type[Any] | Sequence[str | type[Any]] | None",
+        other=("group.remote.assignor", "partition.assignment.strategy", "membership.protocol"),
     )
     zookeeper_hosts: str | None = option(
         None,

@@ -51,6 +51,7 @@ class ConnectionSettings(Options):
         "a proxy for all connections: socks5h://host:port, socks5:// or http://, with user:password@ before the host if it "
         "asks for them; None connects directly",
         costs="Needs the extra `proxy`. A handshake with the proxy for each connection.",
+        other=("socks5.proxy",),
     )
     client_dns_lookup: str = option(
         ALL_ADDRESSES,

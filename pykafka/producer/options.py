@@ -132,6 +132,7 @@ class ProducerOptions(Options):
         costs="Compression takes CPU, and saves network and the brokers' disks. LZ4 is cheap, ZSTD is small. Larger batches "
         "(`linger_ms`) compress better.",
         takes={"producer": "Any"},
+        other=("compression.type", "compression.codec"),
     )
     max_retries: int = option(
         {"topic": 3, "producer": RETRIES_MAX},
@@ -145,6 +146,7 @@ class ProducerOptions(Options):
             "any case",
         },
         costs="0 turns idempotence off; a message whose answer is lost then fails at once.",
+        other=("retries", "message.send.max.retries"),
     )
     retry_backoff_ms: int = option(
         100,
@@ -174,6 +176,7 @@ class ProducerOptions(Options):
         },
         names={"producer": "acks"},
         takes={"producer": 'Literal["all", -1, 0, 1]'},
+        other=("acks", "request.required.acks"),
     )
     ack_timeout_ms: int = option(
         10 * 1000,
@@ -181,6 +184,7 @@ class ProducerOptions(Options):
         "how long the leader may wait for replicas (ms)",
         costs="A short time fails batches, which are then sent again, while replicas are slow. Only with acks of -1 "
         '("all") the leader waits.',
+        other=("topic.request.timeout.ms",),
     )
     max_queued_messages: int = option(
         {"topic": 100000, "producer": QUEUED_MAX},
@@ -188,6 +192,7 @@ class ProducerOptions(Options):
         "for each broker; beyond, `produce()` blocks or raises",
         costs="Memory. A larger queue rides out a longer outage before `produce()` blocks.",
         names={"producer": ""},
+        other=("queue.buffering.max.messages",),
     )
     max_queued_bytes: int = option(
         {"topic": 256 * 1024 * 1024, "producer": 32 * 1024 * 1024},
@@ -202,6 +207,7 @@ class ProducerOptions(Options):
             "producer": "Memory. A larger budget rides out a longer outage before `produce()` waits.",
         },
         names={"producer": "buffer_memory"},
+        other=("buffer.memory", "queue.buffering.max.kbytes"),
     )
     min_queued_messages: int = option(
         {"rdkafka": 2000, "topic": 70000, "producer": QUEUED_MAX},
@@ -221,6 +227,7 @@ class ProducerOptions(Options):
         },
         costs="Latency against throughput: a longer time fills batches, which cost less CPU and compress better. Full batches "
         "never wait.",
+        other=("queue.buffering.max.ms",),
     )
     block_on_queue_full: bool = option(
         True,
@@ -242,6 +249,7 @@ class ProducerOptions(Options):
             "(1048588).",
             "producer": "Brokers refuse batches above the topic's `max.message.bytes` (1048588).",
         },
+        other=("message.max.bytes",),
     )
     sync: bool = option(
         False,
@@ -278,6 +286,7 @@ class ProducerOptions(Options):
         at_least_0,
         "how old a message may get before it has failed (ms)",
         costs="A longer time survives longer outages; messages wait in memory meanwhile, and fail later.",
+        other=("message.timeout.ms",),
     )
     enable_idempotence: bool | None = option(
         None,
@@ -403,6 +412,7 @@ class KafkaProducerOptions(ProducerOptions):
         allowed="None, 1 or more",
         costs="Small batches cost more CPU for each message, here and on the brokers. None costs no memory beyond what is "
         "written.",
+        other=("batch.num.messages", "max.batch.size"),
     )
     key_serializer: Any = option(
         None,

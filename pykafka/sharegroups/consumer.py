@@ -119,7 +119,7 @@ class ShareConsumer(Generic[K, V]):
         if names:
             self.subscribe(*names)
 
-    @collected(_build)
+    @collected(_build, ShareConsumerOptions, more=CONSUMER)
     def __init__(
         self,
         cluster: BaseCluster,
@@ -149,7 +149,7 @@ class ShareConsumer(Generic[K, V]):
         """
         known = inspect.signature(cls).parameters.keys() - {"cluster", "topics"}
         if unknown := given.keys() - known:
-            raise unknown_option("share_consumer()", unknown, known, CONSUMER)
+            raise unknown_option("share_consumer()", unknown, known, {**ShareConsumerOptions.elsewhere(), **CONSUMER})
         if "group" not in given:
             raise TypeError("share_consumer() needs group=: the name of the share group")
         return cls(cluster, topics, **given)

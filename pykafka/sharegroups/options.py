@@ -41,7 +41,9 @@ class ShareConsumerOptions(Options):
 
     FACES = ("share",)
 
-    group: str = option("", get_string, "the share group, whose members take records of the same partitions")
+    group: str = option(
+        "", get_string, "the share group, whose members take records of the same partitions", other=("group.id",)
+    )
     acknowledgement: str = option(
         "implicit",
         partial(one_of, MODES),
@@ -95,6 +97,7 @@ class ShareConsumerOptions(Options):
         500,
         partial(up_to, INT32_MAX, above_0),
         "how many records to acquire from a broker at a time",
+        other=("max.poll.records",),
         costs="Locks begin when records are acquired: take no more than you handle in `group.share.record.lock.duration.ms`.",
     )
     fetch_min_bytes: int = option(

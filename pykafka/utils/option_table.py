@@ -8,6 +8,7 @@ from functools import cache, partial, wraps
 from typing import Any, ClassVar, NamedTuple, ParamSpec, Self
 
 from pykafka.utils.error_handlers import valid_int
+from pykafka.utils.hints import not_by_a_client, unknown_option
 from pykafka.utils.redact import concealing
 
 P = ParamSpec("P")
@@ -29,6 +30,7 @@ class Row(NamedTuple):
     :param meaning: for users, with its unit
     :param allowed: the values that `check` takes, if type and `check` do not say it
     :param costs: what another value costs, or trades for what
+    :param other: its keys in configurations of other clients
     """
 
     field: str
@@ -39,10 +41,11 @@ class Row(NamedTuple):
     meaning: str
     allowed: str
     costs: str
+    other: tuple[str, ...] = ()
 
 
 class _ByFace(dict[str, Any]):
-    """What differs between the classes that have an option: {face: value}."""
+    """Values of a row that differ between the classes that have the option: {face: value}."""
 
     __hash__ = object.__hash__  # type: ignore[assignment] # dataclasses refuse defaults that have no hash
 
@@ -56,6 +59,7 @@ def option(
     costs: str | dict[str, str] = "",
     names: dict[str, str] | None = None,
     takes: str | dict[str, str] = "",
+    other: tuple[str, ...] = (),
 ) -> Any:
     """Return a row of the table of options: a field of an `Options` class.
 
@@ -70,9 +74,10 @@ def option(
     :param costs: what another value costs, or trades for what
     :param names: {face: the parameter's name there}; by default that of the field; "" if the face has no such parameter
     :param takes: the parameter's type, if it differs from the field's
+    :param other: its keys in other clients, in lower case with dots: configurations may have them, and errors name the option
     """
     given = {"default": default, "check": check, "meaning": meaning, "allowed": allowed, "costs": costs}
-    metadata = {"names": names or {}, "takes": takes, **given}
+    metadata = {"names": names or {}, "takes": takes, "other": other, **given}
     return field(default=_ByFace(default) if isinstance(default, dict) else default, metadata=metadata)
 
 
@@ -111,6 +116,13 @@ class Options:
         return _rows(kind, faces or cls.FACES)
 
     @classmethod
+    def elsewhere(cls) -> dict[str, str]:
+        """Return {name of an option in another client, or in another class here: its name in this class}."""
+        rows = [row for row in cls.rows() if row.name]
+        found = {key.replace(".", "_"): row.name for row in rows for key in (row.field, *row.other)}
+        return {name: own for name, own in found.items() if name != own}
+
+    @classmethod
     @concealing
     def of(cls, given: Mapping[str, Any]) -> Self:
         """Return the options among a call's arguments.
@@ -129,34 +141,54 @@ def _rows(kind: Any, faces: tuple[str, ...]) -> tuple[Row, ...]:
     return tuple(
         Row(
             one.name,
-            of_face(one.metadata["names"], one.name),
-            of_face(one.metadata["takes"]) or str(one.type).replace("'", '"'),
-            *(of_face(one.metadata[part]) for part in ("default", "check", "meaning", "allowed", "costs")),
+            name=of_face(one.metadata["names"], one.name),
+            type=of_face(one.metadata["takes"]) or str(one.type).replace("'", '"'),
+            other=one.metadata["other"],
+            **{part: of_face(one.metadata[part]) for part in ("default", "check", "meaning", "allowed", "costs")},
         )
         for one in fields(kind)
     )
 
 
-def collected(build: Callable[..., None]) -> Callable[[Callable[P, None]], Callable[P, None]]:
+def collected(
+    build: Callable[..., None], *tables: type[Options], more: Mapping[str, str] | None = None
+) -> Callable[[Callable[P, None]], Callable[P, None]]:
     """Return a decorator for a constructor without a body: `build` gets its arguments, the options among them as one dict.
 
     The signature is for readers, editors and checkers.
 
     :param build: a method; its last parameter gets {name: value} of the parameters that it does not name itself
+    :param tables: with the options
+    :param more: what other clients' names are here that no row has
     """
     own = build.__code__.co_varnames[: build.__code__.co_argcount - 1]
 
     def decorator(constructor: Callable[P, None]) -> Callable[P, None]:
-        made: Any = constructor
-        names = made.__code__.co_varnames[: made.__code__.co_argcount]
-        defaults = made.__defaults__ or ()
-        otherwise = {**dict(zip(names[len(names) - len(defaults) :], defaults, strict=True)), **made.__kwdefaults__}
+        function: Any = constructor
+        code = function.__code__
+        positional, every = code.co_varnames[: code.co_argcount], code.co_varnames
+        values = function.__defaults__ or ()
+        defaults = {
+            **dict(zip(positional[len(positional) - len(values) :], values, strict=True)),
+            **function.__kwdefaults__,
+        }
+
+        def error(first: Any, unknown: Collection[str]) -> TypeError:
+            cls = function.__qualname__.partition(".")[0]
+            meant = {name: ours for table in tables for name, ours in table.elsewhere().items()} | dict(more or {})
+            if unknown and hasattr(first, "handler"):
+                return unknown_option(f"{cls}()", unknown, every, meant)
+            return not_by_a_client(cls, first, unknown, meant)
 
         @wraps(constructor)
         def call(*args: P.args, **given: P.kwargs) -> None:
-            constructor(*args, **given)  # Python checks the arguments
-            everything = {**otherwise, **dict(zip(names, args, strict=False)), **given}
-            build(*[everything.pop(name) for name in own], everything)
+            arguments = {**dict(zip(positional, args, strict=False)), **given}
+            unknown = given.keys() - set(every)
+            if unknown or not hasattr(arguments.get("cluster"), "handler"):
+                raise error(arguments.get("cluster", args[1] if len(args) > 1 else None), unknown)
+            constructor(*args, **given)  # Python checks the rest
+            arguments = {**defaults, **arguments}
+            build(*[arguments.pop(name) for name in own], arguments)
 
         return call
 

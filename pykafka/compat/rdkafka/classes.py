@@ -10,8 +10,10 @@ from pykafka.compat.producer import Producer
 from pykafka.compat.rdkafka.consumer_engine import RdKafkaConsumerEngine
 from pykafka.compat.rdkafka.producer_engine import RdKafkaEngine
 from pykafka.compat.simple_consumer import SimpleConsumer
+from pykafka.consumer.options import ConsumerOptions
 from pykafka.exceptions import KafkaException
 from pykafka.producer.delivery_callbacks import OnDelivery
+from pykafka.producer.options import ProducerOptions
 from pykafka.utils import get_string
 from pykafka.utils.option_table import collected
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pykafka.compat.deserializing import Deserializer
-    from pykafka.consumer.options import ConsumerOptions, OffsetReset
+    from pykafka.consumer.options import OffsetReset
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
     from pykafka.producer.accumulator import PartitionQueue
@@ -47,7 +49,7 @@ class RdKafkaProducer(Producer):
         if given["auto_start"]:
             self.start()
 
-    @collected(_build)
+    @collected(_build, ProducerOptions)
     def __init__(
         self,
         cluster: BaseCluster,
@@ -98,7 +100,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
     :raises ValueError: librdkafka has no setting for something in the client's `ssl_config`
     """
 
-    @collected(SimpleConsumer._build)
+    @collected(SimpleConsumer._build, ConsumerOptions)
     def __init__(
         self,
         topic: TopicView,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -60,25 +61,31 @@ def test_a_new_row_becomes_a_parameter_by_keyword(monkeypatch: pytest.MonkeyPatc
 class Made:
     given: Any
 
-    def _build(self, first: int, given: dict[str, Any]) -> None:
+    def _build(self, cluster: Any, first: int, given: dict[str, Any]) -> None:
         self.given = (first, given)
 
     @collected(_build)
-    def __init__(self, first: int, second: int = 2, *, third: int = 3) -> None: ...
+    def __init__(self, cluster: Any, first: int, second: int = 2, *, third: int = 3) -> None: ...
+
+
+CLUSTER = SimpleNamespace(handler=None)
 
 
 def test_constructors_collect_their_options() -> None:
-    assert Made(1).given == (1, {"second": 2, "third": 3})
-    assert Made(1, 5).given == (1, {"second": 5, "third": 3})
-    assert Made(first=1, third=7).given == (1, {"second": 2, "third": 7})
-    assert str(inspect.signature(Made)) == "(first: 'int', second: 'int' = 2, *, third: 'int' = 3) -> 'None'"
+    assert Made(CLUSTER, 1).given == (1, {"second": 2, "third": 3})
+    assert Made(CLUSTER, 1, 5).given == (1, {"second": 5, "third": 3})
+    assert Made(CLUSTER, first=1, third=7).given == (1, {"second": 2, "third": 7})
+    assert (
+        str(inspect.signature(Made))
+        == "(cluster: 'Any', first: 'int', second: 'int' = 2, *, third: 'int' = 3) -> 'None'"
+    )
 
 
 @pytest.mark.parametrize(
     ("args", "given", "message"),
     [
         ((), {}, "missing 1 required positional argument: 'first'"),
-        ((1, 2, 3), {}, "takes from 2 to 3 positional arguments but 4 were given"),
+        ((1, 2, 3), {}, "takes from 3 to 4 positional arguments but 5 were given"),
         ((1,), {"first": 2}, "got multiple values for argument 'first'"),
     ],
 )
@@ -87,4 +94,10 @@ def test_wrong_arguments_are_refused_in_python_s_words(
 ) -> None:
     make: Any = Made
     with pytest.raises(TypeError, match=re.escape(f"Made.__init__() {message}")):
-        make(*args, **given)
+        make(CLUSTER, *args, **given)
+
+
+def test_unknown_options_are_named() -> None:
+    make: Any = Made
+    with pytest.raises(TypeError, match=re.escape("Made() has no option thrid; did you mean third?")):
+        make(CLUSTER, 1, thrid=3)
