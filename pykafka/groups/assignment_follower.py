@@ -84,6 +84,7 @@ class AssignmentFollower:
                 client_rack=engine.cluster.client_rack
                 if engine.options.client_rack is None
                 else engine.options.client_rack,
+                metadata_max_age_ms=engine.options.metadata_max_age_ms,
                 **{name: value for name, value in vars(self._options).items() if name != "protocol"},
             )
             engine.forget_topics(())  # the partitions of `assign()`
