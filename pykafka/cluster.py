@@ -46,7 +46,7 @@ class Cluster(BaseCluster):
     :param settings: how connections are made and kept; replaces `ssl_config`
     :param client_rack: the rack, or zone, of consumers that do not name their own; None for none
     :param metadata: how the client follows its cluster
-    :raises NoBrokersAvailableError: no address answered; `.ledger` has every attempt
+    :raises NoBrokersAvailableError: no address answered; `.attempts` has every attempt
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Cluster(BaseCluster):
         :param controller_id: id of the broker that takes topic changes
         """
         addresses = {id_: (broker.host, broker.port) for id_, broker in broker_metadata.items()}
-        self._knowledge.take_over_brokers(addresses, controller_id, is_first=not self.generation)
+        self._cache.take_over_brokers(addresses, controller_id, is_first=not self.generation)
 
     def _get_metadata(self, topics: Sequence[str | bytes] | None = None) -> messages.MetadataResponse:
         """Return fresh metadata from any broker, without taking it over.

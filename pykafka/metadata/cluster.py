@@ -19,7 +19,7 @@ from pykafka.exceptions import (
 )
 from pykafka.metadata.asking import call_metadata
 from pykafka.metadata.brokers import Brokers, Seeds, countdown, first_answer
-from pykafka.metadata.cache import Knowledge
+from pykafka.metadata.cache import MetadataCache
 from pykafka.metadata.coordinator_lookup import Coordinators
 from pykafka.metadata.elections import NO_BROKERS, metadata_request, wait_for_coordinator, wait_for_topic
 from pykafka.metadata.internal_topics import InternalTopics
@@ -55,7 +55,7 @@ NAMES_KEPT_S = 60.0
 class BaseCluster:
     """The brokers that one bootstrap address leads to, and the metadata of their topics.
 
-    State: `Knowledge` has the brokers' answers; metadata requests go one at a time, under the lock of `MetadataRefresh`.
+    State: `MetadataCache` has the brokers' answers; metadata requests go one at a time, under the lock of `MetadataRefresh`.
     Readers take no lock.
 
     Parameters as of `pykafka.cluster.Cluster`.
@@ -112,13 +112,13 @@ class BaseCluster:
         metadata = metadata or MetadataSettings()
         self._known_brokers = Brokers(handler, self._new_broker, metadata, self.limiter)
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
-        self._knowledge = Knowledge(handler, self._known_brokers, self._topics)
+        self._cache = MetadataCache(handler, self._known_brokers, self._topics)
         # The answer of `topic_names`, and when it expires (s).
         self._names: tuple[float, list[str]] = (-math.inf, [])
         #: Pauses between requests while leaders are elected or brokers are away.
         self.retry_backoff = Backoff(metadata.retry_backoff_ms, metadata.retry_backoff_max_ms, handler.random)
-        self._freshness = RefreshSchedule(handler.now, self.retry_backoff, metadata.metadata_max_age_ms / 1000)
-        self._upkeep = MetadataRefresh(handler, self._freshness, self._update, self._held)
+        self._schedule = RefreshSchedule(handler.now, self.retry_backoff, metadata.metadata_max_age_ms / 1000)
+        self._refresh = MetadataRefresh(handler, self._schedule, self._update, self._held)
         self._closables = Closables()
         self._closed = False
         #: Whether `close()` has ended everything.
@@ -131,7 +131,7 @@ class BaseCluster:
         close_at_exit(self)
         handler.at_fork(self._after_fork)
         try:
-            self._upkeep.all()
+            self._refresh.all()
         except BaseException:
             self.close()
             raise
@@ -164,7 +164,7 @@ class BaseCluster:
     @property
     def controller_broker(self) -> Node | None:
         """The broker that takes topic changes; None where the brokers do not say (before 0.10)."""
-        id_ = self._knowledge.controller_id
+        id_ = self._cache.controller_id
         return None if id_ is None else self.brokers.get(id_)
 
     @property
@@ -200,22 +200,22 @@ class BaseCluster:
     @property
     def generation(self) -> int:
         """How often the cluster took over fresh metadata; see `refresh`."""
-        return self._freshness.generation
+        return self._schedule.generation
 
     @property
     def complete_generation(self) -> int:
         """At which generation all topics in use were asked about last."""
-        return self._freshness.complete_generation
+        return self._schedule.complete_generation
 
     @property
     def metadata_is_old(self) -> bool:
         """Whether the metadata of the topics in use is older than `metadata_max_age_ms`; there may be new partitions."""
-        return self._freshness.is_old
+        return self._schedule.is_old
 
     @property
     def all_known(self) -> bool:
         """Whether all topics that there are were asked about within the last `metadata_max_age_ms`."""
-        return self._freshness.all_known
+        return self._schedule.all_known
 
     # -- metadata --------------------------------------------------------------------------------------------------
 
@@ -227,7 +227,7 @@ class BaseCluster:
             timeout
         :raises NoBrokersAvailableError: no broker answered
         """
-        self._upkeep.topics(None if topics is None else [get_string(topic) for topic in topics], timeout_ms)
+        self._refresh.topics(None if topics is None else [get_string(topic) for topic in topics], timeout_ms)
 
     def refresh(self, seen: int, topics: Iterable[str | bytes] | None = None, timeout_ms: int | None = None) -> None:
         """Update metadata, unless another worker has done so since `generation` was `seen`; old metadata as a whole.
@@ -236,7 +236,7 @@ class BaseCluster:
         :param topics: names to ask for; by default those in use
         :param timeout_ms: as of `update`
         """
-        self._upkeep.since(seen, None if topics is None else [get_string(topic) for topic in topics], timeout_ms)
+        self._refresh.since(seen, None if topics is None else [get_string(topic) for topic in topics], timeout_ms)
 
     def refresh_if_old(self) -> None:
         """Update metadata that is older than `metadata_max_age_ms`."""
@@ -248,7 +248,7 @@ class BaseCluster:
 
         :param timeout_ms: as of `update`
         """
-        self._upkeep.older(max_age_s, list(topics), timeout_ms)
+        self._refresh.older(max_age_s, list(topics), timeout_ms)
 
     def _held(self) -> list[str]:
         return [get_string(topic.name) for topic in self._topics.live()]
@@ -264,12 +264,12 @@ class BaseCluster:
         if names is not None and not {topic.name for topic in response.topics} <= set(names):
             names = None  # old brokers would create topics that are asked for by name, so the request was for all
         if response.brokers or not self.brokers:
-            self._knowledge.take_over(response, names, is_first=not self.generation)
+            self._cache.take_over(response, names, is_first=not self.generation)
         else:  # from a broker that starts, or is cut off: it knows nothing of topics either
             self.limiter.warn(log, NO_BROKERS, "%s; those known before are kept", NO_BROKERS)
-        self._freshness.asked(names, self._knowledge.catalogue.is_led, bool(response.brokers))
+        self._schedule.asked(names, self._cache.is_led, bool(response.brokers))
 
-    def take_leader_hint(
+    def take_current_leader(
         self,
         topic: str,
         partition: int,
@@ -281,12 +281,12 @@ class BaseCluster:
         """Take over the leader that a broker has named beside its error (KIP-951), without I/O; any worker may call it.
 
         :param leader_id: the number of the leader's broker; negative: the broker knows none
-        :param leader_epoch: of that leader; a hint older than what is known is left aside
+        :param leader_epoch: of that leader; one older than the known one is ignored
         :param endpoints: the addresses that came with it, {broker number: (host, port)}
-        :param topic_id: the id of the topic that was asked about; the hint is left aside if the name has another one now
-        :returns: whether the hint names the leader that is known now, so that no metadata is needed to go there
+        :param topic_id: the id of the topic that was asked about; the leader is ignored if the name has another id now
+        :returns: whether it is the leader that is known now, so that no metadata is needed to go there
         """
-        return not self._closed and self._knowledge.take_leader_hint(
+        return not self._closed and self._cache.take_current_leader(
             topic, partition, leader_id, leader_epoch, endpoints, topic_id
         )
 
@@ -295,11 +295,11 @@ class BaseCluster:
 
         A topic that was deleted and made anew has another id (KIP-516).
         """
-        return self._knowledge.catalogue.topic_id(name)
+        return self._cache.topic_id(name)
 
     def leader_epoch(self, topic: str, partition: int) -> int:
         """Return the leader epoch of a partition, without I/O; -1 where none is known: brokers tell since Kafka 2.1."""
-        return self._knowledge.catalogue.leader_epoch(topic, partition)
+        return self._cache.leader_epoch(topic, partition)
 
     def ask_metadata(self, topics: list[str] | None, timeout_ms: int | None = None) -> wire.MetadataResponse:
         """Ask for metadata without taking it over, and without creating topics.
@@ -331,17 +331,17 @@ class BaseCluster:
 
     def topic_metadata(self, name: str) -> messages.TopicMetadata | None:
         """Return the known metadata of a topic, without I/O, and mark the topic as used, so that it is kept up to date."""
-        self._freshness.want([name])
-        return self._knowledge.catalogue.metadata(name)
+        self._schedule.want([name])
+        return self._cache.metadata(name)
 
     def topic_error(self, name: str) -> KafkaException | None:
         """Return what brokers last gave as the reason not to describe a topic, without I/O; None if they gave none."""
-        code = self._knowledge.catalogue.errors.get(name)
+        code = self._cache.errors.get(name)
         return None if code is None else error_for(code, topic=name, api="Metadata")
 
     def knows(self, name: str) -> bool:
         """Return whether the last metadata of a topic described it, without I/O, and without marking it as used."""
-        return self._knowledge.catalogue.metadata(name) is not None
+        return self._cache.metadata(name) is not None
 
     def ask_to_create(self, names: list[str], timeout_ms: int | None = None) -> None:
         """Ask a broker to create topics, if brokers and client allow that; a later request tells whether it did.
@@ -378,7 +378,7 @@ class BaseCluster:
         :raises NoBrokersAvailableError: no broker answered
         """
         if self.all_known:
-            return list(self._knowledge.catalogue.topics)
+            return list(self._cache.topics)
         known_until, names = self._names
         if self._handler.now() > known_until:
             names = [topic.name for topic in self.ask_metadata(None).topics if topic.name is not None]
@@ -412,7 +412,7 @@ class BaseCluster:
         :param timeout_ms: for each broker; by default the socket timeout
         :param within_ms: for all of them; None for no limit
         :param telling: returns whether an answer is useful; a useless one is returned only where all are
-        :raises NoBrokersAvailableError: none answered; `.ledger` has every attempt
+        :raises NoBrokersAvailableError: none answered; `.attempts` has every attempt
         """
         if self._closed:
             raise ClientClosedError("this client was closed; make a new KafkaClient")
@@ -425,7 +425,7 @@ class BaseCluster:
                 each_ms = min(timeout_ms or broker.socket_timeout_ms, left_ms() or 1)
             if isinstance(request, wire.MetadataRequest):
                 answer = call_metadata(broker, request, each_ms, ceiling, self._handler)
-                self._knowledge.check(broker, answer)
+                self._cache.check(broker, answer)
                 return cast("R", answer)
             return broker.call(request, timeout_ms=each_ms, ceiling=ceiling)
 
@@ -438,7 +438,7 @@ class BaseCluster:
 
         :param addresses: (host, port) pairs
         :param ask: asks a broker; known brokers are given as they are, with their connections
-        :raises NoBrokersAvailableError: none answered; `.ledger` has every attempt
+        :raises NoBrokersAvailableError: none answered; `.attempts` has every attempt
         """
         with self._known_brokers.at(addresses) as brokers:
             return first_answer(brokers, ask, "what it was asked", lambda answer: answer is not None)
@@ -462,17 +462,17 @@ class BaseCluster:
         :raises UnknownTopicOrPartition: the cluster has no such partition
         :raises LeaderNotFoundError: it has no leader at present
         """
-        self._freshness.want([topic])
-        if self._knowledge.leader(topic, partition) is None:
+        self._schedule.want([topic])
+        if self._cache.leader(topic, partition) is None:
             self.find_leaders([(topic, partition)], timeout_ms)
         return self.known_leader(topic, partition)
 
     def known_leader(self, topic: str, partition: int) -> Node:
         """Return the broker that leads a partition, without I/O; errors as of `leader`."""
-        broker = self._knowledge.leader(topic, partition)
+        broker = self._cache.leader(topic, partition)
         if broker is not None:
             return broker
-        if self._knowledge.catalogue.leader_of(topic, partition) is None:
+        if self._cache.leader_of(topic, partition) is None:
             raise UnknownTopicOrPartition(
                 "the cluster has no such topic or partition; create it, or check the name",
                 topic=topic,
@@ -491,9 +491,9 @@ class BaseCluster:
         :param timeout_ms: as of `update`
         """
         wanted = list(partitions)
-        self._freshness.want({topic for topic, _ in wanted})
-        self._upkeep.lacking(
-            lambda: list(dict.fromkeys(topic for topic, part in wanted if self._knowledge.leader(topic, part) is None)),
+        self._schedule.want({topic for topic, _ in wanted})
+        self._refresh.lacking(
+            lambda: list(dict.fromkeys(topic for topic, part in wanted if self._cache.leader(topic, part) is None)),
             timeout_ms,
         )
 
@@ -591,10 +591,10 @@ class BaseCluster:
 
     def _after_fork(self) -> None:
         # Connections stay the parent's; this child makes its own when it needs them.
-        self._knowledge.after_fork()
+        self._cache.after_fork()
         if self.memory is not None:
             self.memory.after_fork()
-        self._upkeep.after_fork()
+        self._refresh.after_fork()
         self._topics.after_fork()
         self.coordinators.after_fork()
         self._known_brokers.after_fork()

@@ -20,7 +20,7 @@ cdef class WriteTurn:
     cdef object _address
     cdef object _end
     cdef readonly object _lock
-    cdef readonly object leave
+    cdef public object leave
     cdef public bint is_written
     cdef Py_ssize_t _writers
     cdef object _unbegun
