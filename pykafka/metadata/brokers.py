@@ -18,6 +18,7 @@ from pykafka.exceptions import (
     RebootstrapRequired,
     ResponseTimeoutError,
     SaslRequiredError,
+    SocketDisconnectedError,
     TokenTimeoutError,
     TokenUnavailableError,
     WorkerNotStartedError,
@@ -26,6 +27,7 @@ from pykafka.metadata.options import REBOOTSTRAP, MetadataSettings
 from pykafka.network.addresses import canonical_addresses, parse_hosts
 from pykafka.network.dialing import Attempt
 from pykafka.network.options import CANONICAL
+from pykafka.protocol import wire
 from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
@@ -41,6 +43,10 @@ R = TypeVar("R")
 MISSING_S = 5.0
 #: How long `close()` waits for brokers that have left to be closed (s): answers that are on their way are waited for.
 PARTING_S = 5.0
+#: The versions to ask in after a hang-up: the last one without tagged fields, and the first that can leave topics uncreated.
+LOWER_VERSIONS = (8, 4)
+#: How often in a row a broker must hang up on the higher version before the client begins with the lower one.
+HANG_UPS = 2
 #: How long a connect may take while there are other brokers to ask (ms): one that swallows packets would hold up all metadata.
 QUICK_CONNECT_MS = 3000
 
@@ -387,3 +393,49 @@ class Seeds:
         if self._canonical:
             return canonical_addresses(self._addresses, self._handler, self._timeout_ms / 1000, wanted)
         return list(self._addresses)
+
+
+def call_metadata(
+    broker: Node, request: wire.MetadataRequest, timeout_ms: int | None, ceiling: int | None, handler: Handler
+) -> wire.MetadataResponse:
+    """Ask one broker; again in lower versions if it closes the connection, as some proxies do instead of refusing.
+
+    :param timeout_ms: for all of it; None for the socket timeout
+    :param ceiling: no version above this one
+    :param handler: supplies the clock
+    """
+    deadline = handler.now() + (broker.socket_timeout_ms if timeout_ms is None else timeout_ms) / 1000
+    is_lowered = broker.metadata_hang_ups >= HANG_UPS
+    if is_lowered:
+        ceiling = min(broker.metadata_ceiling, broker.metadata_ceiling if ceiling is None else ceiling)
+    try:
+        answer = broker.call(request, timeout_ms=timeout_ms, ceiling=ceiling)
+        broker.metadata_hang_ups = HANG_UPS if is_lowered else 0
+        return answer
+    except SocketDisconnectedError as error:
+        if not _is_hang_up(broker, error):
+            broker.metadata_hang_ups = 0
+            raise
+        hung_up = error
+    asked = broker.api_version(wire.MetadataRequest, ceiling)
+    for lower in LOWER_VERSIONS:
+        left_ms = round((deadline - handler.now()) * 1000)
+        if lower >= asked or left_ms <= 0:
+            continue
+        broker.drop_channel("main")  # its pause after a failure is for brokers that are away
+        try:
+            answer = broker.call(request, timeout_ms=left_ms, ceiling=lower)
+        except SocketDisconnectedError as error:
+            if not _is_hang_up(broker, error):
+                raise
+            continue
+        broker.metadata_ceiling = lower
+        broker.metadata_hang_ups += 1
+        return answer
+    broker.metadata_hang_ups = 0
+    raise hung_up
+
+
+def _is_hang_up(broker: Node, error: SocketDisconnectedError) -> bool:
+    """Return whether the broker closed a connection that had come about."""
+    return type(error) is SocketDisconnectedError and not error.attempts and broker.knows_versions

@@ -17,11 +17,15 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
     error_for,
 )
-from pykafka.metadata.asking import call_metadata
-from pykafka.metadata.brokers import Brokers, Seeds, countdown, first_answer
+from pykafka.metadata.brokers import Brokers, Seeds, call_metadata, countdown, first_answer
 from pykafka.metadata.cache import MetadataCache
-from pykafka.metadata.coordinator_lookup import Coordinators
-from pykafka.metadata.elections import NO_BROKERS, metadata_request, wait_for_coordinator, wait_for_topic
+from pykafka.metadata.elections import (
+    NO_BROKERS,
+    Coordinators,
+    metadata_request,
+    wait_for_coordinator,
+    wait_for_topic,
+)
 from pykafka.metadata.internal_topics import InternalTopics
 from pykafka.metadata.lifecycle import Closables, close_at_exit
 from pykafka.metadata.list_offsets import Answers, FoundOffset, Question, list_each, list_offsets

@@ -273,7 +273,7 @@ class RequestHandler:
         """
         connection, requests, _ = self.shared
         now = self.handler.now
-        if requests.inherited:
+        if requests.error is not None and requests.inherited:  # its locks may be taken for good
             raise _inherited(connection.address)
         self._writing.take(deadline)
         writes = False
