@@ -67,6 +67,7 @@ class Cluster(BaseCluster):
         client_rack: str | None = None,
         metadata: MetadataSettings | None = None,
     ) -> None:
+        self._handler, self._socket_timeout_ms = handler, socket_timeout_ms  # as PyKafka 2 named them
         super().__init__(
             hosts,
             handler,
@@ -163,7 +164,7 @@ class Cluster(BaseCluster):
         """
         from pykafka.metadata.zookeeper import broker_addresses
 
-        return broker_addresses(zk_connect, self._handler, self._socket_timeout_ms)
+        return broker_addresses(zk_connect, self.handler, self.socket_timeout_ms)
 
     def fetch_api_versions(self) -> dict[int, messages.ApiVersionsSpec]:
         """Return which versions of which APIs a broker takes, of any that answers: {API key: ApiVersionsSpec}.
@@ -179,15 +180,15 @@ class Cluster(BaseCluster):
         :raises ProtocolClientError: a broker cannot tell its groups, also after it had the socket timeout to load them
         """
         found: dict[str, messages.DescribeGroupResponse] = {}
-        deadline = self._handler.now() + self._socket_timeout_ms / 1000
+        deadline = self.handler.now() + self.socket_timeout_ms / 1000
         for broker in list(self.brokers.values()):
             asked = 0
             while (listed := broker.list_groups()).error:
                 error = error_for(listed.error, broker=broker.address, api="ListGroups")
-                if not error.retriable or self._handler.now() > deadline:
+                if not error.retriable or self.handler.now() > deadline:
                     raise error
                 asked += 1
-                self._handler.sleep(self.retry_backoff.seconds(asked))
+                self.handler.sleep(self.retry_backoff.seconds(asked))
             if listed.groups:
                 found.update(broker.describe_groups(list(listed.groups)).groups)
         return found

@@ -88,14 +88,17 @@ class BaseCluster:
         metadata: MetadataSettings | None = None,
         make_broker: Callable[..., Node] = Node,
     ) -> None:
-        self._handler = handler
+        #: The concurrency handler of this cluster and all that is made from it.
+        self.handler = handler
         self._make_broker = make_broker
-        self._socket_timeout_ms: int = valid_ms(socket_timeout_ms, "socket_timeout_ms")
+        #: How long a connect or an answer may take (ms).
+        self.socket_timeout_ms: int = valid_ms(socket_timeout_ms, "socket_timeout_ms")
         self._offsets_channel_socket_timeout_ms = valid_ms(
             offsets_channel_socket_timeout_ms, "offsets_channel_socket_timeout_ms"
         )
         self._source_host, self._source_port = parse_source(source_address)
-        self._settings = settings or ConnectionSettings(ssl_config=ssl_config)
+        #: How connections are made and kept.
+        self.settings = settings or ConnectionSettings(ssl_config=ssl_config)
         #: Options of producers and consumers that are not given: {"producer": {name: value}, "consumer": ...}.
         self.defaults: Mapping[str, Mapping[str, Any]] = {}
         #: The budget in bytes of all producers of this client (`pykafka.producer.buffer_pool.BufferPool`); None for none.
@@ -105,9 +108,10 @@ class BaseCluster:
         self._client_id = get_string(client_id, "client_id")
         #: The rack, or zone, of consumers that do not name their own; "" for none.
         self.client_rack: str = get_string(client_rack or "", "client_rack")
-        self._allow_auto_create_topics = bool(allow_auto_create_topics)
-        lookup = self._settings.client_dns_lookup
-        self._seeds = Seeds(hosts, zookeeper_hosts, lookup, handler, self._socket_timeout_ms)
+        #: Whether looking up a topic may create it.
+        self.allow_auto_create_topics = bool(allow_auto_create_topics)
+        lookup = self.settings.client_dns_lookup
+        self._seeds = Seeds(hosts, zookeeper_hosts, lookup, handler, self.socket_timeout_ms)
         #: The coordinators that members of this client have found: others need not ask.
         self.coordinators = Coordinators(handler)
         #: All parts of the client log repeated warnings through it.
@@ -129,9 +133,9 @@ class BaseCluster:
         self.ended = False
         #: Why the last request for metadata failed; None once one is answered. It is why an unknown leader stays unknown.
         self.metadata_error: KafkaException | None = None
-        if not self._settings.allow_cleartext_credentials:
+        if not self.settings.allow_cleartext_credentials:
             where = ", ".join(self._seeds.first_addresses) or f"ZooKeeper {zookeeper_hosts}"
-            warn_of_cleartext(self._settings.sasl, self._settings.ssl_config, where)
+            warn_of_cleartext(self.settings.sasl, self.settings.ssl_config, where)
         close_at_exit(self)
         handler.at_fork(self._after_fork)
         try:
@@ -161,20 +165,10 @@ class BaseCluster:
         return self._topics
 
     @property
-    def handler(self) -> Handler:
-        """The concurrency handler of this cluster and all that is made from it."""
-        return self._handler
-
-    @property
     def controller_broker(self) -> Node | None:
         """The broker that takes topic changes; None where the brokers do not say (before 0.10)."""
         id_ = self._cache.controller_id
         return None if id_ is None else self.brokers.get(id_)
-
-    @property
-    def socket_timeout_ms(self) -> int:
-        """How long a connect or an answer may take (ms)."""
-        return self._socket_timeout_ms
 
     @property
     def zookeeper_hosts(self) -> str | None:
@@ -182,24 +176,14 @@ class BaseCluster:
         return self._seeds.zookeeper_hosts
 
     @property
-    def allow_auto_create_topics(self) -> bool:
-        """Whether looking up a topic may create it."""
-        return self._allow_auto_create_topics
-
-    @property
-    def settings(self) -> ConnectionSettings:
-        """How connections are made and kept."""
-        return self._settings
-
-    @property
     def ssl_config(self) -> SslConfigLike | None:
         """How brokers are spoken to over TLS; None for plaintext."""
-        return self._settings.ssl_config
+        return self.settings.ssl_config
 
     @property
     def sasl(self) -> Mechanism | None:
         """How this client logs in; None where it does not."""
-        return self._settings.sasl
+        return self.settings.sasl
 
     @property
     def generation(self) -> int:
@@ -321,8 +305,8 @@ class BaseCluster:
             id_,
             host,
             port,
-            self._handler,
-            self._socket_timeout_ms,
+            self.handler,
+            self.socket_timeout_ms,
             self._offsets_channel_socket_timeout_ms,
             source_host=self._source_host,
             source_port=self._source_port,
@@ -330,7 +314,7 @@ class BaseCluster:
             client_id=self._client_id,
             limiter=self.limiter,
             known_versions=self._known_versions,
-            settings=self._settings,
+            settings=self.settings,
         )
 
     def topic_metadata(self, name: str) -> messages.TopicMetadata | None:
@@ -353,7 +337,7 @@ class BaseCluster:
         :param timeout_ms: as of `update`
         :raises NoBrokersAvailableError: no broker answered
         """
-        if self._allow_auto_create_topics:
+        if self.allow_auto_create_topics:
             self.call(metadata_request(names, True), within_ms=timeout_ms)
 
     def find_topic(self, name: str, timeout_ms: int | None = None) -> messages.TopicMetadata | None:
@@ -384,9 +368,9 @@ class BaseCluster:
         if self.all_known:
             return list(self._cache.topics)
         known_until, names = self._names
-        if self._handler.now() > known_until:
+        if self.handler.now() > known_until:
             names = [topic.name for topic in self.ask_metadata(None).topics if topic.name is not None]
-            self._names = (self._handler.now() + NAMES_KEPT_S, names)
+            self._names = (self.handler.now() + NAMES_KEPT_S, names)
         return names
 
     def wait_for_topic(self, name: str, timeout_ms: int | None = None) -> messages.TopicMetadata:
@@ -421,14 +405,14 @@ class BaseCluster:
         if self._closed:
             raise ClientClosedError("this client was closed; make a new KafkaClient")
 
-        left_ms = None if within_ms is None else countdown(self._handler.now, within_ms)
+        left_ms = None if within_ms is None else countdown(self.handler.now, within_ms)
 
         def ask(broker: Node) -> R:
             each_ms = timeout_ms
             if left_ms is not None:
                 each_ms = min(timeout_ms or broker.socket_timeout_ms, left_ms() or 1)
             if isinstance(request, wire.MetadataRequest):
-                answer = call_metadata(broker, request, each_ms, ceiling, self._handler)
+                answer = call_metadata(broker, request, each_ms, ceiling, self.handler)
                 self._cache.check(broker, answer)
                 return cast("R", answer)
             return broker.call(request, timeout_ms=each_ms, ceiling=ceiling)
@@ -519,7 +503,7 @@ class BaseCluster:
         :raises ProtocolClientError: a partition's error, when retrying did not help
         """
         question = Question(timestamps, max_offsets, isolation_level)
-        return list_offsets(self, question, timeout_ms or self._socket_timeout_ms)
+        return list_offsets(self, question, timeout_ms or self.socket_timeout_ms)
 
     def list_each_offset(
         self,
