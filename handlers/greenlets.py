@@ -281,7 +281,7 @@ os.register_at_fork(after_in_child=_forget_offloaded)
 def raise_in_main(error: BaseException) -> None:
     """Raise a signal handler's exception in this thread's main greenlet; return when that greenlet waits again.
 
-    Python runs signal handlers in the greenlet that happens to run. Where one ends a greenlet, gevent raises the exception in
+    Python runs signal handlers in the greenlet that happens to run. If one ends a greenlet, gevent raises the exception in
     the main greenlet, too, but prints the stack first; where threads are greenlets, `threading` swallows the exception.
     """
     import gevent

@@ -101,7 +101,7 @@ class SingleCaller:
     def await_entry(self, turn: LockType, seconds: float) -> bool:
         """Wait until a call may go in, which it then does; return whether that was in time.
 
-        :param turn: as of `enter`
+        :param turn: see `enter`
         :param seconds: how long to wait
         """
         deadline = self._handler.now() + seconds

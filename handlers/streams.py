@@ -128,7 +128,7 @@ class SocketStream:
 
         One worker at a time may call this: the one that is about to write.
 
-        Bytes that it sent before may still be unread. Where the system cannot tell (outside of Linux), False.
+        Bytes that it sent before may still be unread. If the system cannot tell (outside of Linux), False.
         """
         number = self.socket.fileno()
         if number < 0 or self._closed or self._pid != process_number():  # another worker may close it at any moment

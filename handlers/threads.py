@@ -128,7 +128,7 @@ class ThreadingHandler(SocketHandler):
     """The handler that runs workers in threads.
 
     In a process where gevent.monkey has patched `threading`, those threads are greenlets: the handler then waits on the hub,
-    and offloads to threads of its own. Where eventlet has patched the process, they are green threads, which wait on eventlet's
+    and offloads to threads of its own. If eventlet has patched the process, they are green threads, which wait on eventlet's
     hub. The constructor checks which of these applies.
     """
 
@@ -214,7 +214,7 @@ class ThreadingHandler(SocketHandler):
         time.sleep(seconds)
 
     def breathe(self) -> None:
-        """Yield to the hub, where there is one. As `Handler.breathe`."""
+        """Yield to the hub, if there is one. As `Handler.breathe`."""
         if self.cooperative:
             self._hub.breathe()
 

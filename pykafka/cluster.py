@@ -139,7 +139,7 @@ class Cluster(BaseCluster):
     def _request_metadata(
         self, broker_connects: Iterable[tuple[str, int]], topics: Sequence[str | bytes] | None
     ) -> messages.MetadataResponse:
-        """Return the first metadata that one of these addresses gives; errors as of `ask_any`."""
+        """Return the first metadata that one of these addresses gives; errors: see `ask_any`."""
         return self.ask_any(broker_connects, lambda broker: broker.request_metadata(topics))
 
     def _request_random_broker(

@@ -349,7 +349,7 @@ def _tell(address: str, error: Any) -> str:
 
 
 class Seeds:
-    """Where a cluster is first reached: at `hosts`, or at the brokers that ZooKeeper has. Looked up anew at each bootstrap.
+    """The first addresses of a cluster: `hosts`, or the brokers that ZooKeeper has. Looked up again at each bootstrap.
 
     :param hosts: "host:port", with commas between several
     :param zookeeper_hosts: where ZooKeeper is; None: `hosts` counts

@@ -102,7 +102,7 @@ class MetadataCache:
     ) -> messages.PartitionMetadata | None:
         """Take over the CurrentLeader that a broker has named beside its error (KIP-951); the caller holds the lock.
 
-        :returns: the partition with its new leader; None where a leader of this epoch, or of a later one, is known already, or
+        :returns: the partition with its new leader; None if a leader of this epoch, or of a later one, is known already, or
             the partition is not
         """
         known = self.topics.get(topic)
@@ -138,7 +138,7 @@ class MetadataCache:
         return None if found is None else found.leader
 
     def leader_epoch(self, topic: str, partition: int) -> int:
-        """Return the leader epoch of a partition; `NO_EPOCH` where none is known."""
+        """Return the leader epoch of a partition; `NO_EPOCH` if none is known."""
         known = self.topics.get(topic)
         return NO_EPOCH if known is None else known.epochs.get(partition, NO_EPOCH)
 
@@ -147,7 +147,7 @@ class MetadataCache:
         self._lock = self._handler.Lock()
 
     def leader(self, topic: str, partition: int) -> Node | None:
-        """Return the broker that leads a partition; None where it is unknown."""
+        """Return the broker that leads a partition; None if it is unknown."""
         id_ = self.leader_of(topic, partition)
         return None if id_ is None else self._brokers.by_id.get(id_)
 

@@ -62,7 +62,7 @@ class BaseCluster:
     State: `MetadataCache` has the brokers' answers; metadata requests go one at a time, under the lock of `MetadataRefresh`.
     Readers take no lock.
 
-    Parameters as of `pykafka.cluster.Cluster`.
+    Parameters: see `pykafka.cluster.Cluster`.
 
     :param make_topic: `(cluster, metadata)` to the object that stands for a topic; None if none are looked up
     :param make_broker: a class of `Node`, for the brokers
@@ -166,7 +166,7 @@ class BaseCluster:
 
     @property
     def controller_broker(self) -> Node | None:
-        """The broker that takes topic changes; None where the brokers do not say (before 0.10)."""
+        """The broker that takes topic changes; None if the brokers do not say (before 0.10)."""
         id_ = self._cache.controller_id
         return None if id_ is None else self.brokers.get(id_)
 
@@ -182,7 +182,7 @@ class BaseCluster:
 
     @property
     def sasl(self) -> Mechanism | None:
-        """How this client logs in; None where it does not."""
+        """How this client logs in; None if it does not."""
         return self.settings.sasl
 
     @property
@@ -222,7 +222,7 @@ class BaseCluster:
 
         :param seen: the generation that the caller has acted on
         :param topics: names to ask for; by default those in use
-        :param timeout_ms: as of `update`
+        :param timeout_ms: see `update`
         """
         self._refresh.since(seen, None if topics is None else [get_string(topic) for topic in topics], timeout_ms)
 
@@ -234,7 +234,7 @@ class BaseCluster:
     def refresh_older(self, max_age_s: float, topics: Iterable[str], timeout_ms: int | None = None) -> None:
         """Update topics, and all that the application holds, where the answer about one of them is this old (s).
 
-        :param timeout_ms: as of `update`
+        :param timeout_ms: see `update`
         """
         self._refresh.older(max_age_s, list(topics), timeout_ms)
 
@@ -293,7 +293,7 @@ class BaseCluster:
         """Ask for metadata without taking it over, and without creating topics.
 
         :param topics: names; None asks for all
-        :param timeout_ms: as of `update`
+        :param timeout_ms: see `update`
         :raises NoBrokersAvailableError: no broker answered
         """
         # a broker that has only just started names none: the others are asked, too
@@ -334,7 +334,7 @@ class BaseCluster:
     def ask_to_create(self, names: list[str], timeout_ms: int | None = None) -> None:
         """Ask a broker to create topics, if brokers and client allow that; a later request tells whether it did.
 
-        :param timeout_ms: as of `update`
+        :param timeout_ms: see `update`
         :raises NoBrokersAvailableError: no broker answered
         """
         if self.allow_auto_create_topics:
@@ -343,7 +343,7 @@ class BaseCluster:
     def find_topic(self, name: str, timeout_ms: int | None = None) -> messages.TopicMetadata | None:
         """Return a topic's metadata, asking the cluster where it is unknown; None for no such topic. This creates no topic.
 
-        :param timeout_ms: as of `update`
+        :param timeout_ms: see `update`
         :raises NoBrokersAvailableError: no broker answered
         """
         if self.topic_metadata(name) is None and not self.all_known:
@@ -351,7 +351,7 @@ class BaseCluster:
         return self.topic_metadata(name)
 
     def know_all(self) -> None:
-        """Ask about all topics that there are, where that was more than `metadata_max_age_ms` ago, or never.
+        """Ask about all topics that there are, if that was more than `metadata_max_age_ms` ago, or never.
 
         :raises NoBrokersAvailableError: no broker answered
         """
@@ -446,7 +446,7 @@ class BaseCluster:
     def leader(self, topic: str, partition: int, timeout_ms: int | None = None) -> Node:
         """Return the broker that leads a partition; ask for metadata where it is unknown, but not twice in a moment.
 
-        :param timeout_ms: as of `update`
+        :param timeout_ms: see `update`
         :raises UnknownTopicOrPartition: the cluster has no such partition
         :raises LeaderNotFoundError: it has no leader at present
         """
@@ -456,7 +456,7 @@ class BaseCluster:
         return self.known_leader(topic, partition)
 
     def known_leader(self, topic: str, partition: int) -> Node:
-        """Return the broker that leads a partition, without I/O; errors as of `leader`."""
+        """Return the broker that leads a partition, without I/O; errors: see `leader`."""
         broker = self._cache.leader(topic, partition)
         if broker is not None:
             return broker
@@ -476,7 +476,7 @@ class BaseCluster:
         """Ask for metadata in one request where leaders are unknown, but not twice in a moment.
 
         :param partitions: (topic, partition) pairs
-        :param timeout_ms: as of `update`
+        :param timeout_ms: see `update`
         """
         wanted = list(partitions)
         self._schedule.want({topic for topic, _ in wanted})
@@ -515,9 +515,9 @@ class BaseCluster:
     ) -> Answers:
         """Ask the leaders for offsets by time; a partition that has no leader, or a silent one, costs the others nothing.
 
-        :param timestamps: as of `list_offsets`
+        :param timestamps: see `list_offsets`
         :param timeout_ms: how long all of it may take; partitions without a leader are not waited for
-        :param isolation_level: as of `list_offsets`
+        :param isolation_level: see `list_offsets`
         :param once: return the errors that may pass instead of asking again
         :returns: answers as of `list_offsets`, and an error for each partition without one
         """

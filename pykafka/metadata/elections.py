@@ -159,7 +159,7 @@ class Coordinators:
         self._asking: dict[str, LockType] = {}
 
     def find(self, cluster: Unsettled, group: str, timeout_ms: int | None = None) -> Node:
-        """Return the coordinator that was found a moment ago, or ask; parameters and errors as of `get_group_coordinator`.
+        """Return the coordinator that was found a moment ago, or ask; parameters and errors: see `get_group_coordinator`.
 
         :param cluster: which is asked
         """

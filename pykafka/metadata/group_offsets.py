@@ -157,7 +157,7 @@ def committed_offsets(
     *,
     version: int,
 ) -> dict[TopicPartition, CommittedOffset]:
-    """Return the group's commit for each partition, in the order asked; offset -1 where there is none.
+    """Return the group's commit for each partition, in the order asked; offset -1 if there is none.
 
     :param asked: partitions
     :param ids: the topics' ids that the request had
@@ -181,7 +181,7 @@ def committed_each(
 ) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, KafkaException]]:
     """Return the group's commit for each partition, and an error for each of which the answer does not say it.
 
-    Parameters as of `committed_offsets`.
+    Parameters: see `committed_offsets`.
 
     :raises ProtocolClientError: the broker cannot tell it of any partition
     """

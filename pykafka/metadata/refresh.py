@@ -114,7 +114,7 @@ class RefreshSchedule:
     def due(self, names: Iterable[str]) -> list[str]:
         """Return which topics to ask about at once where these are wanted: them, and others without leaders.
 
-        None where all of these were found without leaders a moment ago.
+        None if all of these were found without leaders a moment ago.
         """
         now = self._now()
         wanted = dict.fromkeys(names)
@@ -223,7 +223,7 @@ class MetadataRefresh:
 
         :param seen: the generation
         :param names: None for all topics in use
-        :param timeout_ms: as of `topics`
+        :param timeout_ms: see `topics`
         """
         self._schedule.want(names or ())
         timeout_ms = self._await_others(timeout_ms)
@@ -238,7 +238,7 @@ class MetadataRefresh:
     def older(self, max_age_s: float, names: list[str], timeout_ms: int | None = None) -> None:
         """Update topics, and those that the application holds, where the oldest answer about them is this old (s).
 
-        :param timeout_ms: as of `topics`
+        :param timeout_ms: see `topics`
         """
         if not names or self._schedule.age(names) < max_age_s:
             return
@@ -251,7 +251,7 @@ class MetadataRefresh:
         """Update topics whose leaders are unknown, unless that was done a moment ago.
 
         :param find: gives their names; called before and under the lock, as another worker may update them meanwhile
-        :param timeout_ms: as of `topics`
+        :param timeout_ms: see `topics`
         """
         if not find():
             return

@@ -77,7 +77,7 @@ class KnownVersions:
         self.first_versions: dict[str, int] = {}
 
     def hang_ups(self, id_: int, address: str) -> int | None:
-        """Return how many connections must show that a broker is 0.8.2; None where it cannot be.
+        """Return how many connections must show that a broker is 0.8.2; None if it cannot be.
 
         :param id_: the broker's number; -1 for an address that may lead to any
         """
@@ -88,7 +88,7 @@ class KnownVersions:
         return 1 if self._hinted or self._oldest or address in _hints else HANG_UPS
 
     def learn(self, id_: int, address: str, ranges: ApiRanges) -> None:
-        """Remember a broker's versions; log a warning where it is 0.8.2."""
+        """Remember a broker's versions; log a warning if it is 0.8.2."""
         if ranges is not RANGES_0_8_2:
             self._newer.add(address)
             if id_ >= 0:
@@ -129,7 +129,7 @@ def negotiate(
     :param handler: supplies the clock
     :param timeout_ms: for all connections up to the first answer; from then on for each
     :param client_id: name of this client for the broker's logs
-    :param hang_ups: how many connections must show that the broker is 0.8.2; None where the client knows it to be newer
+    :param hang_ups: how many connections must show that the broker is 0.8.2; None if the client knows it to be newer
     :param first_versions: the versions of ApiVersions to begin with, by address; this adds to them
     :raises ResponseTimeoutError: the broker did not answer
     :raises SocketDisconnectedError: it can not be reached any more

@@ -304,7 +304,7 @@ class Login:
         return None
 
     def cut_off(self) -> KafkaException | None:
-        """Return what it means that the broker closes the connection now; None where it means nothing special."""
+        """Return what it means that the broker closes the connection now; None if it means nothing special."""
         if self.stage != "bare tokens" or self._lowered:  # a broker since 1.0, which may be stopping
             return None
         return SaslAuthenticationFailed(
@@ -380,7 +380,7 @@ def log_in(
     :param peer: the broker
     :param handler: supplies the clock, and runs what takes long
     :param timeout: for all of it (s)
-    :param ranges: the broker's API versions, where they are certain; else it is asked
+    :param ranges: the broker's API versions, if they are certain; else it is asked
     :param wanted: called now and then while the credentials are waited for; False ends that
     :param lowered: versions of the login's APIs to use instead of the broker's
     :raises LowerLogin: the broker closed the connection, and lower versions are left to try over a new one

@@ -88,7 +88,7 @@ class BrokerConnection:
     :param ssl_config: an SslConfig or ssl.SSLContext, or with threads any object with `wrap_socket(sock)`; None for
         plaintext
     :param advertised: whether the cluster named this address, which errors then say
-    :param settings: as of `configure`
+    :param settings: see `configure`
     """
 
     host: str
@@ -150,7 +150,7 @@ class BrokerConnection:
         :param settings: TLS, SASL, proxy and times
         :param client_id: how the broker's logs know this client, at a login
         :param advertised: whether the cluster named this address, which errors then say
-        :param ranges: returns the broker's API versions, where they are certain, or None: a login asks for them
+        :param ranges: returns the broker's API versions, if they are certain, or None: a login asks for them
         :param route: what is known about the addresses of the host
         """
         self._setup = _Setup(settings, client_id, advertised, ranges, route)
@@ -297,7 +297,7 @@ class BrokerConnection:
         return round(self._timeout * 1000)
 
     def disconnect(self) -> None:
-        """End the connection and wake whoever reads or writes; nothing happens where there is none."""
+        """End the connection and wake whoever reads or writes; nothing happens if there is none."""
         held = self._finalizer  # read first, so that it is never that of a later stream
         stream, self._stream, self._frames = self._stream, None, None
         if stream is not None:
@@ -321,7 +321,7 @@ class BrokerConnection:
         return self._dialer.given_up
 
     def reconnect(self) -> None:
-        """End the connection and make a new one; errors as of `connect`."""
+        """End the connection and make a new one; errors: see `connect`."""
         self.disconnect()
         self.connect(round(self._timeout * 1000))
 

@@ -109,7 +109,7 @@ class Dialer:
     :param settings: TLS, SASL, proxy and times
     :param advertised: whether the cluster named this address, which errors then say
     :param client_id: how the broker's logs know this client, at the login
-    :param ranges: returns the broker's API versions, where they are certain, or None: a login asks for them
+    :param ranges: returns the broker's API versions, if they are certain, or None: a login asks for them
     :param route: what is known about the addresses of the host; by default nothing
     """
 

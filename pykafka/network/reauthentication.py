@@ -89,7 +89,7 @@ class Reauthentication:
     def begin(self, timeout: float) -> None:
         """Send the first request of a re-authentication, unless another worker does that, or the credentials are not ready yet.
 
-        Where the session is over it waits for both: the broker hangs up on any other request.
+        If the session is over it waits for both: the broker hangs up on any other request.
 
         :param timeout: for each request of the login (s)
         :raises KafkaException: the connection has ended, by this or before

@@ -183,7 +183,7 @@ class RequestHandler:
         latest: float | None = None,
         patient: bool = True,
     ) -> InFlightRequest[R]:
-        """Send a request and return it; parameters as of `request`.
+        """Send a request and return it; parameters: see `request`.
 
         :param timeout: until the caller gives up (s); the connection waits for the answer `request.early` longer
         """

@@ -26,7 +26,7 @@ class BackgroundCall:
         self.error: Exception | None = None
 
     def wait(self, handler: Handler, timeout: float, wanted: Callable[[], bool]) -> bool:
-        """Wait for its end; return False where that does not come in time, or is not wanted any more.
+        """Wait for its end; return False if that does not come in time, or is not wanted any more.
 
         :param handler: supplies the clock
         :param timeout: (s)
@@ -88,7 +88,7 @@ class BackgroundCalls:
     def _end(self, call: BackgroundCall, error: BaseException | None = None) -> None:
         """Tell those who have joined a call that it is over.
 
-        :param error: what has ended it; None where it has run
+        :param error: what has ended it; None if it has run
         """
         if isinstance(error, KafkaException):
             call.error = error

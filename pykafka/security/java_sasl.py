@@ -299,7 +299,7 @@ class EntraId:
     namespace: str
 
     def __call__(self) -> OAuthToken:
-        """Return a new token; errors as in `MskIam`."""
+        """Return a new token; errors: see `MskIam`."""
         identity = _member("azure.identity", "DefaultAzureCredential", "azure-identity")
         found = _asked(lambda: identity().get_token(f"https://{self.namespace}/.default"))
         return OAuthToken(found.token, expires_at=found.expires_on)

@@ -273,7 +273,7 @@ class GssapiExchange:
             raise SaslAuthenticationFailed(
                 "the broker wants a security layer of Kerberos, which Kafka does not use; is it a Kafka broker?"
             )
-        # The largest message of a layer (3 bytes) is 0 where there is none; no other identity is asked for.
+        # The largest message of a layer (3 bytes) is 0 if there is none; no other identity is asked for.
         choice = self._context.wrap(struct.pack(">I", NO_LAYER << 24), False).message
         self.complete = True
         return bytes(choice)

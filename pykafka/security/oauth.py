@@ -43,7 +43,7 @@ class OAuthToken:
     """A token for OAUTHBEARER.
 
     :param value: the token itself
-    :param expires_at: when it ends (s since 1970, UTC); None: what the token says itself, where it is a JWT
+    :param expires_at: when it ends (s since 1970, UTC); None: what the token says itself, if it is a JWT
     :param lifetime_s: how long it lasts from now on (s), instead of `expires_at`
     :param extensions: {name: value} for the broker (KIP-342)
     :raises TypeError, ValueError: one of them cannot be sent
@@ -325,7 +325,7 @@ def _name_of(source: Any) -> str:
 
 
 def _expiry(token: str) -> float | None:
-    """Return when a JWT says that it ends (s since 1970); None where it does not say so, or is none."""
+    """Return when a JWT says that it ends (s since 1970); None if it does not say so, or is none."""
     parts = token.split(".")
     if len(parts) != 3:
         return None
