@@ -16,8 +16,8 @@ from pykafka.exceptions import (
     SocketDisconnectedError,
     WorkerNotStartedError,
 )
-from pykafka.handlers.lastcalls import warn_of_loss
-from pykafka.handlers.starts import Starts
+from pykafka.handlers.exit_calls import warn_of_loss
+from pykafka.handlers.start_once import StartOnce
 from pykafka.producer.accumulator import RECORD_OVERHEAD, Owner, PartitionQueue, headers_size
 from pykafka.producer.batch import DeliveryWait, ProducerBatch
 from pykafka.producer.completion import unknown_outcome
@@ -70,7 +70,7 @@ class ProducerEngine(ProducerCore):
         self.running = False
         self.stopping = False
         #: In a forked child the next message starts it again.
-        self.starts = Starts(self.handler)
+        self.starts = StartOnce(self.handler)
         self.routing = Routing(self)
         self._left_to_parent: list[Any] = []
 

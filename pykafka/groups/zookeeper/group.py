@@ -21,8 +21,8 @@ from kazoo.exceptions import NodeExistsError, NoNodeError
 from pykafka.exceptions import PartitionOwnedError, ZooKeeperError
 from pykafka.groups.zookeeper.session import SessionState
 from pykafka.handlers.interrupts import FinalSteps
+from pykafka.metadata.configs import DEFAULT_ZOOKEEPER
 from pykafka.metadata.zookeeper import BROKER_IDS, KAZOO_S, end_session, is_connected, new_client
-from pykafka.metadata.zookeeper_address import DEFAULT_ZOOKEEPER
 from pykafka.network.addresses import parse_address
 
 if TYPE_CHECKING:
