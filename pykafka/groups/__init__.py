@@ -1,8 +1,9 @@
 """Membership of consumer groups: who reads which partitions.
 
 A `KafkaConsumer` has an `AssignmentFollower` (assignment_follower.py), which calls a `GroupMembership` and is its
-`AssignmentHooks` (membership.py). `make_membership` (membership_factory.py) makes the membership of a protocol: `classic/`, `kip848/` or
-`zookeeper/`; "auto" asks the coordinator first (auto_membership.py, protocol_choice.py). A join, by the classic protocol:
+`AssignmentHooks` (membership.py). `make_membership` (membership_factory.py) makes the membership of a protocol: `classic/`,
+`kip848/` or `zookeeper/`; "auto" asks the coordinator first (auto_membership.py, protocol_choice.py). A join, by the
+classic protocol:
 
 1. `AssignmentFollower.poll` calls `PolledMembership.poll` (polled_membership.py), one worker at a time, if `needs_poll`.
 2. `ClassicMembership` checks topics (subscription.py), and revokes what has to be revoked (assignment_change.py).
