@@ -198,6 +198,11 @@ class BaseCluster:
         return self._settings.sasl
 
     @property
+    def refresh_schedule(self) -> RefreshSchedule:
+        """The schedule of metadata requests, whose `generation` and `complete_generation` are attributes."""
+        return self._freshness
+
+    @property
     def generation(self) -> int:
         """How often the cluster took over fresh metadata; see `refresh`."""
         return self._freshness.generation
