@@ -132,7 +132,7 @@ class InFlightWindow(Generic[T]):
     """The batches of one partition from their first sending to their acknowledgement, oldest first.
 
     Without numbers (`begin(..., numbered=False)`) one batch is under way at a time. The caller brings a producer id
-    (`adopt`) where `wants_id`, and guards each call with a lock of its own.
+    (`adopt`) if there is none, and guards each call with a lock of its own.
     """
 
     def __init__(self) -> None:
@@ -148,11 +148,6 @@ class InFlightWindow(Generic[T]):
         self._sequence = 0
         self._acknowledged = False
         self._hole = False
-
-    @property
-    def wants_id(self) -> bool:
-        """Whether a producer id is needed before the next batch can be numbered."""
-        return self.producer_id < 0 and not self.plain
 
     @property
     def numbers(self) -> bool:

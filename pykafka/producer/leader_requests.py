@@ -442,10 +442,9 @@ class LeaderRequests:
         assert request.pending is not None
         try:
             response = request.pending.get(timeout=timeout)
-            if self._core.options.required_acks == 0:
-                self.results.apply([(batch, None) for batch in request.batches])
-            elif request.is_written(response):
-                self.results.acknowledged(request.batches[0])
+            if self._core.options.required_acks == 0 or request.is_written(response):
+                for batch in request.batches:
+                    self.results.acknowledged(batch)
             else:
                 self._apply(request, response)
         except KafkaException as error:
@@ -454,10 +453,12 @@ class LeaderRequests:
     def _apply(self, request: Request, response: wire.ProduceResponse) -> None:
         """Apply the result of each batch of a response."""
         results = request.results(response, self.broker.address)
-        failed = any(error is not None for _, error in results)
-        if failed:
-            results = [(batch, self._of_format(batch, error)) for batch, error in results]
-        self.results.apply(results, self._take_hints(request, response) if failed else ())
+        if all(error is None for _, error in results):
+            for batch, _ in results:
+                self.results.acknowledged(batch)
+            return
+        results = [(batch, self._of_format(batch, error)) for batch, error in results]
+        self.results.apply(results, self._take_hints(request, response))
 
     def _of_format(self, batch: ProducerBatch, error: KafkaException | None) -> KafkaException | None:
         """Mark a batch for another form if its topic's message format may be the reason of an error; return the error."""

@@ -234,11 +234,6 @@ class TransactionalWindow(InFlightWindow[T]):
         #: Whether a gap keeps all later batches of this epoch from being stored.
         self.stuck = False
 
-    @property
-    def wants_id(self) -> bool:
-        """Never: `follow` brings it."""
-        return False
-
     def follow(self, producer_id: int, epoch: int) -> None:
         """Number from 0 on where producer id or epoch are others than before."""
         if (producer_id, epoch) != (self.producer_id, self.epoch):
