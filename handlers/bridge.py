@@ -120,23 +120,23 @@ async def bridged(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     here = _getcurrent()
     carrier.gr_context = here.gr_context
     carrier.parent = here
-    told = carrier.switch(call)
-    while told is not call:
+    awaited = carrier.switch(call)
+    while awaited is not call:
         try:
-            given = await (_turn() if told is None else told)
+            given = await (_turn() if awaited is None else awaited)
         except GeneratorExit:
             _close(carrier, call)
             raise
         except BaseException as error:  # noqa: BLE001 - the function receives it
-            del told
+            del awaited
             _aim(carrier)
             # Greenlets drop the traceback unless they get it by name: it has the frames of a user's coroutine, below this one.
             trace = error.__traceback__
-            told = carrier.throw(type(error), error, trace and trace.tb_next)
+            awaited = carrier.throw(type(error), error, trace and trace.tb_next)
             del trace
         else:
             _aim(carrier)
-            told = carrier.switch(given)
+            awaited = carrier.switch(given)
             del given
     carrier.gr_context = carrier.values = None
     if len(idle) < IDLE_MAX:

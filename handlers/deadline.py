@@ -1,4 +1,4 @@
-"""`Patience`: how long a worker waits for the network, and whether anybody still wants what it waits for."""
+"""`Deadline`: how long a worker waits for the network, and whether anybody still wants what it waits for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 LOOK_UP_S = 0.1
 
 
-class Patience:
+class Deadline:
     """A deadline, and a question that ends a wait early.
 
     :param timeout: how long to wait from now on (s)

@@ -22,7 +22,7 @@ from pykafka.consumer.seek_calls import Seeking, valid_keys
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.groups.assignment_follower import AssignmentFollower
 from pykafka.groups.options import SubscriberOptions
-from pykafka.handlers.interrupts import Closure, SingleCaller
+from pykafka.handlers.interrupts import CloseOnce, SingleCaller
 from pykafka.kafkaproducer import KafkaProducer, configured
 from pykafka.parallel.consuming import InParallel
 from pykafka.record import Record
@@ -193,7 +193,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         self._options = options
         self._subscribed: tuple[tuple[str, ...], re.Pattern[str] | SubscriptionPattern | None] = ((), None)
         self._closing = self._closed = False
-        self._closure = Closure(self._handler)
+        self._closure = CloseOnce(self._handler)
         self._engine = AssignmentEngine(cluster, options.for_engine(more), options.rules)
         self._buffers = self._engine.buffers  # close at hand: each record is taken from there
         self._handing = RecordPipeline(
@@ -562,7 +562,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
     def _after_fork(self) -> None:
         self._engine.after_fork()
-        self._closure = Closure(self._handler, self._closure.complete)
+        self._closure = CloseOnce(self._handler, self._closure.complete)
         self._buffers = self._engine.buffers
         self._later.after_fork()
         self._reading = SingleCaller(self._handler)

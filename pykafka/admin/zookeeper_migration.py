@@ -21,7 +21,7 @@ from pykafka.exceptions import (
     UnsupportedVersion,
     ZooKeeperError,
 )
-from pykafka.metadata.zookeeper_address import zookeeper_of
+from pykafka.metadata.configs import zookeeper_of
 
 if TYPE_CHECKING:
     from pykafka.metadata.zookeeper import GroupNodes, NodeOffset

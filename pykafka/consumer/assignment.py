@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.common import TopicPartition
 from pykafka.consumer.engine import ConsumerEngine
 from pykafka.consumer.leader_epochs import LeaderEpochs
-from pykafka.consumer.start_lookup import Return, StartLookup, Starts, Wanted, beginnings, committed_apart
+from pykafka.consumer.start_lookup import Return, StartLookup, StartOnce, Wanted, beginnings, committed_apart
 from pykafka.exceptions import (
     ConsumerStoppedException,
     TopicAuthorizationFailed,
@@ -435,7 +435,7 @@ class AssignmentEngine(ConsumerEngine):
 
     # -- starts ----------------------------------------------------------------------------------------------------
 
-    def find_starts(self, wanted: Mapping[TopicPartition, Wanted], limit_ms: int) -> Starts:
+    def find_starts(self, wanted: Mapping[TopicPartition, Wanted], limit_ms: int) -> StartOnce:
         """Ask where partitions begin. Each broker is asked once.
 
         :param wanted: how the start of each is named
@@ -454,7 +454,7 @@ class AssignmentEngine(ConsumerEngine):
         starts = {key: (offset, LeaderEpochs()) for key, offset in offsets.items()}
         return begin | back | starts, begin_errors | back_errors | errors
 
-    def _returns(self, back: Mapping[TopicPartition, int], limit_ms: int) -> Starts:
+    def _returns(self, back: Mapping[TopicPartition, int], limit_ms: int) -> StartOnce:
         """Ask where partitions go that were put back; without a commit, to the given offset."""
         if not back or self.commits is None:
             return {}, {}

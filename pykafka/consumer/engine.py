@@ -23,8 +23,8 @@ from pykafka.consumer.recovery import Recovery
 from pykafka.consumer.start_lookup import beginnings, committed_apart, committed_together
 from pykafka.consumer.startrules import Outcome, Position, Searches, StartRules, find_each_offset, find_offsets, key_of
 from pykafka.exceptions import ConsumerStoppedException, InvalidMessageError, KafkaException
-from pykafka.handlers.interrupts import Closure
-from pykafka.handlers.starts import Starts
+from pykafka.handlers.interrupts import CloseOnce
+from pykafka.handlers.start_once import StartOnce
 from pykafka.utils import get_string
 from pykafka.utils.compression import unpacked_limit
 from pykafka.utils.error_handlers import valid_timeout
@@ -100,12 +100,12 @@ class ConsumerEngine:
         self.errors: deque[BaseException] = deque()
         self.running = False
         #: In a forked child the next call that reads starts it again.
-        self.starts = Starts(self.handler)
+        self.starts = StartOnce(self.handler)
         #: The position of each partition at `stop()`, without the messages in hand.
         self.done_at_stop: dict[TopicPartition, int] = {}
         self._left_to_parent: list[Any] = []
         # Of `stop`, which has nothing to end before `start`.
-        self._closure = Closure(self.handler, complete=True)
+        self._closure = CloseOnce(self.handler, complete=True)
         # The metadata whose topic ids were compared last.
         self._generation = -1
         self.membership = Membership()
@@ -155,7 +155,7 @@ class ConsumerEngine:
         self.stopping = self.handler.Event()  # a new one: a worker that is still ending heeds the old one
         self.errors.clear()
         self._set_positions()
-        self._closure = Closure(self.handler)
+        self._closure = CloseOnce(self.handler)
         self.running = True
         self.buffers.closed = False
         try:
@@ -175,7 +175,7 @@ class ConsumerEngine:
         self._left_to_parent.append((self.buffers, self.recovery, self.growth, self.stopping, self.partitions))
         self.starts.after_fork(self.running)
         self.running = False
-        self._closure = Closure(self.handler, complete=True)
+        self._closure = CloseOnce(self.handler, complete=True)
         self.buffers.closed = True
         self._begin()
         if self.commits is not None:
@@ -270,7 +270,7 @@ class ConsumerEngine:
 
         :returns: False: the hint is no news, or the partition was in trouble before; it has to be given to recovery
         """
-        news = self.cluster.take_leader_hint(
+        news = self.cluster.take_current_leader(
             *owned.key, hint.leader_id, hint.leader_epoch, hint.endpoints, topic_id=owned.topic_id
         )
         if not news or owned.trouble_since is not None:

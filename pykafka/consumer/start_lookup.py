@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 Errors = dict["TopicPartition", KafkaException]
 #: Offsets, each with what is known of the records before it, and the errors of partitions that have none. A partition in
 #: neither begins where the application says.
-Starts = tuple[dict["TopicPartition", tuple[int, LeaderEpochs]], Errors]
+StartOnce = tuple[dict["TopicPartition", tuple[int, LeaderEpochs]], Errors]
 
 #: Pauses before partitions whose start could not be found are tried again: the first and the longest (ms).
 FIRST_MS = 100
@@ -68,7 +68,7 @@ def beginnings(
     keys: Collection[TopicPartition],
     fetch: Callable[[StartingConsumer, Collection[TopicPartition]], Fetched],
     ask: Callable[[Mapping[TopicPartition, Position]], Outcome],
-) -> Starts:
+) -> StartOnce:
     """Ask where partitions begin: at the committed offset, else as the rules say; added partitions by a rule of their own.
 
     :param fetch: asks the coordinator for commits: `committed_together` or `committed_apart`
@@ -156,7 +156,7 @@ class Beginner(Reader, Protocol):
 
     @property
     def partitions(self) -> Mapping[TopicPartition, OwnedPartition]: ...
-    def find_starts(self, wanted: Mapping[TopicPartition, Wanted], limit_ms: int) -> Starts: ...
+    def find_starts(self, wanted: Mapping[TopicPartition, Wanted], limit_ms: int) -> StartOnce: ...
     def note_start(self, key: TopicPartition, offset: int) -> None: ...
     def begun(self, owned: OwnedPartition) -> None: ...
 

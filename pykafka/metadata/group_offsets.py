@@ -192,11 +192,13 @@ def committed_each(
     errors: dict[TopicPartition, KafkaException] = {}
     names = _names(ids)
     for topic in answer.topics:
-        told = topic.name or names.get(topic.topic_id, "")
+        topic_name = topic.name or names.get(topic.topic_id, "")
         for part in topic.partitions:
-            key = TopicPartition(told, part.partition_index)
+            key = TopicPartition(topic_name, part.partition_index)
             if part.error_code and not means_no_commit(part.error_code, version):
-                errors[key] = error_for(part.error_code, broker=broker, topic=told, partition=key[1], api="OffsetFetch")
+                errors[key] = error_for(
+                    part.error_code, broker=broker, topic=topic_name, partition=key[1], api="OffsetFetch"
+                )
             else:
                 found[key] = CommittedOffset.of(part.committed_offset, part.metadata or "", part.committed_leader_epoch)
     for key in asked:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pykafka.exceptions import ProducerStoppedException
-from pykafka.handlers.lastcalls import warn_of_loss
+from pykafka.handlers.exit_calls import warn_of_loss
 from pykafka.producer.accumulator import Owner, RecordAccumulator
 from pykafka.producer.batch import DeliveryWait, ProducerBatch
 from pykafka.producer.buffer_pool import BufferPool

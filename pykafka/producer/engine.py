@@ -16,7 +16,7 @@ from pykafka.exceptions import (
     SocketDisconnectedError,
     WorkerNotStartedError,
 )
-from pykafka.handlers.starts import Starts
+from pykafka.handlers.start_once import StartOnce
 from pykafka.producer.accumulator import RECORD_OVERHEAD, Owner, PartitionQueue, headers_size
 from pykafka.producer.batch import ProducerBatch
 from pykafka.producer.completion import unknown_outcome
@@ -66,7 +66,7 @@ class ProducerEngine(ProducerCore):
         self.running = False
         self.stopping = False
         #: In a forked child the next message starts it again.
-        self.starts = Starts(self.handler)
+        self.starts = StartOnce(self.handler)
         self.routing = Routing(self)
         self._left_to_parent: list[Any] = []
 

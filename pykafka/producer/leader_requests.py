@@ -485,7 +485,7 @@ class LeaderRequests:
             batch
             for batch, id_, epoch in request.leaders(response)
             if id_ != self.broker.id
-            and cluster.take_leader_hint(
+            and cluster.take_current_leader(
                 batch.topic, batch.partition_id, id_, epoch, endpoints, request.ids.get(batch.topic)
             )
         ]

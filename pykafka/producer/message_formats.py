@@ -12,9 +12,8 @@ from pykafka.exceptions import (
     UnknownError,
     UnsupportedCompressionType,
     UnsupportedForMessageFormat,
-    error_for,
 )
-from pykafka.protocol import wire
+from pykafka.metadata.configs import BROKER, TOPIC, read_settings
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
@@ -31,7 +30,6 @@ WARN_AGAIN_S = 3600.0
 RECORD_BATCHES = (0, 11)
 #: From this inter.broker.protocol.version on brokers ignore message.format.version.
 FORMAT_IGNORED = (3, 0)
-_TOPIC, _BROKER = 2, 4
 _FORMAT, _PROTOCOL = "message.format.version", "inter.broker.protocol.version"
 
 WARNING = (
@@ -156,16 +154,10 @@ class MessageFormats:
 
 
 def _settings(topic: str, broker: Node) -> dict[str, str | None]:
-    resource = wire.DescribeConfigsRequest.Resource
-    asked = [
-        resource(resource_type=_TOPIC, resource_name=topic, configuration_keys=[_FORMAT]),
-        resource(resource_type=_BROKER, resource_name=str(broker.id), configuration_keys=[_PROTOCOL]),
-    ]
-    answer = broker.call(wire.DescribeConfigsRequest(resources=asked))
-    for result in answer.results:
-        if result.error_code:
-            raise error_for(result.error_code, result.error_message, broker=broker.address, api="DescribeConfigs")
-    return {setting.name: setting.value for result in answer.results for setting in result.configs}
+    try:
+        return read_settings(broker.call, (TOPIC, topic, _FORMAT), (BROKER, str(broker.id), _PROTOCOL))
+    except KafkaException as error:
+        raise error.with_context(broker=broker.address) from None
 
 
 def _version(text: str | None) -> tuple[int, ...]:

@@ -8,7 +8,8 @@ from collections import Counter, deque
 from typing import TYPE_CHECKING
 
 from pykafka.common import CompressionType, TopicPartition
-from pykafka.exceptions import KafkaException, error_for
+from pykafka.exceptions import KafkaException
+from pykafka.metadata.configs import TOPIC, read_settings
 from pykafka.producer.accumulator import PartitionQueue
 from pykafka.producer.batch import BrokerQueue, ProducerBatch
 from pykafka.producer.batch_results import BatchResults
@@ -48,7 +49,6 @@ MAX_QUEUED_BYTES = 16 * 1024 * 1024
 SETTLE_S = 2.0
 
 _SETTING = "max.message.bytes"
-_TOPIC_RESOURCE = 2
 #: How long the brokers have to tell a setting (ms): halving does without it.
 _PATIENCE_MS = 5000
 #: The share of the limit that compressed batches are cut to, as no two of them are compressed alike.
@@ -378,17 +378,11 @@ def learn(cluster: BaseCluster, options: ClientOptions, topic: str, size: int, s
 
 
 def _setting(cluster: BaseCluster, options: ClientOptions, topic: str) -> int | None:
-    resource = wire.DescribeConfigsRequest.Resource(resource_type=_TOPIC_RESOURCE, resource_name=topic)
-    resource.configuration_keys = [_SETTING]
-    request = wire.DescribeConfigsRequest(resources=[resource])
+    timeout_ms = min(_PATIENCE_MS, options.timeout_ms)
     try:
-        response = cluster.call(request, timeout_ms=min(_PATIENCE_MS, options.timeout_ms))
-        for result in response.results:
-            if result.error_code:
-                raise error_for(result.error_code, result.error_message, topic=topic, api="DescribeConfigs")
-            for config in result.configs:
-                if config.name == _SETTING and config.value is not None:
-                    return int(config.value)
+        settings = read_settings(lambda request: cluster.call(request, timeout_ms=timeout_ms), (TOPIC, topic, _SETTING))
+        value = settings.get(_SETTING)
+        return None if value is None else int(value)
     except KafkaException as error:
         # Brokers before 0.11 do not tell settings, others not everybody.
         log.info("%s of %s is not told: %s", _SETTING, topic, error)

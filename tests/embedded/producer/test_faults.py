@@ -413,8 +413,8 @@ def test_a_topic_that_has_lost_its_partitions_ends_no_sender(start: Start) -> No
     producer.flush()
     metadata = client.cluster.topic_metadata("t")
     assert metadata is not None
-    client.cluster._freshness.generation += 1
-    client.cluster._freshness.complete_generation = client.cluster.generation
+    client.cluster.refresh_schedule.generation += 1
+    client.cluster.refresh_schedule.complete_generation = client.cluster.generation
     topic.update(metadata._replace(partitions={}))
     producer._owned_brokers[1].wake.set()
     until(client.cluster.handler, lambda: topic.partitions and producer._accumulator.queues, 10)  # the sender has asked
