@@ -125,8 +125,9 @@ class BaseCluster:
         self._names: tuple[float, list[str]] = (-math.inf, [])
         #: Pauses between requests while leaders are elected or brokers are away.
         self.retry_backoff = Backoff(metadata.retry_backoff_ms, metadata.retry_backoff_max_ms, handler.random)
-        self._schedule = RefreshSchedule(handler.now, self.retry_backoff, metadata.metadata_max_age_ms / 1000)
-        self._refresh = MetadataRefresh(handler, self._schedule, self._update, self._held)
+        #: When metadata is asked for, and the `generation` that counts the answers.
+        self.refresh_schedule = RefreshSchedule(handler.now, self.retry_backoff, metadata.metadata_max_age_ms / 1000)
+        self._refresh = MetadataRefresh(handler, self.refresh_schedule, self._update, self._held)
         self._closables = Closables()
         self._closed = False
         #: Whether `close()` has ended everything.
@@ -188,22 +189,22 @@ class BaseCluster:
     @property
     def generation(self) -> int:
         """How often the cluster took over fresh metadata; see `refresh`."""
-        return self._schedule.generation
+        return self.refresh_schedule.generation
 
     @property
     def complete_generation(self) -> int:
         """At which generation all topics in use were asked about last."""
-        return self._schedule.complete_generation
+        return self.refresh_schedule.complete_generation
 
     @property
     def metadata_is_old(self) -> bool:
         """Whether the metadata of the topics in use is older than `metadata_max_age_ms`; there may be new partitions."""
-        return self._schedule.is_old
+        return self.refresh_schedule.is_old
 
     @property
     def all_known(self) -> bool:
         """Whether all topics that there are were asked about within the last `metadata_max_age_ms`."""
-        return self._schedule.all_known
+        return self.refresh_schedule.all_known
 
     # -- metadata --------------------------------------------------------------------------------------------------
 
@@ -255,7 +256,7 @@ class BaseCluster:
             self._cache.take_over(response, names, is_first=not self.generation)
         else:  # from a broker that starts, or is cut off: it knows nothing of topics either
             self.limiter.warn(log, NO_BROKERS, "%s; those known before are kept", NO_BROKERS)
-        self._schedule.asked(names, self._cache.is_led, bool(response.brokers))
+        self.refresh_schedule.asked(names, self._cache.is_led, bool(response.brokers))
 
     def take_current_leader(
         self,
@@ -319,7 +320,7 @@ class BaseCluster:
 
     def topic_metadata(self, name: str) -> TopicMetadata | None:
         """Return the known metadata of a topic, without I/O, and mark the topic as used, so that it is kept up to date."""
-        self._schedule.want([name])
+        self.refresh_schedule.want([name])
         return self._cache.metadata(name)
 
     def topic_error(self, name: str) -> KafkaException | None:
@@ -450,7 +451,7 @@ class BaseCluster:
         :raises UnknownTopicOrPartition: the cluster has no such partition
         :raises LeaderNotFoundError: it has no leader at present
         """
-        self._schedule.want([topic])
+        self.refresh_schedule.want([topic])
         if self._cache.leader(topic, partition) is None:
             self.find_leaders([(topic, partition)], timeout_ms)
         return self.known_leader(topic, partition)
@@ -479,7 +480,7 @@ class BaseCluster:
         :param timeout_ms: see `update`
         """
         wanted = list(partitions)
-        self._schedule.want({topic for topic, _ in wanted})
+        self.refresh_schedule.want({topic for topic, _ in wanted})
         self._refresh.lacking(
             lambda: list(dict.fromkeys(topic for topic, part in wanted if self._cache.leader(topic, part) is None)),
             timeout_ms,

@@ -59,26 +59,28 @@ class MessageFormats:
         self._warn = warn or self._log
         #: Whether batches go without sequence numbers to topics that cannot store them.
         self.lenient = not demanded
-        # When each topic was found to be in an old format, or to be in none.
-        self._old: dict[str, float] = {}
+        #: When each topic was found to be in an old format.
+        self.old: dict[str, float] = {}
+        #: Whether batches were refused for their form, and may have to be sent in another one.
+        self.reshapes = False
         self._asked: dict[str, float] = {}
         self._warned: set[str] = set()
 
     def is_old(self, topic: str) -> bool:
         """Return whether a topic is known to be in an old format; not after a while, as that may have changed."""
-        if not self._old:
+        if not self.old:
             return False
-        found_at = self._old.get(topic)
+        found_at = self.old.get(topic)
         if found_at is None:
             return False
         if self._now() - found_at > VALID_S:
-            self._old.pop(topic, None)
+            self.old.pop(topic, None)
             return False
         return True
 
     def note(self, topic: str) -> None:
         """Take in that a topic stores no sequence numbers, and warn once."""
-        self._old[topic] = self._now()
+        self.old[topic] = self._now()
         if topic not in self._warned:
             self._warned.add(topic)
             self._warn(WARNING, topic)
@@ -111,7 +113,7 @@ class MessageFormats:
         protocol = _version(settings.get(_PROTOCOL))
         old = _version(settings.get(_FORMAT)) < RECORD_BATCHES and protocol < FORMAT_IGNORED
         if old:
-            self._old[topic] = self._now()
+            self.old[topic] = self._now()
         return old
 
     def check(self, batch: ProducerBatch, codec: int, transactional: bool) -> None:

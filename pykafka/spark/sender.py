@@ -275,7 +275,7 @@ class BatchSender:
 
     def _take_answer(self) -> None:
         dispatch, request = self._requests.popleft()
-        self.answered(dispatch, request)
+        self.on_response(dispatch, request)
 
     def _raise_failure(self) -> None:
         if self._failure is None:
@@ -305,7 +305,7 @@ class BatchSender:
         """Queue a request, whose answer is taken in its turn."""
         self._requests.append((dispatch, request))
 
-    def answered(self, dispatch: LeaderRequests, request: Request) -> None:
+    def on_response(self, dispatch: LeaderRequests, request: Request) -> None:
         """Settle what a request had; waits for its answer."""
         dispatch.awaiting.pop(request, None)
         dispatch.read(request, timeout=None)

@@ -255,7 +255,7 @@ class RdKafkaEngine(DocumentedEngine):
     ) -> Message:
         """Hand a message to librdkafka; wait for room if that is allowed. Parameters as of `ProducerEngine`."""
         if self.looks_ahead:
-            self._look_ahead()
+            self.look_ahead()
         if timestamp < 0:
             timestamp = self.handler.time_ms()
         message = Message(value, partition_key=key, partition_id=queue.partition_id, timestamp=timestamp)
