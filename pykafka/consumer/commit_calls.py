@@ -34,9 +34,9 @@ class Member(Protocol):
     """A membership of a group, as transactions see it; `pykafka.groups.membership.GroupMembership` documents it."""
 
     @property
-    def holds(self) -> bool: ...
+    def owns_assignment(self) -> bool: ...
     @property
-    def is_fenced(self) -> bool: ...
+    def fences_commits(self) -> bool: ...
 
 
 class InTransaction(NamedTuple):
@@ -58,7 +58,7 @@ class Sharing(Protocol):
     """The part of a consumer that has its membership, or None."""
 
     @property
-    def shares(self) -> Member | None: ...
+    def membership(self) -> Member | None: ...
 
 
 class Committing:
@@ -114,8 +114,8 @@ class Committing:
             raise ValueError(f"{what} needs a consumer of a group: make it with group=")
         if self._engine.options.auto_commit_enable:
             raise ValueError(f"{what} needs a consumer that does not commit by itself: make it with auto_commit=False")
-        shares = self._sharing.shares
-        if shares is not None and not shares.is_fenced:
+        membership = self._sharing.membership
+        if membership is not None and not membership.fences_commits:
             raise ValueError(
                 f'{what} needs a consumer whose group the brokers keep, not protocol="zookeeper": brokers cannot refuse the '
                 'offsets of a member that is out of such a group; make it with protocol="auto"'
@@ -133,12 +133,12 @@ class Committing:
         member = group.membership
         # first: if a rebalance comes between, the coordinator refuses this member
         identity = member.generation_id, member.member_id, member.group_instance_id
-        shares = self._sharing.shares
+        membership = self._sharing.membership
         offsets = self._offsets(what, "")
         self._check_held()
-        if offsets and shares is not None:
+        if offsets and membership is not None:
             gone = sorted(offsets.keys() - self._engine.partitions.keys())
-            if identity[0] < 0 or not shares.holds:
+            if identity[0] < 0 or not membership.owns_assignment:
                 raise self._went("the consumer is out of its group, or was out of it, since it read its records")
             if gone:
                 raise self._went(f"the group has not given this consumer {', '.join(map(str, gone))}")
