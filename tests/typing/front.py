@@ -6,8 +6,10 @@ import json
 import re
 from typing import Any, assert_type
 
+import pykafka
 from pykafka import DeadLetters, Delivery, KafkaClient, KafkaConsumer, KafkaProducer, Record, TopicPartition
 from pykafka.exceptions import KafkaException
+from pykafka.security import Gssapi
 from pykafka.serialization import (
     IntegerDeserializer,
     JsonSerializer,
@@ -16,6 +18,12 @@ from pykafka.serialization import (
     StringSerializer,
 )
 from tests.typing.records import Order, OrderSerializer, order_of
+
+
+def of_names() -> None:
+    """Checkers know the names that are imported on first use, and that there are no others."""
+    assert_type(pykafka.Gssapi(), Gssapi)
+    print(pykafka.KafkaConsumr)  # type: ignore[attr-defined]
 
 
 def of_bytes(client: KafkaClient) -> None:
