@@ -322,8 +322,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
     def subscription(self) -> list[str]:
         """Return the names of the topics that are read as a whole; none for partitions of `assign()`."""
-        shares = self._sharing.shares
-        return sorted(self._engine.whole_topics if shares is None else shares.topics)
+        membership = self._sharing.membership
+        return sorted(self._engine.whole_topics if membership is None else membership.topics)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -485,6 +485,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         """
         deadline = None if timeout is None else self._handler.now() + valid_timeout(timeout)
         before: int | None = None
+        engine, sharing = self._engine, self._sharing
         try:
             with (turn := self._handler.Lock()):
                 if not (self._reading.enter(turn) or self._run_reads()):
@@ -493,10 +494,13 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
                 if begins:
                     self._buffers.begin_call()
                 while True:
-                    self._sharing.serve(deadline)
-                    self._engine.look()
+                    if sharing.membership is not None:
+                        sharing.poll(deadline)
+                    engine.look()
                     found = take()
-                    if found is not None or self._take_wakeup() or not self._sharing.wait(deadline):
+                    if found is not None or (sharing.is_called_back and self._take_wakeup()):
+                        return found
+                    if not (engine.await_records if sharing.membership is None else sharing.wait)(deadline):
                         return found
         except KafkaException:  # whoever raises it has given back what it took
             raise

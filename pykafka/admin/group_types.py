@@ -70,7 +70,7 @@ class GroupListing:
 
     @property
     def is_simple(self) -> bool:
-        """Whether programs only commit offsets in its name, and nobody joins it."""
+        """Whether programs only commit offsets in its name, without members."""
         return self.type == GroupType.CLASSIC and not self.protocol_type
 
 
@@ -155,8 +155,8 @@ def classic_member(member: wire.DescribeGroupsResponse.Group.Member, of_consumer
             wanted = tuple(ConsumerProtocolSubscription.from_bytestring(member.member_metadata).topic_names)
     if of_consumers and member.member_assignment:
         with suppress(CorruptResponseError):
-            shares = ConsumerProtocolAssignment.from_bytestring(member.member_assignment).partition_assignment
-            assigned = tuple(sorted(TopicPartition(topic, id_) for topic, ids in shares for id_ in ids))
+            assignment = ConsumerProtocolAssignment.from_bytestring(member.member_assignment).partition_assignment
+            assigned = tuple(sorted(TopicPartition(topic, id_) for topic, ids in assignment for id_ in ids))
     return MemberDescription(
         member.member_id,
         member.client_id,
@@ -168,7 +168,7 @@ def classic_member(member: wire.DescribeGroupsResponse.Group.Member, of_consumer
 
 
 def consumer_member(member: wire.ConsumerGroupDescribeResponse.Group.Member) -> MemberDescription:
-    """Return a member of a group whose shares the broker works out."""
+    """Return a member of a group that the broker assigns partitions to."""
     return MemberDescription(
         member.member_id,
         member.client_id,

@@ -126,7 +126,7 @@ class InParallel(Generic[K, V]):
         Any worker may call this.
         """
         self._woken = True
-        self._sharing.is_called_back = True
+        self._sharing.wakeup_requested = True
         self._engine.arrived()
 
     def _run_reads(self) -> bool:
@@ -134,10 +134,12 @@ class InParallel(Generic[K, V]):
         return self._run is not None and self._run.polls_here
 
     def _take_wakeup(self) -> bool:
-        self._sharing.is_called_back = False  # before the flags are read: what is set from now on ends another call
+        self._sharing.wakeup_requested = False  # before the flags are read: what is set from now on ends another call
         source = self._source
         if source is not None and source.woken:
             source.woken = False
+            if self._woken:
+                self._sharing.is_called_back = True
             return True
         woken, self._woken = self._woken, False
         return woken
@@ -230,9 +232,9 @@ class _Source:
 
     @property
     def settled(self) -> bool:
-        return bool(self._consumer._sharing.settled)
+        return bool(self._consumer._sharing.is_stable)
 
     def wakeup(self) -> None:
         self.woken = True
-        self._consumer._sharing.is_called_back = True
+        self._consumer._sharing.wakeup_requested = True
         self._consumer._engine.arrived()

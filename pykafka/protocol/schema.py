@@ -23,50 +23,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, cast, dataclass_transf
 
 from pykafka.exceptions import CorruptResponseError, FieldNotAvailableError, FieldValueError, UnsupportedVersion
 from pykafka.protocol import codegen
-from pykafka.protocol.fields import (
-    Field,
-    array,
-    binary,
-    boolean,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    nested,
-    parse_versions,
-    records,
-    string,
-    uint16,
-    uint32,
-    uuid,
-)
+from pykafka.protocol.fields import Field, int16, int32, parse_versions, string
 from pykafka.protocol.primitives import Cursor, Unfit
-
-__all__ = [
-    "Field",
-    "Message",
-    "Request",
-    "Response",
-    "Struct",
-    "array",
-    "binary",
-    "boolean",
-    "decode_response",
-    "encode_request",
-    "float64",
-    "int16",
-    "int32",
-    "int64",
-    "int8",
-    "nested",
-    "read_throttle_ms",
-    "records",
-    "string",
-    "uint16",
-    "uint32",
-    "uuid",
-]
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")

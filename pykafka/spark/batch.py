@@ -42,7 +42,7 @@ class KafkaInputPartition(InputPartition):
     :param partition: number
     :param start: first offset
     :param end: offset after the last
-    :param topic_id: the id of the topic that the offsets are of; None if the brokers tell none
+    :param topic_id: the id of the topic that the offsets are of; None if the brokers have none
     """
 
     topic: str
@@ -50,10 +50,6 @@ class KafkaInputPartition(InputPartition):
     start: int
     end: int
     topic_id: UUID | None = None
-
-    def __init__(self, topic: str, partition: int, start: int, end: int, topic_id: UUID | None = None) -> None:
-        super().__init__(None)
-        self.topic, self.partition, self.start, self.end, self.topic_id = topic, partition, start, end, topic_id
 
     def __repr__(self) -> str:
         return f"KafkaInputPartition({self.topic}-{self.partition} {self.start}..{self.end})"

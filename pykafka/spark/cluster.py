@@ -17,7 +17,7 @@ from pykafka.exceptions import (
 from pykafka.metadata.cluster import BaseCluster
 from pykafka.metadata.list_offsets import FoundOffset
 from pykafka.spark import session
-from pykafka.spark.data_loss import warn
+from pykafka.spark.data_loss import ASK_AGAIN_S, UNKNOWN_FOR_S, warn
 from pykafka.spark.errors import OptionError
 from pykafka.spark.offsets import EARLIEST, LATEST, MAX_OFFSET, Bounds, ByTime, Offsets, Position, check_named
 from pykafka.spark.options import ReadOptions, Subscription
@@ -25,11 +25,6 @@ from pykafka.spark.options import ReadOptions, Subscription
 T = TypeVar("T")
 #: Internal topics of brokers before 0.10, which do not mark them as internal.
 INTERNAL_TOPIC = "__consumer_offsets"
-#: A partition counts as deleted when it was unknown to the cluster for so long (s): news of a topic takes a moment.
-UNKNOWN_FOR_S = 5.0
-ASK_AGAIN_S = 0.2
-#: So many responses in a row must name another id of a topic: a broker may not have heard yet of the topic that is read.
-SURE_AFTER = 3
 NO_ID = UUID(int=0)
 
 
@@ -41,7 +36,7 @@ class OffsetReader:
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        #: The ids of the topics in the last response about partitions; brokers before 2.8 tell none.
+        #: The ids of the topics in the last response about partitions; brokers before 2.8 have none.
         self.ids: Mapping[str, UUID] = {}
 
     def partitions(self) -> set[TopicPartition]:

@@ -1,9 +1,9 @@
-"""The reaction to records that are gone: failOnDataLoss."""
+"""The reaction to records that are gone, failOnDataLoss; and the ids of the topics that a query reads."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 from uuid import UUID
 
@@ -12,7 +12,13 @@ from pykafka.spark.errors import DataLossError, OpenTransactionError, RecreatedT
 
 log = logging.getLogger("pykafka.spark")
 
-_GOING_ON = "Going on with the remaining records, as failOnDataLoss is false"
+#: A partition counts as deleted when it was unknown to the cluster for so long (s): news of a topic takes a moment.
+UNKNOWN_FOR_S = 5.0
+ASK_AGAIN_S = 0.2
+#: So many responses in a row must name another id of a topic: a broker may not have heard yet of the topic that is read.
+SURE_AFTER = 3
+
+_GOING_ON = "Going on with the remaining records"
 
 
 class Recreated(NamedTuple):
@@ -31,13 +37,13 @@ class Recreated(NamedTuple):
 class TopicIds:
     """The ids of the topics that a query's offsets are of; used by its driver process alone.
 
-    Brokers before 2.8 tell no ids: such topics are never known here, and never count as made anew.
+    Brokers before 2.8 have no ids: such topics are never known here, and never count as made anew.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, UUID] = {}
         self._former: set[UUID] = set()
-        self._told: set[Recreated] = set()
+        self._reported: set[Recreated] = set()
 
     @property
     def known(self) -> Mapping[str, UUID]:
@@ -57,7 +63,7 @@ class TopicIds:
         """Return those of some topics that have another id now than the known one.
 
         :param topics: names
-        :param now: the ids that a broker has told
+        :param now: the ids that a broker reports
         """
         found = []
         for topic in sorted(set(topics)):
@@ -68,10 +74,10 @@ class TopicIds:
         return found
 
     def is_news(self, one: Recreated) -> bool:
-        """Return whether this was not asked before: it is told once."""
-        if one in self._told:
+        """Return whether this was not asked before: it is reported once."""
+        if one in self._reported:
             return False
-        self._told.add(one)
+        self._reported.add(one)
         return True
 
     def move_on(self, one: Recreated) -> None:
@@ -94,13 +100,23 @@ class LossReporter:
 
         :raises DataLossError: failOnDataLoss is true
         """
+        self._report(
+            sentence,
+            ". Records may have been missed: they were aged out by the topic's retention, or the topic was deleted or created "
+            "anew. To go on with the remaining records and a warning, set the option failOnDataLoss to false",
+        )
+
+    def _report(
+        self,
+        sentence: str,
+        advice: str,
+        error: Callable[[str], DataLossError | OpenTransactionError] = DataLossError,
+        going_on: str = _GOING_ON,
+    ) -> None:
+        """Raise an error with the advice, or log a warning with what the query does instead."""
         if self._fail:
-            raise DataLossError(
-                f"{sentence}. Records may have been missed: they were aged out by the topic's retention, or the topic "
-                "was deleted or created anew. To go on with the remaining records and a warning, set the option "
-                "failOnDataLoss to false"
-            )
-        warn(f"{sentence}. {_GOING_ON}")
+            raise error(f"{sentence}{advice}")
+        warn(f"{sentence}. {going_on}, as failOnDataLoss is false")
 
     def recreated(self, found: Recreated, what: str, going_on: str) -> None:
         """Raise or log that a topic was deleted and made anew.
@@ -111,20 +127,15 @@ class LossReporter:
         :raises RecreatedTopicError: failOnDataLoss is true
         """
         topic, old, new = found
-        sentence = (
+        self._report(
             f"topic {topic} was deleted and made anew: its id was {old} and is {new} now. {what}; these offsets mean "
-            "nothing in the new topic, and what was not read of the former one is lost"
+            "nothing in the new topic, and what was not read of the former one is lost",
+            ". To read the new topic, start anew with startingOffsets = earliest (a stream: with another "
+            "checkpointLocation), or set the option failOnDataLoss to false: a stream then warns, and goes on from the "
+            "start of the new topic",
+            lambda text: RecreatedTopicError(text, old, new, topic=topic),
+            going_on,
         )
-        if self._fail:
-            raise RecreatedTopicError(
-                f"{sentence}. To read the new topic, start anew with startingOffsets = earliest (a stream: with another "
-                "checkpointLocation), or set the option failOnDataLoss to false: a stream then warns, and goes on from the "
-                "start of the new topic",
-                old,
-                new,
-                topic=topic,
-            )
-        warn(f"{sentence}. {going_on}, as failOnDataLoss is false")
 
     def uncommitted(self, sentence: str, transaction: int) -> None:
         """Raise or log that records lie behind the start of an open transaction.
@@ -133,17 +144,14 @@ class LossReporter:
         :param transaction: offset of its first record
         :raises OpenTransactionError: failOnDataLoss is true
         """
-        sentence = (
+        self._report(
             f"{sentence}, and a transaction is open from offset {transaction} on, before which a read with "
-            "kafka.isolation.level = read_committed ends"
+            "kafka.isolation.level = read_committed ends",
+            ". Read again when its producer has committed or aborted it (brokers abort it after that "
+            f"producer's transaction.timeout.ms), read no further than {transaction}, or read uncommitted records; "
+            "with the option failOnDataLoss set to false this is a warning, and what comes before it is read",
+            OpenTransactionError,
         )
-        if self._fail:
-            raise OpenTransactionError(
-                f"{sentence}. Read again when its producer has committed or aborted it (brokers abort it after that "
-                f"producer's transaction.timeout.ms), read no further than {transaction}, or read uncommitted records; "
-                "with the option failOnDataLoss set to false this is a warning, and what comes before it is read"
-            )
-        warn(f"{sentence}. {_GOING_ON}")
 
     def start_unknown(self, partitions: Iterable[TopicPartition]) -> None:
         """Raise or log that Spark's own connector planned a first micro-batch whose start is known to it alone.
@@ -151,18 +159,14 @@ class LossReporter:
         :param partitions: those that it may have records of
         :raises DataLossError: failOnDataLoss is true
         """
-        sentence = (
+        self._report(
             f"{', '.join(map(str, sorted(partitions)))}: the first micro-batch of this checkpoint was planned and not done, by "
             "format('kafka') it seems, and its start has moved since ('latest', or a time without records). Records of it may "
-            "be missed"
+            "be missed",
+            ". Run the query with format('kafka') until that micro-batch is done; or give as startingOffsets "
+            "what the last line of the file sources/0/0 in the checkpoint says; to go on behind it, set failOnDataLoss to "
+            "false",
         )
-        if self._fail:
-            raise DataLossError(
-                f"{sentence}. Run the query with format('kafka') until that micro-batch is done; or give as startingOffsets "
-                "what the last line of the file sources/0/0 in the checkpoint says; to go on behind it, set failOnDataLoss to "
-                "false"
-            )
-        warn(f"{sentence}. {_GOING_ON}")
 
 
 def warn(sentence: str) -> None:

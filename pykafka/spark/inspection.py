@@ -9,7 +9,7 @@ import os
 import platform
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -114,20 +114,11 @@ def _differences(driver: Worker, role: str, one: Worker) -> Iterator[str]:
             yield f"the {role} on {one.host} has {what} {theirs}, and the driver {ours}"
 
 
-def summary(spark: SparkSession) -> Iterable[str]:
-    """Return the lines about a session's workers; errors as in `ask_workers`."""
-    return lines(this_python(), ask_workers(spark))
-
-
 @dataclass
 class _Question(InputPartition):
     """One task of the read: the planner's answer if it has one, else the worker's own is wanted."""
 
     answer: Worker | None
-
-    def __init__(self, answer: Worker | None) -> None:
-        super().__init__(None)
-        self.answer = answer
 
 
 class InspectionReader(Shipped, DataSourceReader):

@@ -1,4 +1,4 @@
-"""Options of Kafka's Java client that jobs pass as `kafka.*` and that our table does not have.
+"""Options of Kafka's Java client: those that our table does not have, and those of SASL and TLS as our settings.
 
 Spark's connector passes them to the Java client. Options about the Java client's internals are accepted without effect.
 Options that would change what a job reads or writes, or which brokers it trusts, are refused with an alternative.
@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pykafka.security import Mechanism, java_tls, mechanism_of_jaas
-from pykafka.security.java_sasl import AWS_MSK_IAM, CALLBACKS, MSK_LINES, CallbackError, mechanism_of_callbacks
+from pykafka.security import Mechanism, java_tls
 from pykafka.security.java_tls import TlsOptionError, TlsOptions
 from pykafka.spark.errors import OptionError
 
@@ -48,93 +47,40 @@ _CALLBACK = (
 
 _ASSERTION = "tokens are asked for by client id and secret here, not by assertions; give 'clientId' and 'clientSecret'"
 
-#: Options without effect here.
+#: Options without effect here, without "kafka." before them.
 WITHOUT_EFFECT = frozenset(
     {
-        "kafka.allow.auto.create.topics",
-        "kafka.sasl.kerberos.kinit.cmd",
-        "kafka.sasl.kerberos.min.time.before.relogin",
-        "kafka.sasl.kerberos.ticket.renew.jitter",
-        "kafka.sasl.kerberos.ticket.renew.window.factor",
-        "kafka.sasl.login.connect.timeout.ms",
-        "kafka.sasl.oauthbearer.clock.skew.seconds",
-        "kafka.sasl.oauthbearer.expected.audience",
-        "kafka.sasl.oauthbearer.expected.issuer",
-        "kafka.sasl.oauthbearer.jwks.endpoint.refresh.ms",
-        "kafka.sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
-        "kafka.sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
-        "kafka.sasl.oauthbearer.jwks.endpoint.url",
-        "kafka.sasl.oauthbearer.scope.claim.name",
-        "kafka.sasl.oauthbearer.sub.claim.name",
-        "kafka.sasl.login.read.timeout.ms",
-        "kafka.sasl.login.refresh.buffer.seconds",
-        "kafka.sasl.login.refresh.min.period.seconds",
-        "kafka.sasl.login.refresh.window.factor",
-        "kafka.sasl.login.refresh.window.jitter",
-        "kafka.sasl.login.retry.backoff.max.ms",
-        "kafka.sasl.login.retry.backoff.ms",
-        "kafka.auto.commit.interval.ms",
-        "kafka.auto.include.jmx.reporter",
-        "kafka.batch.size",
-        "kafka.buffer.memory",
-        "kafka.check.crcs",
-        "kafka.default.api.timeout.ms",
-        "kafka.enable.idempotence",
-        "kafka.enable.metrics.push",
-        "kafka.exclude.internal.topics",
-        "kafka.fetch.min.bytes",
-        "kafka.group.instance.id",
-        "kafka.group.protocol",
-        "kafka.group.remote.assignor",
-        "kafka.heartbeat.interval.ms",
-        "kafka.internal.leave.group.on.close",
-        "kafka.internal.throw.on.fetch.stable.offset.unsupported",
-        "kafka.linger.ms",
-        "kafka.max.block.ms",
-        "kafka.max.in.flight.requests.per.connection",
-        "kafka.max.poll.interval.ms",
-        "kafka.max.poll.records",
-        "kafka.metadata.max.idle.ms",
-        "kafka.metric.reporters",
-        "kafka.metrics.num.samples",
-        "kafka.metrics.recording.level",
-        "kafka.metrics.sample.window.ms",
-        "kafka.partition.assignment.strategy",
-        "kafka.partitioner.adaptive.partitioning.enable",
-        "kafka.partitioner.availability.timeout.ms",
-        "kafka.receive.buffer.bytes",
-        "kafka.retries",
-        "kafka.retry.backoff.max.ms",
-        "kafka.retry.backoff.ms",
-        "kafka.send.buffer.bytes",
-        "kafka.session.timeout.ms",
-        "kafka.share.acknowledgement.mode",
-        "kafka.share.acquire.mode",
-        "kafka.ssl.keymanager.algorithm",
-        "kafka.ssl.provider",
-        "kafka.ssl.secure.random.implementation",
-        "kafka.ssl.trustmanager.algorithm",
+        *("allow.auto.create.topics", "auto.commit.interval.ms", "auto.include.jmx.reporter", "batch.size"),
+        *("buffer.memory", "check.crcs", "default.api.timeout.ms", "enable.idempotence", "enable.metrics.push"),
+        *("exclude.internal.topics", "fetch.min.bytes", "group.instance.id", "group.protocol"),
+        *("group.remote.assignor", "heartbeat.interval.ms", "internal.leave.group.on.close"),
+        *("internal.throw.on.fetch.stable.offset.unsupported", "linger.ms", "max.block.ms"),
+        *("max.in.flight.requests.per.connection", "max.poll.interval.ms", "max.poll.records"),
+        *("metadata.max.idle.ms", "metric.reporters", "metrics.num.samples", "metrics.recording.level"),
+        *("metrics.sample.window.ms", "partition.assignment.strategy", "partitioner.adaptive.partitioning.enable"),
+        *("partitioner.availability.timeout.ms", "receive.buffer.bytes", "retries", "retry.backoff.max.ms"),
+        *("retry.backoff.ms", "send.buffer.bytes", "session.timeout.ms", "share.acknowledgement.mode"),
+        *("share.acquire.mode", "ssl.keymanager.algorithm", "ssl.provider", "ssl.secure.random.implementation"),
+        "ssl.trustmanager.algorithm",
+        *("sasl.kerberos.kinit.cmd", "sasl.kerberos.min.time.before.relogin", "sasl.kerberos.ticket.renew.jitter"),
+        *("sasl.kerberos.ticket.renew.window.factor", "sasl.login.connect.timeout.ms", "sasl.login.read.timeout.ms"),
+        *("sasl.login.refresh.buffer.seconds", "sasl.login.refresh.min.period.seconds"),
+        *("sasl.login.refresh.window.factor", "sasl.login.refresh.window.jitter", "sasl.login.retry.backoff.max.ms"),
+        *("sasl.login.retry.backoff.ms", "sasl.oauthbearer.clock.skew.seconds", "sasl.oauthbearer.expected.audience"),
+        *("sasl.oauthbearer.expected.issuer", "sasl.oauthbearer.jwks.endpoint.refresh.ms"),
+        *("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms"),
+        *("sasl.oauthbearer.jwks.endpoint.url", "sasl.oauthbearer.scope.claim.name"),
+        "sasl.oauthbearer.sub.claim.name",
     }
 )
-
-
-#: Those of them that only consumers or only producers have; they change nothing in the other kind of query.
+#: Options that only consumers or only producers have; they change nothing in the other kind of query.
 _OF_READS = frozenset(
-    {
-        "kafka.auto.offset.reset",
-        "kafka.enable.auto.commit",
-        "kafka.key.deserializer",
-        "kafka.value.deserializer",
-    }
+    {"kafka.auto.offset.reset", "kafka.enable.auto.commit", "kafka.key.deserializer", "kafka.value.deserializer"}
 )
 _OF_WRITES = frozenset(
     {
-        "kafka.key.serializer",
-        "kafka.value.serializer",
-        "kafka.partitioner.class",
-        "kafka.partitioner.ignore.keys",
-        "kafka.transactional.id",
-        "kafka.transaction.two.phase.commit.enable",
+        *("kafka.key.serializer", "kafka.value.serializer", "kafka.partitioner.class", "kafka.partitioner.ignore.keys"),
+        *("kafka.transactional.id", "kafka.transaction.two.phase.commit.enable"),
     }
 )
 _OF_QUERIES = frozenset({"checkpointlocation", "queryname"})
@@ -149,9 +95,7 @@ _AS_IT_IS = {
     "kafka.transaction.two.phase.commit.enable": ("false",),
 }
 
-_SASL_PREFIX = "kafka.sasl."
-__all__ = ["TlsOptions", "tls_options", "tls_versions"]
-_SSL_PREFIX = "kafka.ssl."
+_SASL_PREFIX, _SSL_PREFIX = "kafka.sasl.", "kafka.ssl."
 
 
 def why_harmless(key: str, text: str, reads: bool) -> str | None:
@@ -162,7 +106,7 @@ def why_harmless(key: str, text: str, reads: bool) -> str | None:
     :param reads: True for a read, False for a write
     """
     key = key.lower()
-    if key in WITHOUT_EFFECT:
+    if key.startswith("kafka.") and key.removeprefix("kafka.") in WITHOUT_EFFECT:
         return "has no effect: it is about the inside of Kafka's Java client, which is not used here"
     if key in _OF_WRITES and reads:
         return "has no effect in a read, only in a write"
@@ -219,6 +163,9 @@ def sasl_options(values: Mapping[str, Any]) -> Mechanism | None:
                 "SASL_SSL (or SASL_PLAINTEXT), or remove the option"
             )
         return None
+    # A task whose cluster takes no login does not load it.
+    from pykafka.security import java_sasl
+
     mechanism, jaas = given.get("kafka.sasl.mechanism", "GSSAPI"), given.get("kafka.sasl.jaas.config")
     if jaas is None:
         raise OptionError(
@@ -226,18 +173,18 @@ def sasl_options(values: Mapping[str, Any]) -> Mechanism | None:
             "credentials for 'kafka.sasl.mechanism'"
         )
     properties = {name.removeprefix("kafka."): value for name, value in given.items()}
-    named = {key: properties[key] for key in CALLBACKS if key in properties}
+    named = {key: properties[key] for key in java_sasl.CALLBACKS if key in properties}
     try:
-        called = mechanism_of_callbacks(named, mechanism, jaas, values["kafka.bootstrap.servers"] or "")
-    except CallbackError as error:
+        called = java_sasl.mechanism_of_callbacks(named, mechanism, jaas, values["kafka.bootstrap.servers"] or "")
+    except java_sasl.CallbackError as error:
         option = f"kafka.{error.key}"
         raise OptionError(f"option {option!r} {error.reason}") from None
     if called is not None:
         return called
-    if mechanism == AWS_MSK_IAM:
-        raise OptionError(f"options 'kafka.sasl.*' cannot be used: {MSK_LINES}, each with 'kafka.' before it")
+    if mechanism == java_sasl.AWS_MSK_IAM:
+        raise OptionError(f"options 'kafka.sasl.*' cannot be used: {java_sasl.MSK_LINES}, each with 'kafka.' before it")
     try:
-        return mechanism_of_jaas(jaas, mechanism, properties)
+        return java_sasl.mechanism_of_jaas(jaas, mechanism, properties)
     except (ValueError, ImportError) as error:
         raise OptionError(f"options 'kafka.sasl.*' cannot be used: {error}") from None
 

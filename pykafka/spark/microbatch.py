@@ -1,4 +1,5 @@
-"""The shared base of the readers of streams, for each version of PySpark."""
+# ruff: noqa: N802 - the names of methods and arguments are Spark's
+"""The base of the readers of streams, for each version of PySpark; and the limits of micro-batches."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pykafka.common import TopicPartition
 from pykafka.spark import session
 from pykafka.spark.batch import KafkaInputPartition, as_partitions, read_partition
-from pykafka.spark.cluster import ASK_AGAIN_S, SURE_AFTER, OffsetReader
-from pykafka.spark.data_loss import LossReporter, TopicIds
+from pykafka.spark.cluster import OffsetReader
+from pykafka.spark.data_loss import ASK_AGAIN_S, SURE_AFTER, LossReporter, TopicIds
 from pykafka.spark.offsets import (
     LATEST,
     Bounds,
@@ -76,25 +77,16 @@ class Admission:
         :param now: the handler's clock (s)
         :param may_wait: False if no more records will be read
         """
-        if may_wait and self._waits(start, end, earliest, now):
+        if (
+            may_wait
+            and self._least is not None
+            and self._admitted_at is not None
+            and now - self._admitted_at < self._delay_s
+            and sum(max(0, at - start.get(tp, earliest.get(tp, 0))) for tp, at in end.items()) < self._least
+        ):
             return dict(start)
         self._admitted_at = now
         return dict(end) if self._most is None else limit_rows(start, end, earliest, self._most)
-
-    def _waits(
-        self,
-        start: Mapping[TopicPartition, int],
-        end: Mapping[TopicPartition, int],
-        earliest: Mapping[TopicPartition, int],
-        now: float,
-    ) -> bool:
-        if self._least is None or self._admitted_at is None or now - self._admitted_at >= self._delay_s:
-            return False
-        there = sum(max(0, offset - start.get(tp, earliest.get(tp, 0))) for tp, offset in end.items())
-        return there < self._least
-
-
-# ruff: noqa: N802 - the names of methods and arguments are Spark's
 
 
 class MicroBatchReader(Shipped, DataSourceStreamReader):
@@ -308,7 +300,7 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
 
     def _report_absent(self, topic: str, read: Offsets) -> None:
         id_ = self._offsets.ids.get(topic)
-        if id_ is None:  # it is gone, which is told elsewhere, or the brokers have no ids
+        if id_ is None:  # it is gone, which is reported elsewhere, or the brokers have no ids
             return
         self._report(
             f"the group {self._options.commit_progress_to!r} (commitProgressTo) has no offset of topic {topic}, and the "
@@ -320,13 +312,13 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
         )
 
     def _made_anew(self, read: Offsets) -> set[str]:
-        # The topics that were deleted and made anew since their offsets were read. A warning tells of that once.
+        # The topics that were deleted and made anew since their offsets were read. One warning reports it.
         topics = {tp.topic for tp in read}
         found = self._ids.recreated(topics, self._offsets.ids)
         for _ in range(1, SURE_AFTER):
             if not found:
                 break
-            # A broker that has not heard the news yet tells the former id of a topic that the query began with.
+            # A broker that lags behind reports the former id of a topic that the query began with.
             session.handler.sleep(ASK_AGAIN_S)
             self._offsets.partitions()
             found = self._ids.recreated(topics, self._offsets.ids)

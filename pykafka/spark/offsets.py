@@ -275,38 +275,32 @@ def clamp_start(
     :param bounds: the bounds of the partitions
     :param report: called for records that are gone
     """
-    found, losses = {}, []
-    for tp, offset in start.items():
-        earliest, latest = bounds[tp]
-        if offset < earliest:
-            losses.append(
-                f"{tp} was to be read from offset {offset}, but its oldest record left is {earliest}: "
-                + gone_between(offset, earliest)
-            )
-        elif offset > latest:
-            losses.append(f"{tp} was to be read from offset {offset}, but it ends at {latest}")
-        found[tp] = min(max(offset, earliest), latest)
-    _report_all(losses, report)
-    return found
+    return _clamped(start, bounds, report, "from")
 
 
 def clamp_end(
     end: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds], report: ReportLoss
 ) -> Offsets:
-    """Return end offsets within the brokers' bounds; report those beyond.
+    """Return end offsets that are not beyond the brokers' ends; report those beyond. Parameters as in `clamp_start`."""
+    return _clamped(end, {tp: Bounds(0, bounds[tp].latest) for tp in end}, report, "up to")
 
-    :param end: requested offsets, each of a partition in `bounds`
-    :param bounds: the bounds of the partitions
-    :param report: called for records that are not there
-    """
-    found, losses = {}, []
-    for tp, offset in end.items():
-        latest = bounds[tp].latest
-        if offset > latest:
-            losses.append(f"{tp} was to be read up to offset {offset}, but it ends at {latest}")
-        found[tp] = min(offset, latest)
+
+def _clamped(
+    offsets: Mapping[TopicPartition, int], bounds: Mapping[TopicPartition, Bounds], report: ReportLoss, what: str
+) -> Offsets:
+    clamped, losses = {}, []
+    for tp, offset in offsets.items():
+        earliest, latest = bounds[tp]
+        if offset < earliest:
+            losses.append(
+                f"{tp} was to be read {what} offset {offset}, but its oldest record left is {earliest}: "
+                + gone_between(offset, earliest)
+            )
+        elif offset > latest:
+            losses.append(f"{tp} was to be read {what} offset {offset}, but it ends at {latest}")
+        clamped[tp] = min(max(offset, earliest), latest)
     _report_all(losses, report)
-    return found
+    return clamped
 
 
 def advance(
@@ -468,11 +462,12 @@ def _parts(one: OffsetRange, count: int) -> list[OffsetRange]:
 
 def at_offsets(offsets: Mapping[TopicPartition, int]) -> str:
     """Return the words for the offsets of some partitions."""
-    found = [f"{tp} at {offsets[tp]}" for tp in sorted(offsets)]
-    return ", ".join(found[:SHOWN]) + (f" and {len(found) - SHOWN} more" if len(found) > SHOWN else "")
+    return _shortened([f"{tp} at {offsets[tp]}" for tp in sorted(offsets)])
 
 
 def _names(partitions: Iterable[TopicPartition]) -> str:
-    names = sorted(map(str, partitions))
-    shown = ", ".join(names[:SHOWN])
-    return f"{shown} and {len(names) - SHOWN} more" if len(names) > SHOWN else shown
+    return _shortened(sorted(map(str, partitions)))
+
+
+def _shortened(words: list[str]) -> str:
+    return ", ".join(words[:SHOWN]) + (f" and {len(words) - SHOWN} more" if len(words) > SHOWN else "")

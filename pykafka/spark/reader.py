@@ -29,8 +29,7 @@ from pykafka.protocol import wire
 from pykafka.protocol.ascending import ascending
 from pykafka.protocol.records import BatchReader, RawBatch, scan
 from pykafka.spark import session
-from pykafka.spark.cluster import SURE_AFTER, UNKNOWN_FOR_S
-from pykafka.spark.data_loss import LossReporter, Recreated, warn
+from pykafka.spark.data_loss import SURE_AFTER, UNKNOWN_FOR_S, LossReporter, Recreated, warn
 from pykafka.spark.errors import DataLossError, PollTimeoutError
 from pykafka.spark.offsets import EARLIEST, LATEST, OffsetRange, gone_between
 from pykafka.spark.options import ReadOptions
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.in_flight import InFlightRequest
     from pykafka.network.node import Node
-    from pykafka.protocol import wire
 
 CHANNEL = "spark-fetch"
 #: The pauses before what failed is tried again (ms), the first and the longest.
@@ -64,12 +62,8 @@ _sizes: dict[str, tuple[float, int]] = {}
 def read_range(
     wanted: OffsetRange, options: ReadOptions, columns: tuple[str, ...], topic_id: UUID | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a range as Arrow batches.
+    """Yield the records of a range as Arrow batches; parameters as in `RangeReader`.
 
-    :param wanted: partition and offsets
-    :param options: the options of the read
-    :param columns: names, in the order of the schema
-    :param topic_id: the id of the topic that the offsets are of; None if it is not known
     :raises DataLossError: records of the range are gone (failOnDataLoss)
     :raises RecreatedTopicError: the topic was deleted and made anew (failOnDataLoss)
     :raises PollTimeoutError: no record arrived within kafkaConsumer.pollTimeoutMs
@@ -119,7 +113,7 @@ class RangeReader:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the records; errors as in `read_range`."""
-        self._got_on()
+        self._made_progress()
         pending: InFlightRequest[wire.FetchResponse] | None = None
         while self._position < self._end:
             found: list[RawBatch | BatchReader] = []
@@ -144,9 +138,9 @@ class RangeReader:
                 except UnpackedTooLargeError as error:
                     error.option = UNPACKED
                     raise error.with_context(**self._context()) from None
-                self._got_on()
+                self._made_progress()
 
-    def _got_on(self) -> None:
+    def _made_progress(self) -> None:
         self._deadline = self._handler.now() + self._options.poll_timeout_ms / 1000
         self._unknown_since = None
         self._failures = 0
@@ -191,7 +185,7 @@ class RangeReader:
             f"{self._tp} at offset {self._position}: {error}; reading on from the leader, not from replica {self._replica}"
         )
         self._replica, self._rack = None, ""
-        self._got_on()
+        self._made_progress()
 
     def _bytes_to_fetch(self) -> int:
         per_offset, batch = _sizes.get(self._tp.topic, (self._fetch_bytes, 0))
@@ -211,7 +205,7 @@ class RangeReader:
             self._replica = part.preferred_read_replica
             return []
         if part.diverging_epoch.end_offset >= 0:
-            self._tell_truncation(part.diverging_epoch.end_offset)
+            self._report_truncation(part.diverging_epoch.end_offset)
             return []
         found, needed = scan(part.records) if part.records is not None else ([], 0)
         aborted = AbortedTransactions(part.aborted_transactions) if self._options.read_committed else None
@@ -248,7 +242,7 @@ class RangeReader:
             partition=self._tp.partition,
         )
 
-    def _tell_truncation(self, end: int) -> None:
+    def _report_truncation(self, end: int) -> None:
         # Records that were read are in no log any more, and those that follow may be others than when the range was planned.
         lost = f": {gone_between(end, self._position)}" if end < self._position else ""
         self._report(
@@ -258,7 +252,7 @@ class RangeReader:
         self._epoch = NO_EPOCH
 
     def _has_topic(self) -> bool:
-        """Return whether the topic is still the one that was planned, if its leader cannot tell at each fetch (before 3.1)."""
+        """Return whether the topic is still the planned one, if its leader cannot check that at each fetch (before 3.1)."""
         self._is_compared = True
         if self._source().api_version(wire.FetchRequest, IDS_CEILING) >= IDS_FROM:
             return True
@@ -266,7 +260,7 @@ class RangeReader:
         return not self._skip_recreated()
 
     def _skip_recreated(self) -> bool:
-        # False if the topic is the one that was planned, or nobody knows.
+        # False if the topic is the one that was planned, or has no id.
         before, now = self._topic_id, self._cluster.topic_id(self._tp.topic)
         for attempt in range(1, SURE_AFTER):
             if before is None or now in (None, before):

@@ -22,9 +22,9 @@ from pykafka.exceptions import (
 from pykafka.handlers import ThreadingHandler
 from pykafka.metadata.cluster import BaseCluster
 from pykafka.security import SslConfig
+from pykafka.security.java_tls import TlsOptions
 from pykafka.spark.data_loss import warn
 from pykafka.spark.errors import OptionError
-from pykafka.spark.java_options import TlsOptions
 from pykafka.spark.options import ClientOptions
 from pykafka.spark.references import here
 
@@ -90,13 +90,13 @@ def _connected(options: ClientOptions) -> BaseCluster:
             metadata=options.metadata,
         )
     except (SaslAuthenticationFailed, UnsupportedSaslMechanism, IllegalSaslState, TokenUnavailableError) as error:
-        told = error.again()
+        copy = error.again()
         said = " ".join(map(str, error.args)) or error.text
-        told.args = (
+        copy.args = (
             f"stage SASL, from {here()}: {said}. As options: 'kafka.sasl.mechanism', 'kafka.sasl.jaas.config' and "
             "'kafka.sasl.oauthbearer.*'; the listener is that of 'kafka.bootstrap.servers'",
         )
-        raise told from None
+        raise copy from None
     except SaslRequiredError as error:
         raise OptionError(
             f"stage SASL, from {here()}: {error}. As options: sasl= is 'kafka.security.protocol' = SASL_SSL or SASL_PLAINTEXT, "

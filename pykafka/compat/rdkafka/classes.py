@@ -32,14 +32,14 @@ class RdKafkaProducer(Producer):
 
     Use it as a `Producer`. librdkafka's threads send; a worker of the client's handler takes its reports.
 
-    :param cluster: as of `Producer`, and so the others
+    :param cluster: as in `Producer`, and so the others
     :param max_retries: librdkafka counts each failure, also of a cluster that is not ready; where `enable_idempotence` is
         True, it tries until `delivery_timeout_ms`
     :param min_queued_messages: how many messages make a batch full
     :param enable_idempotence: whether librdkafka numbers batches; None: it does not, as its own default is
     :raises ImportError: the extra `rdkafka` is not installed
     :param on_topic_recreated: librdkafka writes to the topic of that name: "fail" is refused
-    :param compression_level: as of `Producer`; librdkafka's LZ4 ends at 12, and its ZSTD has no levels below 0
+    :param compression_level: as in `Producer`; librdkafka's LZ4 ends at 12, and its ZSTD has no levels below 0
     :raises ValueError: librdkafka has no setting for something in the client's `ssl_config`, or for one of the options
     """
 
@@ -94,7 +94,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
 
     Use it as a `SimpleConsumer`: only fetching differs. Offsets are found, committed and reset the same way.
 
-    :param topic: as of `SimpleConsumer`, and so the others
+    :param topic: as in `SimpleConsumer`, and so the others
     :param queued_max_messages: how many messages librdkafka keeps for each partition
     :raises ImportError: the extra `rdkafka` is not installed
     :raises ValueError: librdkafka has no setting for something in the client's `ssl_config`

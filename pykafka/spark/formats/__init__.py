@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pykafka.spark.errors import OptionError
@@ -22,45 +22,36 @@ def make_decoder(format: str, options: Mapping[str, str]) -> Decoder:
     :param format: "avro", "protobuf" or "json-schema"
     :param options: see `pykafka.spark.formats.options`
     :raises OptionError: an option is unknown, wrong or missing
-    :raises SchemaError: the schema has what Spark has no type for
+    :raises SchemaError: the schema has what Spark has no type for, or cannot be written here
     :raises RegistryError: the registry refuses, or does not answer
     :raises PackageMissingError: the extra formats is not installed
     """
-    from pykafka.spark.formats import avro, json_schema, protobuf
     from pykafka.spark.formats.options import Side
 
-    made: dict[str, Callable[[Side], Decoder]] = {
-        "avro": avro.AvroDecoder,
-        "protobuf": protobuf.ProtobufDecoder,
-        "json-schema": json_schema.JsonDecoder,
-    }
+    made, _ = _classes(format)
     with formats_needed():
-        return made[_known(format)](Side.read(format, options))
+        return made(Side.read(format, options))
 
 
 def make_encoder(format: str, options: Mapping[str, str]) -> Encoder:
     """Return what serializes a struct column; on the driver, which asks the registry for the id of the schema.
 
-    :param format: "avro", "protobuf" or "json-schema"
-    :param options: see `pykafka.spark.formats.options`
-    :raises OptionError: an option is unknown, wrong or missing
-    :raises SchemaError: the schema cannot be written here
-    :raises RegistryError: the registry refuses, or does not answer
-    :raises PackageMissingError: the extra formats is not installed
+    Parameters and errors as in `make_decoder`.
     """
-    from pykafka.spark.formats import avro, json_schema, protobuf
     from pykafka.spark.formats.options import Side
 
-    made: dict[str, Callable[[Side], Encoder]] = {
-        "avro": avro.AvroEncoder,
-        "protobuf": protobuf.ProtobufEncoder,
-        "json-schema": json_schema.JsonEncoder,
-    }
+    _, made = _classes(format)
     with formats_needed():
-        return made[_known(format)](Side.write(format, options))
+        return made(Side.write(format, options))
 
 
-def _known(format: str) -> str:
+def _classes(format: str) -> tuple[type[Decoder], type[Encoder]]:
+    from pykafka.spark.formats import avro, json_schema, protobuf
+
     if format not in FORMATS:
         raise OptionError(f"the format {format!r} is not known here; known are {', '.join(FORMATS)}")
-    return format
+    return {
+        "avro": (avro.AvroDecoder, avro.AvroEncoder),
+        "protobuf": (protobuf.ProtobufDecoder, protobuf.ProtobufEncoder),
+        "json-schema": (json_schema.JsonDecoder, json_schema.JsonEncoder),
+    }[format]

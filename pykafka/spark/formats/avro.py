@@ -13,8 +13,8 @@ from pykafka.registry.schemas import Schema
 from pykafka.spark.errors import SinkError
 from pykafka.spark.formats.arrowtypes import Bounds, decimal, settled
 from pykafka.spark.formats.avroplan import ColumnRows
-from pykafka.spark.formats.decoder import Read, SchemaDecoder
-from pykafka.spark.formats.encoder import SchemaEncoder, Write
+from pykafka.spark.formats.decoder import Decoder, Read
+from pykafka.spark.formats.encoder import Encoder, Write
 
 #: The field of rows whose schema is no record.
 VALUE = "value"
@@ -41,7 +41,7 @@ _LOGICAL = {
 _PROMOTED = ({"int", "long"}, "long"), ({"float", "double"}, "double")
 
 
-class AvroDecoder(SchemaDecoder):
+class AvroDecoder(Decoder):
     """Rows of one schema of Avro; records of its other versions are resolved to it, as Avro says."""
 
     def _arrow(self) -> pa.StructType:
@@ -69,7 +69,7 @@ class AvroDecoder(SchemaDecoder):
             return self._rows.parser(writer)
 
 
-class AvroEncoder(SchemaEncoder):
+class AvroEncoder(Encoder):
     """Rows as records of one schema of Avro."""
 
     def _names(self) -> list[str]:

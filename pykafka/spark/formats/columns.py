@@ -11,6 +11,7 @@ from pyspark.sql.types import BinaryType, StringType, StructType
 
 from pykafka.spark.columns import HEADERS, HEADERS_TYPE
 from pykafka.spark.errors import SinkError
+from pykafka.spark.formats.arrowtypes import quoted
 from pykafka.spark.formats.decoder import Decoder
 from pykafka.spark.formats.encoder import Encoder
 
@@ -30,8 +31,8 @@ def decoded(
     :param frame: with the column, and `headers` where schemas are in headers
     :param decoder: from `make_decoder`
     :param column: of bytes
-    :param parsed: the column for rows: null where it failed, or the bytes are null
-    :param reason: the column for reasons: null where it went well
+    :param parsed: the column for rows: null if it failed, or the bytes are null
+    :param reason: the column for reasons: null if it went well
     """
     schema = StructType([*frame.schema.fields]).add(parsed, StructType.fromDDL(decoder.ddl)).add(reason, StringType())
     at = frame.columns.index(column)
@@ -61,10 +62,10 @@ def encoded(frame: DataFrame, encoder: Encoder, column: str = "value", keep: tup
         raise SinkError(f"column {column!r} is kept, and is to become the bytes of the rows: rename it")
     fields = [name for name in frame.columns if name not in keep]
     encoder.check(fields)
-    kept = [sql.col(_quoted(name)) for name in keep if name != HEADERS or encoder.header is None]
+    kept = [sql.col(quoted(name)) for name in keep if name != HEADERS or encoder.header is None]
     if encoder.header is not None:
         kept.append(_with_header(encoder.header, HEADERS in keep))
-    wanted = frame.select(*kept, sql.struct(*(sql.col(_quoted(name)) for name in fields)).alias(_ROW))
+    wanted = frame.select(*kept, sql.struct(*(sql.col(quoted(name)) for name in fields)).alias(_ROW))
     schema = StructType([*wanted.schema.fields[:-1]]).add(column, BinaryType())
     return wanted.mapInArrow(_encoding(encoder, schema.names), schema)
 
@@ -87,7 +88,3 @@ def _encoding(encoder: Encoder, names: list[str]) -> _Batches:
             yield pa.RecordBatch.from_arrays([*kept, encoder.encode(rows)], names=names)
 
     return encode
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

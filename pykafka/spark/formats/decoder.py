@@ -1,4 +1,4 @@
-"""`Decoder`: parses a column of bytes to rows; and what the decoders of all formats have in common."""
+"""`Decoder`: parses a column of bytes to rows; the base of the decoders of all formats."""
 
 from __future__ import annotations
 
@@ -49,30 +49,15 @@ class Rows(Protocol):
         """Forget all rows."""
 
 
-class Decoder(Protocol):
+class Decoder(ABC):
     """A parser of a column of bytes: made on the driver, and pickled for the workers.
 
-    :ivar ddl: the fields of the rows, as Spark's DDL
-    """
-
-    ddl: str
-
-    def decode(self, values: pa.Array, headers: pa.Array | None) -> tuple[pa.StructArray, pa.StringArray]:
-        """Return the rows, null where it failed or the value is null, and the reasons, null where it went well.
-
-        :param values: binary
-        :param headers: of the records, as Spark's column `headers` has them; None where they were not read
-        :raises RegistryError: the registry refuses, or does not answer
-        """
-
-
-class SchemaDecoder(ABC):
-    """A decoder whose rows have one schema, which it fixes on being made.
-
-    Parsers by schema belong to the process: a pickled decoder has none.
+    Its rows have one schema, which it fixes when it is made. Parsers by schema belong to the process: a pickled decoder has
+    none.
 
     :param side: the options
-    :raises SchemaError: Spark has no type for what is in the schema
+    :ivar ddl: the fields of the rows, as Spark's DDL
+    :raises SchemaError: Spark has no type for a part of the schema
     :raises RegistryError: the registry refuses, or does not answer
     """
 
@@ -88,7 +73,7 @@ class SchemaDecoder(ABC):
         self.ddl = ddl_of_fields(settled(self._kind))
         self._readers: dict[bytes, Read] = {}
         self._rows: Rows | None = None
-        #: Has one item while nobody decodes; taking it away is one step for all threads.
+        #: Has one item while no thread decodes; taking it away is one step for all threads.
         self._free = [True]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -100,6 +85,12 @@ class SchemaDecoder(ABC):
         return f"<{type(self).__name__} to rows of {where}>"
 
     def decode(self, values: pa.Array, headers: pa.Array | None) -> tuple[pa.StructArray, pa.StringArray]:
+        """Return the rows, null if it failed or the value is null, and the reasons of failures, null for the others.
+
+        :param values: binary
+        :param headers: of the records, as Spark's column `headers` has them; None if they were not read
+        :raises RegistryError: the registry refuses, or does not answer
+        """
         try:
             self._free.pop()
         except IndexError:  # a thread or a greenlet decodes, whose rows these are
@@ -157,12 +148,12 @@ class SchemaDecoder(ABC):
         """Return what parses values of a schema.
 
         :param schema: the writer's; None for the rows' own
-        :param path: what follows the schema's id in a header; None where it is in the value
+        :param path: what follows the schema's id in a header; None if it is in the value
         :raises SchemaError: values of it cannot be rows
         """
 
     def _by_headers(self, count: int, headers: pa.Array | None) -> list[Callable[[bytes], tuple[Read, int]]] | None:
-        """Return what finds the parser and the beginning of each value; None where headers have no part in it.
+        """Return what finds the parser and the beginning of each value; None if headers have no part in it.
 
         :param count: of the values
         """

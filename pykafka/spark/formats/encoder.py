@@ -1,10 +1,10 @@
-"""`Encoder`: serializes a struct column to bytes; and what the encoders of all formats have in common."""
+"""`Encoder`: serializes a struct column to bytes; the base of the encoders of all formats."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,31 +19,11 @@ from pykafka.spark.pythons import formats_needed
 Write = Callable[[Any], bytes]
 
 
-class Encoder(Protocol):
-    """A serializer of a struct column: made on the driver, and pickled for the workers.
-
-    :ivar header: name and value of the header that each record must have; None where the value says its schema
-    """
-
-    header: tuple[str, bytes] | None
-
-    def check(self, fields: list[str]) -> None:
-        """Check the names of the rows' fields against the schema.
-
-        :raises SinkError: one is not in the schema
-        """
-
-    def encode(self, rows: pa.StructArray) -> pa.Array:
-        """Return the bytes of the rows, null where a row is.
-
-        :raises SinkError: a row does not fit the schema
-        """
-
-
-class SchemaEncoder(ABC):
-    """An encoder of one schema, whose id it finds on being made. A pickled one has no writer.
+class Encoder(ABC):
+    """A serializer of a struct column, by one schema: made on the driver, and pickled for the workers without its writer.
 
     :param side: the options
+    :ivar header: name and value of the header that each record must have; None if the value says its schema
     :raises SchemaError: the schema cannot be written here
     :raises RegistryError: the registry refuses, or does not answer
     """
@@ -76,6 +56,10 @@ class SchemaEncoder(ABC):
         return {**self.__dict__, "_write": None}
 
     def check(self, fields: list[str]) -> None:
+        """Check the names of the rows' fields against the schema.
+
+        :raises SinkError: one is not in the schema
+        """
         for name in fields:
             if name not in self._fields:
                 raise SinkError(
@@ -84,6 +68,10 @@ class SchemaEncoder(ABC):
                 )
 
     def encode(self, rows: pa.StructArray) -> pa.Array:
+        """Return the bytes of the rows, null if a row is.
+
+        :raises SinkError: a row does not fit the schema
+        """
         self.check([rows.type.field(number).name for number in range(rows.type.num_fields)])
         if not self.takes_local_times:
             check_zones(rows.type)

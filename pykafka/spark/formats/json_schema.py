@@ -16,8 +16,8 @@ import pyarrow as pa
 from pykafka.exceptions import SchemaError
 from pykafka.registry.schemas import JSON, Schema
 from pykafka.spark.formats.arrowtypes import DECIMAL_MAX, DEPTH_MAX, TIMESTAMP, Bounds, TooManyColumnsError
-from pykafka.spark.formats.decoder import Read, SchemaDecoder
-from pykafka.spark.formats.encoder import SchemaEncoder, Write
+from pykafka.spark.formats.decoder import Decoder, Read
+from pykafka.spark.formats.encoder import Encoder, Write
 from pykafka.spark.formats.json_shapes import (
     ANYTHING,
     EVERY,
@@ -61,7 +61,7 @@ class Column(NamedTuple):
     fields: Mapping[str, Column] | None = None
 
 
-class JsonDecoder(SchemaDecoder):
+class JsonDecoder(Decoder):
     """Rows of one JSON Schema; what a record has beyond it is left out, and what it lacks is null."""
 
     def _arrow(self) -> pa.StructType:
@@ -93,7 +93,7 @@ class JsonDecoder(SchemaDecoder):
         return read
 
 
-class JsonEncoder(SchemaEncoder):
+class JsonEncoder(Encoder):
     """Rows as JSON of one schema."""
 
     def _names(self) -> list[str]:

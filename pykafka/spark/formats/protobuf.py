@@ -13,8 +13,8 @@ from pykafka.registry.schemas import FramingError, Schema, read_indexes, with_in
 from pykafka.spark.data_loss import warn
 from pykafka.spark.errors import OptionError
 from pykafka.spark.formats.arrowtypes import TIMESTAMP, VALUES_MAX, Bounds
-from pykafka.spark.formats.decoder import Read, SchemaDecoder
-from pykafka.spark.formats.encoder import SchemaEncoder, Write
+from pykafka.spark.formats.decoder import Decoder, Read
+from pykafka.spark.formats.encoder import Encoder, Write
 from pykafka.spark.formats.options import NONE, Side
 from pykafka.spark.formats.protobuf_messages import (
     ENUM,
@@ -44,7 +44,7 @@ _SCALARS = {
 }
 #: So many fields that are left out are named.
 _NAMED_MAX = 20
-#: Makes a value of Arrow of one of Protobuf; None where it is the same.
+#: Makes a value of Arrow of one of Protobuf; None if it is the same.
 _Convert = Callable[[Any], Any] | None
 
 
@@ -70,7 +70,7 @@ class _Message:
         return file, file.named(self.side.message or file.messages[0])
 
 
-class ProtobufDecoder(_Message, SchemaDecoder):
+class ProtobufDecoder(_Message, Decoder):
     """Rows of one message of Protobuf."""
 
     def _arrow(self) -> pa.StructType:
@@ -118,7 +118,7 @@ class ProtobufDecoder(_Message, SchemaDecoder):
         return read
 
 
-class ProtobufEncoder(_Message, SchemaEncoder):
+class ProtobufEncoder(_Message, Encoder):
     """Rows as one message of Protobuf."""
 
     def __init__(self, side: Side) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 from py4j.protocol import Py4JJavaError
@@ -11,6 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pykafka.spark.pipeline.errors import PipelineError
 from pykafka.spark.pipeline.fitting import Fit, compare, is_on, names_only, refuse_gone, refuse_reserved, refuse_unknown
 from pykafka.spark.pipeline.model import JdbcSink
+from pykafka.spark.pipeline.redaction import redacted
 from pykafka.spark.references import looks_secret
 
 if TYPE_CHECKING:
@@ -41,10 +42,7 @@ def without_secrets(text: str, options: Mapping[str, str]) -> str:
 
     :param options: of Spark's format("jdbc")
     """
-    hidden = {value for name, value in options.items() if value and (name == "url" or looks_secret(name))}
-    for value in sorted(hidden, key=len, reverse=True):
-        text = text.replace(value, "[not shown]")
-    return text
+    return redacted(text, {value for name, value in options.items() if value and (name == "url" or looks_secret(name))})
 
 
 class DatabaseWriter:
@@ -204,70 +202,50 @@ class DatabaseWriter:
         """Return the names of the table's columns; None if there is no table."""
         if not self._exists(connection, self._sink.table):
             return None
-        statement = connection.prepareStatement(self._dialect.getSchemaQuery(self._sink.table))
-        try:
+        with closing(connection.prepareStatement(self._dialect.getSchemaQuery(self._sink.table))) as statement:
             about = statement.executeQuery().getMetaData()
             return [str(about.getColumnName(number)) for number in range(1, about.getColumnCount() + 1)]
-        finally:
-            statement.close()
 
     def _write(self, rows: DataFrame, table: str, mode: str) -> None:
         rows.write.format("jdbc").options(**self._sink.options).option("dbtable", table).mode(mode).save()
 
     def _exists(self, connection: Any, table: str) -> bool:
         # Some databases look at a table when the statement is prepared, some when it is executed.
-        statement = None
         try:
-            statement = connection.prepareStatement(self._dialect.getTableExistsQuery(table))
-            statement.executeQuery().close()
+            with closing(connection.prepareStatement(self._dialect.getTableExistsQuery(table))) as statement:
+                statement.executeQuery().close()
         except Py4JJavaError:
-            # Each database says in its own way that there is none; the creation of the table tells of anything else.
+            # Each database says in its own way that there is none; the creation of the table raises anything else.
             if not connection.isValid(_VALID_S):
                 with self._explained("check that the database runs"):
                     raise
             return False
-        finally:
-            if statement is not None:
-                statement.close()
         return True
 
     def _is_done(self, connection: Any, query: str, number: int) -> bool:
-        statement = connection.prepareStatement(f"SELECT batch_id FROM {BATCHES} WHERE query_id = ?")
-        try:
+        with closing(connection.prepareStatement(f"SELECT batch_id FROM {BATCHES} WHERE query_id = ?")) as statement:
             statement.setString(1, query)
-            found = statement.executeQuery()
-            return bool(found.next()) and found.getLong(1) >= number
-        finally:
-            statement.close()
+            rows = statement.executeQuery()
+            return bool(rows.next()) and rows.getLong(1) >= number
 
     def _note(self, connection: Any, query: str, number: int) -> None:
         for text in (
             f"DELETE FROM {BATCHES} WHERE query_id = ?",
             f"INSERT INTO {BATCHES} (query_id, batch_id) VALUES (?, {number})",
         ):
-            statement = connection.prepareStatement(text)
-            try:
+            with closing(connection.prepareStatement(text)) as statement:
                 statement.setString(1, query)
                 statement.executeUpdate()
-            finally:
-                statement.close()
 
     @staticmethod
     def _number(connection: Any, text: str) -> int:
-        statement = connection.createStatement()
-        try:
-            found = statement.executeQuery(text)
-            return int(found.getLong(1)) if found.next() else 0
-        finally:
-            statement.close()
+        with closing(connection.createStatement()) as statement:
+            rows = statement.executeQuery(text)
+            return int(rows.getLong(1)) if rows.next() else 0
 
     def _execute(self, connection: Any, text: str) -> None:
-        statement = connection.createStatement()
-        try:
-            with self._explained(f"it was asked to {text}"):
-                statement.executeUpdate(text)
-        finally:
-            statement.close()
+        with closing(connection.createStatement()) as statement, self._explained(f"it was asked to {text}"):
+            statement.executeUpdate(text)
 
     def _quoted(self, name: str) -> str:
         return str(self._dialect.quoteIdentifier(name))
@@ -276,10 +254,8 @@ class DatabaseWriter:
     def _connected(self) -> Iterator[Any]:
         with self._explained(f"check url, user and password, {_JARS}"):
             connection = self._dialect.createConnectionFactory(self._options).apply(-1)
-        try:
+        with closing(connection):
             yield connection
-        finally:
-            connection.close()
 
     @contextmanager
     def _explained(self, advice: str) -> Iterator[None]:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from pykafka.handlers import ThreadingHandler
+from pykafka.spark.formats.arrowtypes import quoted
 from pykafka.spark.pipeline.errors import PipelineError
 from pykafka.spark.pipeline.fitting import Fit, compare, is_on, refuse_gone, refuse_reserved, refuse_unknown
 from pykafka.spark.pipeline.model import FileSink, Merge, Output, TableSink
@@ -41,11 +42,6 @@ _WRITER, _NUMBER = "spark.databricks.delta.write.txnAppId", "spark.databricks.de
 #: How each format adds columns to a table by itself, where it is asked to.
 _MERGES_SCHEMA = {"delta": ("mergeschema",), "iceberg": ("mergeschema", "merge-schema")}
 _MERGES_SCHEMA_IN_SQL = "spark.databricks.delta.schema.autoMerge.enabled"
-
-
-def quoted(name: str) -> str:
-    """Return a name as Spark's SQL writes it; in the methods of DataFrames, too: they read "a.b" as a field of a."""
-    return f"`{name.replace('`', '``')}`"
 
 
 def gone(merge: Merge) -> str:

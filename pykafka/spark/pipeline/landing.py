@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as sql
 
+from pykafka.spark.formats.arrowtypes import quoted
 from pykafka.spark.parquetfiles import FILE
 from pykafka.spark.pipeline import history
 from pykafka.spark.pipeline.databases import DatabaseWriter
 from pykafka.spark.pipeline.errors import PipelineError
 from pykafka.spark.pipeline.fitting import Fit
 from pykafka.spark.pipeline.history import FileLog
-from pykafka.spark.pipeline.lake_tables import TableWriter, gone, latest, quoted
+from pykafka.spark.pipeline.lake_tables import TableWriter, gone, latest
 from pykafka.spark.pipeline.model import (
     FileSink,
     FormatSink,
@@ -63,7 +64,9 @@ def start(
     if isinstance(sink, JdbcSink):
         return writer.foreachBatch(_each(lambda rows, query, number: _to_database(rows, sink, query, number))).start()
     if isinstance(sink, TableSink) and sink.merge is not None:
-        return writer.foreachBatch(_each(lambda rows, query, number: _merge(rows, sink, query, number))).start()
+        return writer.foreachBatch(
+            _each(lambda rows, query, number: TableWriter(rows.sparkSession, sink).merge(rows, query, number))
+        ).start()
     if isinstance(sink, TableSink):
         return _to_table(writer.options(**sink.options), frame, sink, fit is None)
     if isinstance(sink, FormatSink):
@@ -77,7 +80,7 @@ def start(
 
 
 def fitting(frame: DataFrame, sink: Sink, done: int | None, mode: str) -> Fit | None:
-    """Compare rows with the table that they go to; return None where there is none, or none yet.
+    """Compare rows with the table that they go to; return None if there is none, or none yet.
 
     :param frame: the rows
     :param sink: their destination
@@ -147,10 +150,6 @@ def _to_table(writer: DataStreamWriter, frame: DataFrame, sink: TableSink, is_ne
             TableWriter(frame.sparkSession, sink).create(frame.schema)
         return writer.toTable(sink.table)
     return writer.partitionBy(*sink.partition_by).start(sink.path)
-
-
-def _merge(rows: DataFrame, sink: TableSink, query: str, number: int) -> None:
-    TableWriter(rows.sparkSession, sink).merge(rows, query, number)
 
 
 def _to_database(rows: DataFrame, sink: JdbcSink, query: str, number: int) -> None:

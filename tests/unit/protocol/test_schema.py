@@ -13,29 +13,25 @@ from pykafka.exceptions import (
     UnsupportedVersion,
 )
 from pykafka.protocol import wire
-from pykafka.protocol.fields import parse_versions
-from pykafka.protocol.primitives import Cursor, Malformed, read_uvarint, uvarint
-from pykafka.protocol.schema import (
-    Message,
-    RequestHeader,
-    Struct,
+from pykafka.protocol.fields import (
     array,
     binary,
     boolean,
-    decode_response,
-    encode_request,
     float64,
     int8,
     int16,
     int32,
     int64,
     nested,
+    parse_versions,
     records,
     string,
     uint16,
     uint32,
     uuid,
 )
+from pykafka.protocol.primitives import Cursor, Malformed, read_uvarint, uvarint
+from pykafka.protocol.schema import Message, RequestHeader, Struct, decode_response, encode_request
 
 
 class Zoo(Message, versions="0-3", flexible="2+"):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from pykafka.security.java_tls import TlsOptions
 from pykafka.spark.errors import OptionError
-from pykafka.spark.java_options import TlsOptions
 from pykafka.spark.options import read_options, write_options
 from pykafka.spark.optiontable import Mode
 

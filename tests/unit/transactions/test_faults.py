@@ -28,7 +28,7 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
 )
 from pykafka.producer.in_flight_window import Verdict
-from pykafka.transactions.coordinator import Fault, fault_of, fault_of_end, is_fence, is_settled
+from pykafka.transactions.coordinator import Fault, changed_nothing, fault_of, fault_of_end, is_fence
 from pykafka.transactions.states import TransactionalWindow
 
 
@@ -91,7 +91,7 @@ def test_an_answer_of_end_txn_that_proves_nothing_is_no_abort(error: KafkaExcept
     ],
 )
 def test_what_proves_that_a_request_has_changed_nothing(error: KafkaException, proves: bool) -> None:
-    assert is_settled(error) is proves
+    assert changed_nothing(error) is proves
 
 
 def test_numbers_go_on_in_one_epoch_and_begin_anew_in_the_next() -> None:

@@ -299,7 +299,7 @@ def test_headers_of_strangers_do_not_fill_the_memory(stub: RegistryStub, monkeyp
     headers = pa.array([[{"key": "__value_schema_id", "value": with_id(1) + b"%d" % n}] for n in range(9)], HEADERS)
     rows, _ = decoder.decode(values(*[data] * 9), headers)
     assert rows.null_count == 0
-    assert len(decoder._readers) <= 3  # type: ignore[attr-defined]
+    assert len(decoder._readers) <= 3
 
 
 def test_few_bytes_of_protobuf_that_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from pykafka.registry.schemas import with_guid, with_id
 from pykafka.spark.errors import SinkError
 from pykafka.spark.formats import make_decoder, make_encoder
 from pykafka.spark.formats import options as registries
-from pykafka.spark.formats.decoder import SchemaDecoder
+from pykafka.spark.formats.decoder import Decoder
 from tests.support.formats import CLICK, HEADERS, NEWER, avro_bytes, file, values
 from tests.support.registrystub import RegistryStub
 
@@ -109,15 +109,15 @@ def test_a_decoder_that_decodes_meanwhile(stub: RegistryStub, monkeypatch: pytes
     stub.add("clicks-value", CLICK)
     decoder = make_decoder("avro", {"registry": stub.url, "topic": "clicks"})
     data = [with_id(1) + avro_bytes(CLICK, {"id": number, "who": "me"}) for number in range(4)]
-    found, make = list[Any](), SchemaDecoder._made
+    found, make = list[Any](), Decoder._made
 
-    def made(self: SchemaDecoder, *args: Any) -> Any:
+    def made(self: Decoder, *args: Any) -> Any:
         if not found:
             found.append("one")
             found[:] = decoder.decode(values(*data[2:]), None)[0].to_pylist()
         return make(self, *args)
 
-    monkeypatch.setattr(SchemaDecoder, "_made", made)
+    monkeypatch.setattr(Decoder, "_made", made)
     rows, _ = decoder.decode(values(None, *data[:2]), None)
     assert rows.to_pylist() == [None, {"id": 0, "who": "me"}, {"id": 1, "who": "me"}]
     assert found == [{"id": 2, "who": "me"}, {"id": 3, "who": "me"}]
