@@ -24,7 +24,7 @@ from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.groups.assignment_follower import AssignmentFollower
 from pykafka.groups.options import SubscriberOptions
 from pykafka.handlers.interrupts import Closure, SingleCaller
-from pykafka.kafkaproducer import KafkaProducer, configured
+from pykafka.kafkaproducer import KafkaProducer
 from pykafka.parallel.consuming import InParallel
 from pykafka.record import Record
 from pykafka.utils.error_handlers import valid_int, valid_timeout
@@ -531,7 +531,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
     def _letter_producer(self) -> KafkaProducer[bytes, bytes]:
         """Return the producer of dead letters for `parallel(dead_letters="a topic")`."""
-        return KafkaProducer(self._cluster, **configured(self._cluster.defaults.get("producer", {}), {}))
+        return KafkaProducer.make(self._cluster, {})
 
     # -- life ------------------------------------------------------------------------------------------------------
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any, Generic, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
 from pykafka.exceptions import KafkaException, OnDeliveryError
 from pykafka.handlers.lastcalls import note_block
@@ -168,6 +168,19 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         transactional_id: str | None = None,
         transaction_timeout_ms: int = 60 * 1000,
     ) -> None: ...
+
+    @classmethod
+    def make(cls, cluster: BaseCluster, given: dict[str, Any]) -> Self:
+        """Return a producer with the client's configuration for options that are not given.
+
+        :param given: arguments of the constructor; a codec of its own does not get the configuration's level
+        """
+        configuration = cluster.defaults.get("producer", {})
+        rows = KafkaProducerOptions.rows()
+        own = {row.name: configuration[row.field] for row in rows if row.name and row.field in configuration}
+        if "compression" in given and "compression" in own:
+            own.pop("compression_level", None)
+        return cls(cluster, **{**own, **given})
 
     def __repr__(self) -> str:
         topics = len(self._engine.routing.topics)
@@ -361,18 +374,6 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         self._engine.after_fork()
         self._engine.completion.observed = self._interceptors is not None
         self._accumulator = self._engine.accumulator
-
-
-def configured(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a configuration that this producer has.
-
-    :param defaults: options of producers, by their names in `ProducerOptions`, and those that only this one has
-    :param given: what the caller gives; a codec of its own is not given the configuration's level
-    """
-    own = {row.name: defaults[row.field] for row in KafkaProducerOptions.rows() if row.name and row.field in defaults}
-    if "compression" in given and "compression" in own:
-        own.pop("compression_level", None)
-    return own
 
 
 def _ms(timeout: float | None) -> int | None:

@@ -80,8 +80,8 @@ def of_bad_records(client: KafkaClient, policy: str) -> None:
     """There are three policies."""
     client.consumer("a", value_deserializer=json.loads, on_bad_record="skip")
     client.consumer("a", value_deserializer=json.loads, on_bad_record=DeadLetters(client, topic="failed"))
-    client.consumer("a", value_deserializer=json.loads, on_bad_record="ignore")  # type: ignore[call-overload]
-    client.consumer("a", value_deserializer=json.loads, on_bad_record=policy)  # type: ignore[call-overload]
+    client.consumer("a", value_deserializer=json.loads, on_bad_record="ignore")  # type: ignore[arg-type]
+    client.consumer("a", value_deserializer=json.loads, on_bad_record=policy)  # type: ignore[arg-type]
 
 
 def handle(record: Record[str, Order]) -> None:
@@ -118,8 +118,8 @@ def of_callbacks(client: KafkaClient) -> None:
 
 def of_options(client: KafkaClient) -> None:
     """A misspelt option, and a value that is none, are errors."""
-    client.producer(ack="all")  # type: ignore[call-overload]
-    client.producer(acks="most")  # type: ignore[call-overload]
-    client.consumer("orders", grup="g")  # type: ignore[call-overload]
-    client.consumer("orders", auto_commit_interval_ms="5 s")  # type: ignore[call-overload]
-    client.consumer(5)  # type: ignore[call-overload]
+    client.producer(ack="all")  # type: ignore[call-arg]
+    client.producer(acks="most")  # type: ignore[arg-type]
+    client.consumer("orders", grup="g")  # type: ignore[call-arg]
+    client.consumer("orders", auto_commit_interval_ms="5 s")  # type: ignore[arg-type]
+    client.consumer(5)  # type: ignore[arg-type]
