@@ -77,7 +77,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         `auto_offset_reset`
     :param auto_commit: commit regularly the records that the calls before the last one have returned, and at `close()`
         all that were returned; after an error that ends the `with` block, all but those of the last call
-    :param auto_commit_interval_ms: how often `auto_commit` commits (ms)
+    :param auto_commit_interval_ms: how often offsets are committed automatically (ms)
     :param auto_commit_timeout_ms: how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator
         that moves, a connection that breaks) before a call raises one; until then each is logged, and the next interval
         tries again
@@ -105,8 +105,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         and a consumer that starts with the same id within the session timeout gets the same share, without a rebalance
     :param zookeeper_hosts: "host:port,host:port/chroot" of the ZooKeeper that keeps the group, for
         `protocol="zookeeper"` and "auto"; None takes that of the client
-    :param consumer_timeout_ms: how long an iteration waits for the next record before it ends (ms); -1 for as long as
-        it takes
+    :param consumer_timeout_ms: how long to wait for the next record before an iteration ends, or PyKafka 2's
+        `consume()` returns None (ms); -1 for as long as it takes
     :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
     :param fetch_min_bytes: how much data the broker waits for (bytes)
     :param fetch_max_wait_ms: how long the broker waits for `fetch_min_bytes` (ms)

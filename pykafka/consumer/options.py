@@ -188,10 +188,7 @@ class ConsumerOptions(Options):
             "topic": "under which offsets are committed; None for none",
             "consumer": "under which offsets are committed, and whose members share the topics; None for none",
         },
-        costs={
-            "topic": "None commits nothing, so each start begins at `auto_offset_reset`.",
-            "consumer": "None commits nothing, so each start begins as `start` and `auto_offset_reset` say.",
-        },
+        costs="None commits nothing, so each start begins at `auto_offset_reset`.",
         names={"consumer": "group"},
         takes={"topic": "str | bytes | None"},
         other=("group.id",),
@@ -235,7 +232,7 @@ class ConsumerOptions(Options):
     auto_commit_interval_ms: int = option(
         {"topic": 60 * 1000, "consumer": 5000},
         above_0,
-        {"topic": "how often (ms)", "consumer": "how often `auto_commit` commits (ms)"},
+        "how often offsets are committed automatically (ms)",
         costs="A shorter time repeats less after a crash, and costs a request each time.",
     )
     queued_max_messages: int = option(
@@ -248,10 +245,7 @@ class ConsumerOptions(Options):
         1,
         partial(up_to, INT32_MAX, at_least_0),
         "how much data the broker waits for (bytes)",
-        costs={
-            "topic": "Latency against requests: more bytes make fewer, larger answers, at most `fetch_wait_max_ms` later.",
-            "consumer": "Latency against requests: more bytes make fewer, larger answers, at most `fetch_max_wait_ms` later.",
-        },
+        costs="Latency against requests: more bytes make fewer, larger answers, which come later.",
     )
     fetch_error_backoff_ms: int = option(
         500,
@@ -296,10 +290,8 @@ class ConsumerOptions(Options):
     consumer_timeout_ms: int = option(
         -1,
         {"topic": integer, "consumer": at_least_0_or_minus_1},
-        {
-            "topic": "how long `consume()` waits before it returns None (ms); -1 for as long as it takes",
-            "consumer": "how long an iteration waits for the next record before it ends (ms); -1 for as long as it takes",
-        },
+        "how long to wait for the next record before an iteration ends, or PyKafka 2's `consume()` returns None (ms); -1 for "
+        "as long as it takes",
         allowed="-1, or 0 or more",
         costs={"topic": "A short time gives your loop its turn, and returns None more often."},
     )
