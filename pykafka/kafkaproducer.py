@@ -98,10 +98,10 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         its report, or the error that `flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of
         them, and forgets them
     :param max_failed_bytes: how many bytes these may take
-    :param on_topic_recreated: what becomes of messages for a topic that was deleted and made anew: "continue" sends
-        them to the new topic, with a warning that has both ids; "fail" fails them with `TopicRecreatedError` until the
-        producer is started, or made, again. Brokers tell topics apart since Kafka 4.1; with 2.8 to 4.0 the client
-        compares ids when it asks for metadata; older ones have no ids, and messages go to the new topic
+    :param on_topic_recreated: messages for a topic that was deleted and created again: "continue" sends them to the new
+        topic, with a warning that has both ids; "fail" fails them with `TopicRecreatedError` until the producer is
+        started, or made, again. Brokers distinguish topics since Kafka 4.1; with 2.8 to 4.0 the client compares ids
+        when it asks for metadata; older ones have no ids, and messages go to the new topic
     :param transactional_id: makes a producer that writes in transactions (KIP-98): the name under which the coordinator
         knows it; a later producer of this name fences it; None for none
     :param transaction_timeout_ms: after which the coordinator aborts a transaction that is still open (ms), and fences

@@ -62,15 +62,15 @@ class BalancedConsumer(GroupConsumer):
         open
     :param auto_start: join at once; else with `start()`
     :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed; not again at rebalances
-    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new share before
-        it is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share
+    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new assignment
+        before it is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of it
         is consumed until it has returned. If it raises, `start()`, later `consume()`, raises that, and the consumer
         calls it again after a pause; an error that is not an `Exception` (gevent.Timeout, SystemExit) ends the
         consumer, which leaves the group
     :param use_rdkafka: consume by librdkafka
     :param membership_protocol: how members divide partitions; the same for all members of the group
-    :param metadata_max_age_ms: how often to ask for metadata (ms), which tells of added partitions: they are shared
-        out, and read from their beginning, or where the group has committed
+    :param metadata_max_age_ms: how often to ask for metadata (ms), which shows added partitions: they are shared out,
+        and read from their beginning, or where the group has committed
     :raises ZooKeeperError: no ZooKeeper could be reached (when started at once)
     :raises PartitionOwnedError: another member would not let go of a partition (likewise)
     """

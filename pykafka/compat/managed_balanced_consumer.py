@@ -71,8 +71,8 @@ class ManagedBalancedConsumer(GroupConsumer):
     :param rebalance_backoff_ms: the longest pause between attempts (ms)
     :param auto_start: join at once; else with `start()`
     :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed; not again at rebalances
-    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new share before
-        it is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share
+    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new assignment
+        before it is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of it
         is consumed until it has returned. If it raises, `start()`, later `consume()`, raises that, and the consumer
         calls it again after a pause; an error that is not an `Exception` (gevent.Timeout, SystemExit) ends the
         consumer, which leaves the group
@@ -81,11 +81,12 @@ class ManagedBalancedConsumer(GroupConsumer):
     :param membership_protocol: how members divide partitions; the same for all members of the group
     :param session_timeout_ms: the coordinator removes a member without a heartbeat for this long (ms); brokers have
         limits for it
-    :param max_poll_interval_ms: a member that takes no message for this long loses its share (ms)
+    :param max_poll_interval_ms: a member that takes no message for this long loses its partitions (ms)
     :param group_instance_id: makes a static member (KIP-345; Kafka 2.3 and later): `stop()` does not leave the group,
-        and a consumer that starts with the same id within the session timeout gets the same share, without a rebalance
-    :param metadata_max_age_ms: how often to ask for metadata (ms), which tells of added partitions: they are shared
-        out, and read from their beginning, or where the group has committed
+        and a consumer that starts with the same id within the session timeout gets the same partitions, without a
+        rebalance
+    :param metadata_max_age_ms: how often to ask for metadata (ms), which shows added partitions: they are shared out,
+        and read from their beginning, or where the group has committed
     :raises UnsupportedVersion: the brokers are older than 0.9 (when started at once)
     :raises KafkaException: what kept it from its share (likewise)
     """

@@ -69,7 +69,7 @@ class Producer:
     :param max_queued_messages: for each broker; beyond, `produce()` blocks or raises
     :param min_queued_messages: for each broker; from this many on, batches are sent without lingering
     :param linger_ms: how long a message may wait for others to fill its batch (ms); 0 sends at once; with the default a
-        lone message leaves after 5 seconds, so choose 0 to 50 if somebody waits for it
+        lone message leaves after 5 seconds, so choose 0 to 50 if a caller waits for it
     :param queue_empty_timeout_ms: accepted for old code; an idle sender sleeps until it is woken
     :param block_on_queue_full: whether a full queue blocks `produce()` or raises
     :param max_request_size: of one request, and so of a message (bytes); a batch is full at the latest when it would
@@ -94,10 +94,10 @@ class Producer:
         its report, or the error that `flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of
         them, and forgets them
     :param max_failed_bytes: how many bytes these may take
-    :param on_topic_recreated: what becomes of messages for a topic that was deleted and made anew: "continue" sends
-        them to the new topic, with a warning that has both ids; "fail" fails them with `TopicRecreatedError` until the
-        producer is started, or made, again. Brokers tell topics apart since Kafka 4.1; with 2.8 to 4.0 the client
-        compares ids when it asks for metadata; older ones have no ids, and messages go to the new topic
+    :param on_topic_recreated: messages for a topic that was deleted and created again: "continue" sends them to the new
+        topic, with a warning that has both ids; "fail" fails them with `TopicRecreatedError` until the producer is
+        started, or made, again. Brokers distinguish topics since Kafka 4.1; with 2.8 to 4.0 the client compares ids
+        when it asks for metadata; older ones have no ids, and messages go to the new topic
     :param compression_level: how hard the codec tries: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22; None: the codec's
         own (6 for gzip, 3 for zstd, the fast mode for lz4); snappy has none
     """

@@ -90,7 +90,7 @@ class SimpleConsumer(DocumentedConsumer):
     :param auto_commit_timeout_ms: how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator
         that moves, a connection that breaks) before a call raises one; until then each is logged, and the next interval
         tries again
-    :param metadata_max_age_ms: how often to ask for metadata (ms), which tells of added partitions: they are read from
+    :param metadata_max_age_ms: how often to ask for metadata (ms), which shows added partitions: they are read from
         their beginning, or where the group has committed; not if `partitions` are given
     :param client_rack: the rack, or zone, of this consumer: brokers with `broker.rack` and a `replica.selector.class`
         let it fetch from a replica there (KIP-392); None takes that of the client, "" fetches from leaders

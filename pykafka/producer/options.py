@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 #: A record batch's own header, with what a request adds around it (bytes).
 BATCH_OVERHEAD = 200
-#: What the fields of a request hold.
+#: The highest value of the field in a request.
 ACKS_MAX = 2**15 - 1
 #: Kafka's own default of retries: without a bound but `delivery_timeout_ms`.
 RETRIES_MAX = 2**31 - 1
@@ -212,7 +212,7 @@ class ProducerOptions(Options):
         at_least_0,
         {
             "topic": "how long a message may wait for others to fill its batch (ms); 0 sends at once; with the default a lone "
-            "message leaves after 5 seconds, so choose 0 to 50 if somebody waits for it",
+            "message leaves after 5 seconds, so choose 0 to 50 if a caller waits for it",
             "producer": "how long a message may wait for others to fill its batch (ms); 0 sends at once; `Delivery.get()` and "
             "`flush()` send without waiting",
         },
@@ -304,7 +304,7 @@ class ProducerOptions(Options):
         above_0,
         "how many messages may have failed without a report (by `on_delivery`, the delivery or its report, or the error that "
         "`flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of them, and forgets them",
-        costs="Memory, for messages that nobody asked about.",
+        costs="Memory, for messages whose outcome the program did not ask for.",
     )
     max_failed_bytes: int = option(
         32 * 1024 * 1024, above_0, "how many bytes these may take", costs="As `max_failed_messages`."
@@ -312,9 +312,9 @@ class ProducerOptions(Options):
     on_topic_recreated: Literal["continue", "fail"] = option(
         "continue",
         partial(one_of, ("continue", "fail")),
-        'what becomes of messages for a topic that was deleted and made anew: "continue" sends them to the new topic, with a '
+        'messages for a topic that was deleted and created again: "continue" sends them to the new topic, with a '
         'warning that has both ids; "fail" fails them with `TopicRecreatedError` until the producer is started, or made, '
-        "again. Brokers tell topics apart since Kafka 4.1; with 2.8 to 4.0 the client compares ids when it asks for metadata; "
+        "again. Brokers distinguish topics since Kafka 4.1; with 2.8 to 4.0 the client compares ids when it asks for metadata; "
         "older ones have no ids, and messages go to the new topic",
         allowed='`"continue"`, `"fail"`',
         costs='"continue" may write to a topic with other settings, or another owner\'s.',
