@@ -72,8 +72,8 @@ class SubscriberOptions(MemberOptions):
         "classic",
         partial(one_of, PROTOCOLS),
         'how the member takes part: "classic", by JoinGroup; "consumer", the next-generation protocol, in which the broker '
-        'assigns (KIP-848; Kafka 4.0 and later); "zookeeper", by which members agree through ZooKeeper (for brokers before 0.9); '
-        '"auto" takes "consumer" if brokers and group permit it, and "zookeeper" if brokers keep no groups',
+        'assigns (KIP-848; Kafka 4.0 and later); "zookeeper", by which members agree through ZooKeeper (for brokers before '
+        '0.9); "auto" takes "consumer" if brokers and group permit it, and "zookeeper" if brokers keep no groups',
         allowed='`"classic"`, `"consumer"`, `"zookeeper"`, `"auto"`',
         costs='With `"consumer"`, partitions that stay are read on in each rebalance, and the listener gets differences alone; '
         "session and heartbeat interval are the group's settings at the broker, and those given here count for nothing.",
