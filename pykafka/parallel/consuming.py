@@ -76,11 +76,11 @@ class InParallel(Generic[K, V]):
         :param max_unacknowledged: a partition is paused so many records beyond its lowest unacknowledged one
         :param max_unacknowledged_bytes: all partitions are paused while the keys and values of unacknowledged records
             take so many bytes
-        :param commit_interval: how often what is acknowledged is committed (s)
+        :param commit_interval: how often acknowledged records are committed (s)
         :param revoke_timeout: how long a revocation waits for records under way (s)
         :param stop_timeout: how long the end waits for records under way (s)
         :param idle_timeout: the run ends when no record has come for so long (s) and all are acknowledged; the time in
-            which the group rebalances does not count; None: it goes on
+            which the group rebalances does not count; None: it never ends by itself
         :param on_abandoned: called with the records that `handle` has seen and that are not acknowledged when their
             partitions go or the run ends
         :raises TypeError, ValueError: an option is out of bounds, by name
