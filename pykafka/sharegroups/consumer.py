@@ -169,7 +169,7 @@ class ShareConsumer(Generic[K, V]):
         if engine is not None and not self._closure.complete:
             engine.abandon()
 
-    # -- what is read ----------------------------------------------------------------------------------------------
+    # -- subscription ----------------------------------------------------------------------------------------------
 
     def subscribe(self, *topics: str, timeout: float | None = None) -> None:
         """Read these topics, instead of those before.
