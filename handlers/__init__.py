@@ -1,7 +1,7 @@
 """The kinds of concurrency that PyKafka runs on, behind one interface. Nothing here knows of Kafka.
 
 `RequestHandler`, `ResponseFuture` and `Throttle`, which the reference documents here, live in `pykafka.network`. This
-module imports each of them when somebody first asks for it, and `AsyncioHandler` too, as not everybody has asyncio loaded.
+module imports each of them on first use, and `AsyncioHandler` too, as few programs have asyncio loaded.
 """
 
 from __future__ import annotations

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pykafka.record import Record
     from pykafka.security import (
         DelegationToken,
+        Gssapi,
         OAuthBearer,
         OAuthToken,
         OidcClientCredentials,
@@ -178,15 +179,19 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name, or a module of the package, on first use."""
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    if not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:
-        return import_module(
-            f"{__name__}.{name}"
-        )  # old code uses pykafka.exceptions.KafkaException after `import pykafka`
-    raise AttributeError(f"module 'pykafka' has no attribute {name!r}")
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name, or a module of the package, on first use."""
+        if name in _HOMES:
+            return getattr(import_module(_HOMES[name]), name)
+        if not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:
+            return import_module(
+                f"{__name__}.{name}"
+            )  # old code uses pykafka.exceptions.KafkaException after `import pykafka`
+        from pykafka.utils.hints import missing_class
+
+        raise missing_class(__name__, name) or AttributeError(f"module 'pykafka' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 import pykafka
 from pykafka.cli import INTERRUPTED
 from pykafka.cli.exit_status import explain, status_of
-from pykafka.cli.options import BEHIND, HIDE, HOSTS, ZOOKEEPER, session_of
+from pykafka.cli.options import BEHIND, HOSTS, REDACT, ZOOKEEPER, session_of
 from pykafka.exceptions import KafkaException, NoBrokersAvailableError
 
 #: The modules of this package with commands, without "cmd_".
@@ -33,8 +33,8 @@ class Tools(click.Group):
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
         except KafkaException as error:
-            hide: Callable[[str], str] = ctx.meta.get(HIDE, str)
-            click.echo(f"kafka-tools: {hide(explain(error))}", err=True)
+            redact: Callable[[str], str] = ctx.meta.get(REDACT, str)
+            click.echo(f"kafka-tools: {redact(explain(error))}", err=True)
             # With --zookeeper, --broker was not used.
             tried = isinstance(error, NoBrokersAvailableError) and ctx.params["zookeeper"] is None
             if tried and ctx.invoked_subcommand != "doctor":

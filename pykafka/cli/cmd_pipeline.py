@@ -20,7 +20,7 @@ from rich.text import Text
 import pykafka.exceptions
 from pykafka.cli import show
 from pykafka.cli.exit_status import Status, explain, status_of
-from pykafka.cli.options import HIDE
+from pykafka.cli.options import REDACT
 from pykafka.cli.shutdown_watchdog import STDERR, STDOUT, ShutdownWatchdog, write_at_once
 from pykafka.exceptions import KafkaException, RegistryUnavailableError
 from pykafka.handlers import ThreadingHandler
@@ -130,15 +130,15 @@ def pipeline(
         overrides = (*overrides, "trigger=available_now")
     if metrics:
         overrides = (*overrides, f"metrics.address={metrics}")
-    hide: Callable[[str], str] = str
+    redact: Callable[[str], str] = str
     try:
         declaration = Declaration.load(file, overrides)
-        hide = ctx.meta[HIDE] = declaration.hide
+        redact = ctx.meta[REDACT] = declaration.redact
         if drawn or svg is not None:
             _explain(declaration, svg)
             return
         stop = StopRequest(grace)
-        with _warnings_shown(hide):
+        with _warnings_shown(redact):
             if compact:
                 status = _compact(declaration, master)
             else:
@@ -146,7 +146,7 @@ def pipeline(
                     _dry_run(declaration, master, stop) if dry_run else _run(declaration, master, stop, form == "json")
                 )
     except DeclarationError as error:
-        click.echo(f"kafka-tools: {hide(str(error))}", err=True)
+        click.echo(f"kafka-tools: {redact(str(error))}", err=True)
         status = _refusal(error)
     ctx.exit(status)
 
@@ -171,29 +171,29 @@ def _needing_spark(ctx: click.Context) -> Iterator[None]:
 class _Warnings(logging.Handler):
     """Prints warnings to stderr, as sentences of this program.
 
-    :param hide: takes secrets out of a text
+    :param redact: takes secrets out of a text
     """
 
-    def __init__(self, hide: Callable[[str], str]) -> None:
+    def __init__(self, redact: Callable[[str], str]) -> None:
         super().__init__(logging.WARNING)
-        self._hide = hide
+        self._redact = redact
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one."""
-        click.echo(f"kafka-tools: {self._hide(record.getMessage())}", err=True)
+        click.echo(f"kafka-tools: {self._redact(record.getMessage())}", err=True)
 
 
 @contextmanager
-def _warnings_shown(hide: Callable[[str], str]) -> Iterator[None]:
+def _warnings_shown(redact: Callable[[str], str]) -> Iterator[None]:
     """Print the warnings of a pipeline's watchers, as of a webhook that failed; with --verbose the log has them.
 
-    :param hide: takes secrets out of a text
+    :param redact: takes secrets out of a text
     """
     log = logging.getLogger("pykafka.spark.pipeline")
     if logging.getLogger().handlers:
         yield
         return
-    shown = _Warnings(hide)
+    shown = _Warnings(redact)
     log.addHandler(shown)
     # A library may give the root logger a handler meanwhile, as PySpark does: it would print each once more, with its secrets.
     log.propagate = False
@@ -233,7 +233,7 @@ def _dry_run(declaration: Declaration, master: str, stop: StopRequest) -> int:
 
     def find_out(check: Check) -> None:
         if not stop.asked:
-            statuses.append(_make(check, declaration.hide))
+            statuses.append(_make(check, declaration.redact))
 
     with _Signals(kill) as signals:
         for check in checks.cluster_checks(declaration):
@@ -246,7 +246,7 @@ def _dry_run(declaration: Declaration, master: str, stop: StopRequest) -> int:
                 if not any(statuses):
                     find_out(checks.task_check(declaration, spark))
         except SparkMissingError as error:
-            statuses.append(_print_problem("[spark]", error, declaration.hide))
+            statuses.append(_print_problem("[spark]", error, declaration.redact))
     if stop.asked:
         out.print(Text(f"{declaration.name}: interrupted after {len(statuses)} checks"))
         return signals.status()
@@ -260,7 +260,7 @@ def _dry_run(declaration: Declaration, master: str, stop: StopRequest) -> int:
     return wrong[0] if wrong else Status.OK
 
 
-def _make(check: Check, hide: Callable[[str], str]) -> int:
+def _make(check: Check, redact: Callable[[str], str]) -> int:
     """Make a check and print what it finds; return its status."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -268,20 +268,20 @@ def _make(check: Check, hide: Callable[[str], str]) -> int:
     try:
         show.console().print(Text(f"  right  {check.place}: {check.find_out()}"))
     except (KafkaException, PySparkException, Py4JError) as error:
-        return _print_problem(check.place, error, hide)
+        return _print_problem(check.place, error, redact)
     return Status.OK
 
 
-def _print_problem(place: str, error: Exception, hide: Callable[[str], str]) -> int:
+def _print_problem(place: str, error: Exception, redact: Callable[[str], str]) -> int:
     """Print a problem; return its status."""
     from pykafka.spark.pipeline import DeclarationError
 
     if isinstance(error, DeclarationError):
         for problem in error.problems:
-            show.console().print(Text(f"  WRONG  {hide(str(problem))}"))
+            show.console().print(Text(f"  WRONG  {redact(str(problem))}"))
         return _refusal(error)
     status, sentence = reason(error)
-    show.console().print(Text(f"  WRONG  {place}: {hide(sentence)}"))
+    show.console().print(Text(f"  WRONG  {place}: {redact(sentence)}"))
     return status
 
 
@@ -305,7 +305,7 @@ def _compact(declaration: Declaration, master: str) -> int:
                 show.console().print(Text(lake_tables.compact(spark, output)))
     except (PySparkException, Py4JError) as error:
         status, sentence = reason(error)
-        click.echo(f"kafka-tools: {declaration.hide(sentence)}", err=True)
+        click.echo(f"kafka-tools: {declaration.redact(sentence)}", err=True)
         return status
     return Status.OK
 
@@ -331,7 +331,7 @@ def _run(declaration: Declaration, master: str, stop: StopRequest, as_json: bool
         with (
             _Signals(run.end_at_once) as signals,
             watched(
-                declaration, run.handler, stop, lambda error: declaration.hide(reason(error)[1]), watchers
+                declaration, run.handler, stop, lambda error: declaration.redact(reason(error)[1]), watchers
             ) as watch,
         ):
             if not declaration.operation.restart.attempts:
@@ -346,7 +346,7 @@ def _run(declaration: Declaration, master: str, stop: StopRequest, as_json: bool
                 watch.restarts.run(lambda: run.start(watch, spark, advance))
     except (PySparkException, Py4JError) as error:
         status, sentence = reason(error)
-        click.echo(f"kafka-tools: {declaration.hide(sentence)}", err=True)
+        click.echo(f"kafka-tools: {declaration.redact(sentence)}", err=True)
         return status
     if not as_json:
         done = () if run.pipeline is None else run.pipeline.progress
@@ -383,7 +383,7 @@ class _Run:
         from pykafka.spark.pipeline.checks import check_aside, cluster_checks, storage_checks
 
         if watch.restarts.starts > 1:
-            watch.tell_start()
+            watch.publish_start()
         for check in cluster_checks(self._declaration):
             check_aside(self.handler, check, self._stop)
         for check in storage_checks(self._declaration, spark):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ACKS = {"all": -1, "1": 1, "0": 0}
 #: Pause between two looks at what failed, and between two pictures of the progress (s).
-_LOOK_S = 0.2
+_POLL_INTERVAL_S = 0.2
 
 
 def _header(text: str) -> tuple[str, bytes | None]:
@@ -131,14 +131,7 @@ def produce(
         except ValueError as error:
             raise click.UsageError(str(error)) from error
     options = ProduceOptions(
-        ACKS[acks],
-        codec,
-        timeout,
-        max_message_bytes,
-        partition,
-        list(headers),
-        repartition,
-        compression_level,
+        ACKS[acks], codec, timeout, max_message_bytes, partition, list(headers), repartition, compression_level
     )
     with session.client() as client:
         ids = sorted(known_topic(client, topic).partitions)
@@ -227,7 +220,7 @@ def _reports(feeding: Feeding, file: BinaryIO) -> Iterator[None]:
             broken.append(error)
 
     def watch(progress: Progress | None) -> None:
-        while not ended.wait(_LOOK_S) and not broken:
+        while not ended.wait(_POLL_INTERVAL_S) and not broken:
             look(progress)
 
     shown = None

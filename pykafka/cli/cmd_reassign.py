@@ -19,7 +19,7 @@ from pykafka.exceptions import InvalidReplicaAssignment, KafkaException, Unknown
 
 Plan = dict[TopicPartition, list[int]]
 
-reassign = Noun("reassign", help="Moves of partitions to other brokers. Since Kafka 2.4.")
+reassign = Noun("reassign", help="Reassignments of partitions to other brokers. Since Kafka 2.4.")
 elect = Noun("elect", help="Elections of leaders. Since Kafka 2.2.")
 _texts = click.argument("texts", metavar="[TOPIC[:PARTITION,...]]...", type=TopicType(), nargs=-1)
 _COLUMNS = ("Topic", "Partition#", "Replicas", "New replicas")
@@ -149,7 +149,7 @@ def _broker_ids(text: str) -> list[int]:
 @_texts
 @session_command
 def list_(session: Session, texts: tuple[str, ...], as_json: bool) -> None:
-    """List the moves that are under way."""
+    """List the reassignments that are under way."""
     with session.client() as client:
         found = client.admin.list_partition_reassignments(partitions_of(client, texts) if texts else None)
     if as_json:
@@ -185,7 +185,7 @@ def plan(session: Session, texts: tuple[str, ...], brokers: list[int] | None, re
 
 
 def _present(client: KafkaClient, items: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
-    """Return the replicas of partitions, without those that a move still adds; partitions that do not exist are missing."""
+    """Return the replicas of partitions, without those still being added; partitions that do not exist are missing."""
     described = client.admin.describe_topics(dict.fromkeys(item.topic for item in items), raise_errors=False)
     there = {
         TopicPartition(name, part.partition): part.replicas
@@ -194,13 +194,13 @@ def _present(client: KafkaClient, items: Sequence[TopicPartition]) -> dict[Topic
     }
     found = {item: there[item] for item in items if item in there}
     with suppress(UnsupportedVersion):  # brokers before 2.4 take plans through ZooKeeper alone
-        for item, move in client.admin.list_partition_reassignments(list(found)).items():
-            found[item] = tuple(one for one in move.replicas if one not in move.adding)
+        for item, one in client.admin.list_partition_reassignments(list(found)).items():
+            found[item] = tuple(broker for broker in one.replicas if broker not in one.adding)
     return found
 
 
 def _registered(client: KafkaClient) -> set[int]:
-    """Return the brokers that a plan may name: also those that are away, as far as the cluster tells (since Kafka 4.0)."""
+    """Return the brokers that a plan may name: also those that are down, if the cluster lists them (since Kafka 4.0)."""
     try:
         brokers = client.admin.describe_cluster(fenced_brokers=True).brokers
     except UnsupportedVersion:
@@ -229,7 +229,7 @@ def _checked(
 @click.argument("file", type=click.File("r"))
 @change_command
 def start(session: Session, file: TextIO, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Begin the moves of a plan: FILE is JSON of `reassign plan` or Kafka's own tool; - is the standard input.
+    """Begin the reassignments of a plan: FILE is JSON of `reassign plan` or Kafka's own tool; - is the standard input.
 
     The table has the present replicas; with --json it is a plan that leads back.
     """
@@ -245,11 +245,11 @@ def start(session: Session, file: TextIO, dry_run: bool, yes: bool, as_json: boo
             if dry_run
             else client.admin.alter_partition_reassignments(dict(wanted.items()), raise_errors=False)
         )
-    _print_moves(wanted, before, as_json, dry_run, list(results))
+    _print_reassignments(wanted, before, as_json, dry_run, list(results))
     fail(list(results.errors.values()))
 
 
-def _print_moves(
+def _print_reassignments(
     wanted: Plan,
     before: Mapping[TopicPartition, Sequence[int]],
     as_json: bool,
@@ -274,24 +274,24 @@ def _check_which(texts: tuple[str, ...], everything: bool) -> None:
 
 @reassign.command("cancel")
 @_texts
-@click.option("--all", "everything", is_flag=True, help="All moves that are under way.")
+@click.option("--all", "everything", is_flag=True, help="All reassignments that are under way.")
 @change_command
 def cancel(session: Session, texts: tuple[str, ...], everything: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Cancel moves that are under way: the replicas stay where they were."""
+    """Cancel reassignments that are under way: the replicas stay where they were."""
     _check_which(texts, everything)
     with session.client() as client:
         under_way = client.admin.list_partition_reassignments(partitions_of(client, texts) if texts else None)
         if under_way:
-            ask(f"Cancel the moves of {counted(len(under_way), 'partition')}?", yes, dry_run)
+            ask(f"Cancel the reassignment of {counted(len(under_way), 'partition')}?", yes, dry_run)
         results: Results[TopicPartition, None] = (
             Results(dict.fromkeys(under_way))
             if dry_run or not under_way
             else client.admin.alter_partition_reassignments(dict.fromkeys(under_way), raise_errors=False)
         )
     done = "Would cancel" if dry_run else "Cancelled"
-    report(results, as_json, "partition", lambda item, _: f"{done} the move of {item}.", dry_run=dry_run)
+    report(results, as_json, "partition", lambda item, _: f"{done} the reassignment of {item}.", dry_run=dry_run)
     if not under_way and not as_json:
-        click.echo("No move is under way.")
+        click.echo("No reassignment is under way.")
 
 
 def _elect(

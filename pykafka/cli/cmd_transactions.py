@@ -132,7 +132,7 @@ def find_hanging(session: Session, texts: tuple[str, ...], max_timeout: timedelt
 @click.argument("start_offset", metavar="OFFSET", type=click.IntRange(min=0))
 @click.option("--force", is_flag=True, help="Also one that a coordinator still has: it will be in disorder.")
 @click.option(
-    "--max-timeout", type=DURATION, default="15m", show_default=True, help="As of `transactions find-hanging`."
+    "--max-timeout", type=DURATION, default="15m", show_default=True, help="As in `transactions find-hanging`."
 )
 @change_command
 def abort(

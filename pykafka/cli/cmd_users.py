@@ -33,7 +33,7 @@ _mechanism = click.option(
 @click.argument("names", metavar="[USER]...", nargs=-1)
 @session_command
 def list_(session: Session, names: tuple[str, ...], as_json: bool) -> None:
-    """List users with their mechanisms: all, or these. Brokers never tell passwords."""
+    """List users with their mechanisms: all, or these. Brokers never return passwords."""
     with session.client() as client:
         found = client.admin.describe_user_scram_credentials(names or None, raise_errors=False)
     rows = [

@@ -29,7 +29,7 @@ from pykafka.protocol.versions import choose
 from pykafka.security import SslConfig
 
 if TYPE_CHECKING:
-    from pykafka.handlers import Stream
+    from pykafka.handlers import Handler, Stream
     from pykafka.protocol.versions import ApiRanges
 
 
@@ -146,11 +146,7 @@ class _SteppingHandler(ThreadingHandler):
 
     def _passed(self, step: str, started: float, more: str = "", address: Address | None = None) -> None:
         where = (address or self._address).text
-        self.steps.append(Finding(self._host, step, OK, f"{where}{more}", self.since(started)))
-
-    def since(self, started: float) -> int:
-        """Return the time since a moment (ms)."""
-        return round((self.now() - started) * 1000)
+        self.steps.append(Finding(self._host, step, OK, f"{where}{more}", _since(self, started)))
 
 
 class Examination:
@@ -204,19 +200,16 @@ class Examination:
             addresses = self._handler.resolve(host, port, timeout=self._timeout_ms / 1000)
         except (OSError, UnicodeError) as error:
             why = f"{host!r} cannot be resolved: {reason_of(error)}; check the name, or the resolver of this machine"
-            yield Finding(text, "DNS", FAILED, why, self._since(started))
+            yield Finding(text, "DNS", FAILED, why, _since(self._handler, started))
             return
         found = ", ".join(dict.fromkeys(str(address.sockaddr[0]) for address in addresses)) or "no address"
-        yield Finding(text, "DNS", OK if addresses else FAILED, found, self._since(started))
+        yield Finding(text, "DNS", OK if addresses else FAILED, found, _since(self._handler, started))
         ledgers = [list(self._examine_address(host, port, address)) for address in addresses]
         works = any(all(one.result == OK for one in ledger) for ledger in ledgers)
         for ledger in ledgers:
             for one in ledger:
                 yield one._replace(result=NOTE) if works and one.result == FAILED else one
         self.reached = self.reached or works
-
-    def _since(self, started: float) -> int:
-        return round((self._handler.now() - started) * 1000)
 
     def _examine_address(self, host: str, port: int, address: Address) -> Iterator[Finding]:
         text = address_text(host, port)
@@ -233,20 +226,20 @@ class Examination:
             else:
                 if self._settings.proxy is not None:
                     detail = f"{address.text}, through {self._settings.proxy}"
-                    handler.steps.insert(1, Finding(text, "PROXY", OK, detail, handler.since(started)))
+                    handler.steps.insert(1, Finding(text, "PROXY", OK, detail, _since(handler, started)))
             finally:
                 yield from handler.steps
             if self._settings.sasl is not None:
                 name = self._settings.sasl.name
-                yield Finding(text, "SASL", OK, f"{address.text}, logged in by {name}", handler.since(started))
+                yield Finding(text, "SASL", OK, f"{address.text}, logged in by {name}", _since(handler, started))
             step, started = "ApiVersions", handler.now()
             ranges = negotiate(connection, handler, self._timeout_ms, CLIENT_ID)
             yield Finding(
-                text, step, OK, f"{len(ranges)} APIs, as {speaks_as(ranges)} has them", handler.since(started)
+                text, step, OK, f"{len(ranges)} APIs, as {speaks_as(ranges)} has them", _since(handler, started)
             )
             step, started = "Metadata", handler.now()
             metadata = _ask_metadata(connection, choose(wire.MetadataRequest, ranges, broker=text))
-            yield _metadata_finding(text, metadata, handler.since(started))
+            yield _metadata_finding(text, metadata, _since(handler, started))
             self._metadata.setdefault(text, metadata)
         except KafkaException as error:
             if isinstance(error, SaslRequiredError):
@@ -254,7 +247,7 @@ class Examination:
             elif step == "ApiVersions" and error.ledger:  # TLS may fail as late as that
                 step = error.ledger[-1].stage
             why = self._reason(error, step, host, port, address)
-            yield Finding(text, step, FAILED, in_options(why), handler.since(started))
+            yield Finding(text, step, FAILED, in_options(why), _since(handler, started))
         finally:
             connection.disconnect()
 
@@ -327,6 +320,11 @@ def _metadata_finding(text: str, metadata: wire.MetadataResponse, ms: int) -> Fi
         return Finding(text, "Metadata", FAILED, why, ms)
     cluster = f"cluster {metadata.cluster_id}, " if metadata.cluster_id else ""
     return Finding(text, "Metadata", OK, f"{cluster}{count} broker{'' if count == 1 else 's'}", ms)
+
+
+def _since(handler: Handler, started: float) -> int:
+    """Return the time since a moment (ms)."""
+    return round((handler.now() - started) * 1000)
 
 
 def address_text(host: str, port: int) -> str:

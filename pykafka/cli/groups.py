@@ -144,7 +144,7 @@ def active_members(client: KafkaClient, group: str) -> int | None:
 
 
 class GroupOffset(NamedTuple):
-    """A committed offset; `latest` and `lag` are None where the topic is gone.
+    """A committed offset; `latest` and `lag` are None if the topic is gone.
 
     Of a share group, `committed` is the first offset that it may still get, and `lag` what it has not done with.
     """

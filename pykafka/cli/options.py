@@ -107,7 +107,7 @@ _OWN_TOO = ("offsets_channel_socket_timeout_ms", "exclude_internal_topics", "all
 #: Where the context keeps which common options stand behind the command.
 BEHIND = "pykafka.behind"
 #: Where it keeps the function that takes secrets out of the sentence of an error.
-HIDE = "pykafka.hide"
+REDACT = "pykafka.redact"
 
 
 def session_of(root: click.Context, **instead: Any) -> Session:

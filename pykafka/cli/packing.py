@@ -422,7 +422,7 @@ def _tried(goal: Target, folder: Path, with_arrow: bool) -> str | None:
 
 
 def _spark_archives() -> list[str]:
-    """Return PySpark's own archives, which executors have on their path; none where there is no PySpark."""
+    """Return PySpark's own archives, which executors have on their path; none if there is no PySpark."""
     home = os.environ.get("SPARK_HOME")
     spec = find_spec("pyspark")
     roots = [Path(home)] if home else []

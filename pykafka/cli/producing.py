@@ -42,7 +42,7 @@ JSON_GROWTH = 8
 
 
 class InputLine(NamedTuple):
-    """A message to produce; `partition` and `timestamp` (ms) are None where the input does not say them."""
+    """A message to produce; `partition` and `timestamp` (ms) are None if the input does not say them."""
 
     key: bytes | None
     value: bytes | None

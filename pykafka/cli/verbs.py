@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pykafka.admin import Results
     from pykafka.admin.results import Outcome
     from pykafka.client import KafkaClient
-    from pykafka.common import TopicPartition
     from pykafka.exceptions import KafkaException
 
 K = TypeVar("K")

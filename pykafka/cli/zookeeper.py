@@ -79,7 +79,7 @@ class ZooKeeperTopics:
         replica_assignment: Mapping[int, Sequence[int]],
         config_entries: Mapping[str, str],
     ) -> None:
-        """Write the nodes that make the controller create a topic; parameters as of `changes.create_topic`.
+        """Write the nodes that make the controller create a topic; parameters as in `changes.create_topic`.
 
         :raises InvalidTopic: the name is not valid
         :raises InvalidReplicationFactor: the cluster has fewer brokers

@@ -24,6 +24,7 @@ from pykafka.protocol import wire
 from pykafka.protocol.message import Message
 from pykafka.utils import old_attributes
 from pykafka.utils.error_handlers import valid_callable, valid_int
+from pykafka.utils.option_table import collected
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -53,53 +54,71 @@ class Producer:
 
     :param cluster: to which to produce
     :param topic: to which to produce
-    :param partitioner: `(partitions, key) -> partition`; by default one partition after another, whatever the keys: messages
-        of one key go to all partitions, and have no order; `Murmur2Partitioner()` sends a key to one, as Kafka's Java
-        producer does
+    :param partitioner: `(partitions, key) -> partition`; by default one partition after another, whatever the keys:
+        messages of one key go to all partitions, and have no order; `Murmur2Partitioner()` sends a key to one, as
+        Kafka's Java producer does
     :param compression: a `pykafka.common.CompressionType`
     :param max_retries: how often a batch is sent again that a broker found wrong or, where batches have no sequence
-        numbers (`enable_idempotence`), may have stored without saying so; a cluster that is not ready (no leader, brokers
-        down, too few replicas in sync) is waited for until `delivery_timeout_ms`
+        numbers (`enable_idempotence`), may have stored without saying so; a cluster that is not ready (no leader,
+        brokers down, too few replicas in sync) is waited for until `delivery_timeout_ms`
     :param retry_backoff_ms: pause before the first time (ms), give or take a fifth; twice as long each time after that
-    :param required_acks: 1 waits for the leader's log, -1 for all replicas in sync, 0 for nothing; with 1, the default, a
-        message is lost if the leader fails before another replica has copied it; -1 keeps it, and makes the producer
+    :param required_acks: 1 waits for the leader's log, -1 for all replicas in sync, 0 for nothing; with 1, the default,
+        a message is lost if the leader fails before another replica has copied it; -1 keeps it, and makes the producer
         idempotent
     :param ack_timeout_ms: how long the leader may wait for replicas (ms)
     :param max_queued_messages: for each broker; beyond, `produce()` blocks or raises
     :param min_queued_messages: for each broker; from this many on, batches are sent without lingering
     :param linger_ms: how long a message may wait for others to fill its batch (ms); 0 sends at once; with the default a
-        lone message leaves after 5 seconds, so choose 0 to 50 where somebody waits for it
+        lone message leaves after 5 seconds, so choose 0 to 50 if somebody waits for it
     :param queue_empty_timeout_ms: accepted for old code; an idle sender sleeps until it is woken
     :param block_on_queue_full: whether a full queue blocks `produce()` or raises
     :param max_request_size: of one request (bytes); a batch is full when it would fill a request alone
     :param sync: whether `produce()` waits for the acknowledgement, and raises what went wrong
     :param delivery_reports: keep a report of each message for `get_delivery_report()`, which must be called for each:
-        they are kept until then, however many; a warning is logged once where a thread or greenlet has
+        they are kept until then, however many; a warning is logged once if a thread or greenlet has
         `max_queued_messages`, or `max_queued_bytes` in messages, that it has not read
     :param pending_timeout_ms: how long `stop()` waits while no message gets through (ms)
     :param auto_start: start at once; else with `start()`
     :param serializer: `(message, partition_key) -> (bytes, bytes)`
-    :param retry_backoff_max_ms: the longest such pause (ms); `retry_backoff_ms` where that is longer
+    :param retry_backoff_max_ms: the longest such pause (ms); `retry_backoff_ms` if that is longer
     :param delivery_timeout_ms: how old a message may get before it has failed (ms)
     :param max_queued_bytes: for each broker, as `max_queued_messages` (bytes)
     :param enable_idempotence: number the batches of each partition (KIP-98), so that what is sent again is stored once
-        and in its place, with up to five batches under way; None: where `required_acks` is -1, retries are allowed, and
+        and in its place, with up to five batches under way; None: if `required_acks` is -1, retries are allowed, and
         brokers can (0.11 on); True: or refuse
     :param on_delivery: `(error, message)`, called for each message when it is acknowledged (error is None) or has
-        failed, by a worker of its own, in the order of each partition; what it raises is logged; on greenlets it must not
-        hold up the hub. `flush()` and `stop()` wait for it. For an `offset` of -1 see `Message.offset`
-    :param max_failed_messages: how many messages may have failed without anybody being told (by `on_delivery`, a
-        report, or what `flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of them, and forgets
-        them
+        failed, by a worker of its own, in the order of each partition; what it raises is logged; on greenlets it must
+        not hold up the hub. `flush()` and `stop()` wait for it. For an `offset` of -1 see `Message.offset`
+    :param max_failed_messages: how many messages may have failed without a report (by `on_delivery`, a delivery report,
+        or the error that `flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of them, and
+        forgets them
     :param max_failed_bytes: how many bytes these may take
-    :param on_topic_recreated: what becomes of messages for a topic that was deleted and made anew: "continue" sends them to
-        the new topic, with a warning that has both ids; "fail" fails them with `TopicRecreatedError` until the producer is
-        started again. Brokers tell topics apart since Kafka 4.1; with 2.8 to 4.0 the client compares ids when it asks for
-        metadata; older ones have no ids, and messages go to the new topic
-    :param compression_level: how hard the codec tries: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22; None: the codec's own
-        (6 for gzip, 3 for zstd, the fast mode for lz4); snappy has none
+    :param on_topic_recreated: what becomes of messages for a topic that was deleted and made anew: "continue" sends
+        them to the new topic, with a warning that has both ids; "fail" fails them with `TopicRecreatedError` until the
+        producer is started, or made, again. Brokers tell topics apart since Kafka 4.1; with 2.8 to 4.0 the client
+        compares ids when it asks for metadata; older ones have no ids, and messages go to the new topic
+    :param compression_level: how hard the codec tries: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22; None: the codec's
+        own (6 for gzip, 3 for zstd, the fast mode for lz4); snappy has none
     """
 
+    def _build(self, cluster: BaseCluster, topic: TopicView, given: dict[str, Any]) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._handler = cluster.handler
+        self._options = options = ProducerOptions.of(given)
+        # round robin is done where the record is written; other partitioners are asked for each message
+        self._partitioner = None if type(options.partitioner) is RandomPartitioner else options.partitioner
+        is_simple = options.serializer is None and not options.sync and not options.delivery_reports
+        self._plain = self._partitioner is None and is_simple
+        self._on_delivery = None if options.on_delivery is None else Callback(options.on_delivery)
+        self._engine = self._make_engine()
+        self._accumulator = self._engine.accumulator
+        cluster.stop_at_close(self)
+        self._handler.at_fork(self._after_fork)
+        if given["auto_start"]:
+            self.start()
+
+    @collected(_build, ProducerOptions)
     def __init__(
         self,
         cluster: BaseCluster,
@@ -112,42 +131,26 @@ class Producer:
         ack_timeout_ms: int = 10 * 1000,
         max_queued_messages: int = 100000,
         min_queued_messages: int = 70000,
-        linger_ms: int = 5 * 1000,
+        linger_ms: int = 5000,
         queue_empty_timeout_ms: int = 0,
         block_on_queue_full: bool = True,
         max_request_size: int = 1000012,
         sync: bool = False,
         delivery_reports: bool = False,
-        pending_timeout_ms: int = 5 * 1000,
+        pending_timeout_ms: int = 5000,
         auto_start: bool = True,
         serializer: Callable[[Any, Any], tuple[Any, Any]] | None = None,
         *,
         retry_backoff_max_ms: int = 1000,
-        delivery_timeout_ms: int = 120 * 1000,
+        delivery_timeout_ms: int = 2 * 60 * 1000,
         max_queued_bytes: int = 256 * 1024 * 1024,
         enable_idempotence: bool | None = None,
         on_delivery: OnDelivery | None = None,
-        max_failed_messages: int = 10_000,
+        max_failed_messages: int = 10000,
         max_failed_bytes: int = 32 * 1024 * 1024,
         on_topic_recreated: Literal["continue", "fail"] = "continue",
         compression_level: int | None = None,
-    ) -> None:
-        self._cluster = cluster
-        self._topic = topic
-        self._handler = cluster.handler
-        self._options = ProducerOptions.of(locals())
-        # round robin is done where the record is written; other partitioners are asked for each message
-        self._partitioner = (
-            None if type(partitioner) is RandomPartitioner else valid_callable(partitioner, "partitioner")
-        )
-        self._plain = self._partitioner is None and serializer is None and not sync and not delivery_reports
-        self._on_delivery = None if on_delivery is None else Callback(on_delivery)
-        self._engine = self._make_engine()
-        self._accumulator = self._engine.accumulator
-        cluster.stop_at_close(self)
-        self._handler.at_fork(self._after_fork)
-        if auto_start:
-            self.start()
+    ) -> None: ...
 
     def _make_engine(self) -> DocumentedEngine:
         return DocumentedEngine(self._cluster, self._topic, self._options, self)

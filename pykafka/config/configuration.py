@@ -56,9 +56,9 @@ _REPLACED = {"ssl_config": ("ssl.", "security.providers"), "sasl": ("sasl.", "ja
 _LIKE_A_KEY = re.compile(r"(?=.{1,80}$)(?:[A-Za-z][\w>-]*(?:\.[\w>-]+)+|[A-Za-z_]{1,30})")
 _NOT_SHOWN = "lines that are no keys, and are not shown as they may be parts of values"
 #: More keys than these of all files together are logged again.
-_MOST_TOLD = 10_000
+_REPORTED_MAX = 10_000
 # What was logged as ignored, as (file, key); grows by single operations.
-_told: set[tuple[str, str]] = set()
+_reported: set[tuple[str, str]] = set()
 
 
 class Configuration:
@@ -133,7 +133,7 @@ class Configuration:
 
         :param values: {key as `plain` returns it: (key as written, value)}
         :param winning: keys that replace others for the same options
-        :param hosts: as of `read`
+        :param hosts: as in `read`
         :param where: the file; "" for none
         """
         found = _Sorting(winning)
@@ -165,7 +165,7 @@ class _Sorting:
     """
 
     def __init__(self, winning: Collection[str]) -> None:
-        self.taken = {place for key in winning for place in _places(key)}
+        self.taken = {_place(target) for key in winning for target in targets_of(key)}
         self.options: dict[str, dict[str, Any]] = {section: {} for section in _SECTIONS}
         self.secure: dict[str, Any] = {}
         self.levels: dict[int, int] = {}
@@ -188,7 +188,7 @@ class _Sorting:
             said = self._said.setdefault((target.section, target.name), written)
             # As in kcat, the last line counts, whether or not it says "topic.".
             if taken.get(target.name, made) != made and not any(of_topics(plain(one)) for one in (said, written)):
-                raise ConfigurationError(_twice(said, written))
+                raise ConfigurationError(f"{said} and {written} are one option, with two values: remove one of them")
             self._said[target.section, target.name] = written
             taken[target.name] = made
 
@@ -211,17 +211,8 @@ def targets_of(key: str) -> tuple[Target, ...]:
     return ()
 
 
-def _places(key: str) -> set[tuple[str, str]]:
-    """Return what a key sets, the same for all its names: {(section, option)}."""
-    return {_place(target) for target in targets_of(key)}
-
-
 def _place(target: Target) -> tuple[str, str]:
     return (target.section, SAME.get(target.name, target.name))
-
-
-def _twice(one: str, other: str) -> str:
-    return f"{one} and {other} are one option, with two values: remove one of them"
 
 
 def _by_key(given: Mapping[str, Any], variables: Mapping[str, str]) -> dict[str, tuple[str, Any]]:
@@ -326,7 +317,7 @@ def _nearly(key: str) -> tuple[str, bool]:
 def _is_replaced(key: str, replaced: Collection[str]) -> bool:
     """Return whether an argument of the client takes the place of what a key says.
 
-    :param replaced: as of `Configuration.read`
+    :param replaced: as in `Configuration.read`
     """
     return any(bare(key).startswith(_REPLACED[one]) for one in replaced)
 
@@ -341,8 +332,8 @@ def is_said(key: str, values: Mapping[str, tuple[str, Any]]) -> bool:
 def _check_known(values: Mapping[str, tuple[str, Any]], hosts: str, replaced: Collection[str]) -> None:
     """Check the keys that this client does not know, and refuse those that are meant for it.
 
-    :param hosts: as of `Configuration.read`
-    :param replaced: as of `Configuration.read`
+    :param hosts: as in `Configuration.read`
+    :param replaced: as in `Configuration.read`
     """
     unknown = [key for key in values if not (targets_of(key) or is_ignored(key) or why_refused(key))]
     strange = [key for key in unknown if not is_said(key, values) and not _is_replaced(key, replaced)]
@@ -381,12 +372,12 @@ def log_ignored(keys: Collection[str], where: str) -> None:
     :param keys: as written
     :param where: the file; "" for none
     """
-    new = sorted({key for key in keys if (where, key) not in _told})
+    new = sorted({key for key in keys if (where, key) not in _reported})
     if not new:
         return
-    if len(_told) > _MOST_TOLD:
-        _told.clear()
-    _told.update((where, key) for key in new)
+    if len(_reported) > _REPORTED_MAX:
+        _reported.clear()
+    _reported.update((where, key) for key in new)
     known_ones = [key for key in new if targets_of(plain(key)) or is_ignored(plain(key))]
     others = [key for key in new if key not in known_ones]
     unknown = [_with_hint(key) for key in others if _LIKE_A_KEY.fullmatch(key)]

@@ -298,8 +298,8 @@ def mechanism_of(values: Mapping[str, Any], hosts: str) -> Mechanism:
             twice = sorted(key for key in values if key in _NOT_BESIDE_JAAS and key.startswith(_OF_MECHANISM[name]))
             if twice:
                 raise ConfigurationError(f"{twice[0]} has no meaning beside {_JAAS}, which has it: remove one of them")
-            told = {_OAUTH.get(key, key): str(value) for key, value in values.items() if key.startswith("sasl.")}
-            return mechanism_of_jaas(values[_JAAS], name, told)
+            properties = {_OAUTH.get(key, key): str(value) for key, value in values.items() if key.startswith("sasl.")}
+            return mechanism_of_jaas(values[_JAAS], name, properties)
         if name == "OAUTHBEARER":
             return _oauth({_OAUTH.get(key, key): value for key, value in values.items()})
         if name == "GSSAPI":
@@ -326,12 +326,9 @@ def _needed(values: Mapping[str, Any], mechanism: str, *keys: str) -> str:
 
 
 def _oauth(values: Mapping[str, Any]) -> Mechanism:
-    extensions = {}
-    for pair in filter(
-        None, text(values.get("sasl.oauthbearer.extensions", ""), "sasl.oauthbearer.extensions").split(",")
-    ):
-        name, _, value = pair.partition("=")
-        extensions[name.strip()] = value.strip()
+    pairs = text(values.get("sasl.oauthbearer.extensions", ""), "sasl.oauthbearer.extensions").split(",")
+    parts = (pair.partition("=") for pair in pairs if pair)
+    extensions = {name.strip(): value.strip() for name, _, value in parts}
     sources = [key for key in (*_SOURCES, _URL) if values.get(key) is not None]
     method = text(values.get(_METHOD, "oidc"), _METHOD).lower()
     if method not in {"oidc", "default"}:

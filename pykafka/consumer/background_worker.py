@@ -39,6 +39,8 @@ class BackgroundWorker(ABC):
         self._lock = self._handler.Lock()
         self._wake = self._handler.Event()
         self._worker: Worker | None = None
+        #: Whether there may be work without a worker: it could not be started, or an error or an interrupt has ended it.
+        self.is_stranded = False
 
     @abstractmethod
     def _is_left(self) -> bool:
@@ -49,8 +51,8 @@ class BackgroundWorker(ABC):
         """Do what is due, or wait; with nothing left, set `_worker` to None under `_lock` and return False."""
 
     def revive(self) -> None:
-        """Start the worker again if it could not be started, or an error has ended it."""
-        if self._worker is None and self._is_left():
+        """Start the worker again, if work `is_stranded`."""
+        if self.is_stranded:
             with self._lock:
                 self._start()
 
@@ -65,13 +67,14 @@ class BackgroundWorker(ABC):
             worker.join(min(JOIN_S, max(until - self._handler.now(), 0.0)))
 
     def _start(self) -> None:
-        """Start the worker if there is none; the caller holds the lock."""
-        if self._worker is not None or not self._is_left():
-            return
-        try:
-            self._worker = self._handler.spawn(self._run, name=self.worker_name)
-        except RuntimeError as error:  # the system cannot start a thread at present; calls that read try again
-            log.error("no worker can be started that %s, for now: %s", self.purpose, error)
+        """Start the worker if there is none; the caller holds the lock, and has set `is_stranded` before it added work."""
+        if self._worker is None and self._is_left():
+            try:
+                self._worker = self._handler.spawn(self._run, name=self.worker_name)
+            except RuntimeError as error:  # the system cannot start a thread at present; calls that read try again
+                log.error("no worker can be started that %s, for now: %s", self.purpose, error)
+                return
+        self.is_stranded = False
 
     def _run(self) -> None:
         try:
@@ -85,4 +88,5 @@ class BackgroundWorker(ABC):
             del consumer
             with self._lock:
                 self._worker = None
+                self.is_stranded = True
             raise

@@ -2,10 +2,10 @@
 
 `Buffers.next` is the fast path of consuming: one compiled call a message, without a lock, queue operation or clock call;
 `take` is one call for many. Records are decoded when they are asked for. Compiled, a call is atomic; the pure source takes
-the handler's lock. Who reads without objects borrows the cursors of a partition, which nobody else reads meanwhile.
+the handler's lock. A reader without objects borrows the cursors of a partition, and is their only one meanwhile.
 
 A fetch worker appends readers; whoever consumes takes messages. Positions are read from the cursors, so they say what was
-handed out, not what was fetched. What the last call has handed out is in hand: it counts as done when the next call comes.
+delivered, not what was fetched. What the last call has delivered is in process: it counts as processed at the next call.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def volume(readers: Iterable[BatchReader]) -> tuple[int, int]:
 
 
 class Borrow:
-    """The cursors of a partition, borrowed to a reader that bypasses `Buffers.next`.
+    """The cursors of a partition, borrowed by a reader that bypasses `Buffers.next`.
 
     :param owned: the partition
-    :param number: tells whether the partition has been moved elsewhere meanwhile
+    :param number: it differs from that of the partition if that has been moved meanwhile
     :param readers: the cursors, in order
     """
 
@@ -173,14 +173,14 @@ class Buffers:
 
     State: `nbytes` is what is buffered, unpacked; `_waiting` are the fetchers that wait for it to become less; `calls`
     counts the calls that take messages, so that what the last one took is known: with several workers, the last of any.
-    `held` is stored by any worker, of any thread: nothing is handed out while it is set. `nbytes` leaves out what is buffered
-    of paused partitions, which nobody takes: else they could use up the room of the others. `_active` has the partitions
+    `held` is stored by any worker, of any thread: nothing is delivered while it is set. `nbytes` leaves out what is buffered
+    of paused partitions, which stays: else they could use up the room of the others. `_active` has the partitions
     in the order of their turns; `_stale` of them have no turn any more, and go together, so that none is searched for.
 
     :param handler: whose lock the pure source takes, and whose hub is let turn
-    :param max_bytes: fetching pauses while this much is buffered of all partitions together, and goes on when a quarter
+    :param max_bytes: fetching pauses while this much is buffered of all partitions together, and continues when a quarter
         of it has been read
-    :param records: hand out `Record`s, not `Message`s
+    :param records: deliver `Record`s, not `Message`s
     :param max_unpacked: what a batch may unpack to (bytes); fetchers ask
     """
 
@@ -212,7 +212,7 @@ class Buffers:
         """
         if self.cooperative and self.work >= BREATHE_EVERY:
             self.work = 0
-            self.breathe()  # with nothing in hand: a greenlet's timeout may end it there
+            self.breathe()  # with nothing taken: a greenlet's timeout may end it there
         if cython.compiled:
             message = self._next()
         else:
@@ -241,23 +241,23 @@ class Buffers:
         return found
 
     def begin_call(self) -> None:
-        """Count all messages returned so far as done; `next` does so by itself."""
+        """Count all messages returned so far as processed; `next` does so by itself."""
         with self.lock:
             self.calls += 1
 
     def processed(self, owned: OwnedPartition) -> int:
-        """Return a partition's position without the messages in hand; -1 while it is unknown."""
+        """Return a partition's position without the messages in process; -1 while it is unknown."""
         with self.lock:
             return owned.taken_from if owned.taken_in == self.calls else owned.position
 
     def hold(self, owned: OwnedPartition, offset: int) -> None:
-        """Count messages from an offset on as in hand, which another consumer has returned."""
+        """Count messages from an offset on as in process, which another consumer has returned."""
         with self.lock:
             owned.taken_in = self.calls
             owned.taken_from = offset
 
     def committed(self, owned: OwnedPartition, offset: int) -> None:
-        """Count committed messages as done, although they may be in hand."""
+        """Count committed messages as processed, although they are those of the last call."""
         with self.lock:
             if owned.taken_in == self.calls and owned.taken_from < offset <= owned.position:
                 owned.taken_from = offset
@@ -267,7 +267,7 @@ class Buffers:
         return not self.closed and not self.held and self._stale < len(self._active)
 
     def pause(self, owned: OwnedPartition) -> None:
-        """Hand out nothing of a partition, and fetch no more of it; what is buffered stays."""
+        """Deliver nothing of a partition, and fetch no more of it; what is buffered stays."""
         with self.lock:
             if owned.paused:
                 return
@@ -277,7 +277,7 @@ class Buffers:
             self.forget(nbytes)
 
     def resume(self, owned: OwnedPartition) -> None:
-        """Hand out a paused partition again."""
+        """Deliver messages of a paused partition again."""
         with self.lock:
             if not owned.paused:
                 return
@@ -526,7 +526,7 @@ class Buffers:
     ) -> bool:
         """Drop what is buffered or in flight of a partition, and continue at another position.
 
-        :param position: the offset of the next message to hand out
+        :param position: the offset of the next message to deliver
         :param last_offset_consumed: what to say was consumed; -1 for nothing
         :param moves: what `owned.moves` was: do nothing, and return False, where it was moved since; -1 for whatever was
         :param leader_epochs: what is known of the log before the position; None for nothing

@@ -59,7 +59,7 @@ class Commits:
         self._options = options
         self._handler = consumer.handler
         #: Returns whether the partitions are still the consumer's: otherwise other members may have gone on. None if the
-        #: consumer cannot tell, or does not share them.
+        #: consumer does not know, or does not share them.
         self.may_commit: Callable[[], bool] | None = None
         #: Whether a commit names, in all its attempts, the generation in which it began: in a later one, another member may
         #: have gone on. Members that read many topics do so.
@@ -99,7 +99,7 @@ class Commits:
         self._worker = None
 
     def owns(self) -> bool:
-        """Return whether the consumer may commit: it still owns its partitions, as far as it can tell."""
+        """Return whether the consumer may commit: it still owns its partitions, as far as it knows."""
         may_commit = self.may_commit or self.group.membership.may_commit
         return not self.given_up and (may_commit is None or may_commit())
 
@@ -275,7 +275,7 @@ class Commits:
                 return
             if self.pinned and isinstance(
                 error, ShareLostError
-            ):  # a rebalance came in between, and the listener is told
+            ):  # a rebalance came in between, and the listener is called
                 log.info("auto-commit of %s: %s", consumer.name, error)
                 return
             if self._failing_since is None:

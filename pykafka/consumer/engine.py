@@ -115,7 +115,7 @@ class ConsumerEngine(Assignment):
             return
         self.stopping = self.handler.Event()  # a new one: a worker that is still ending heeds the old one
         self.errors.clear()
-        # positions of before may be of topics that were made anew meanwhile
+        # positions of before may be of topics that were created again meanwhile
         if topics := sorted({key.topic for key, owned in self.partitions.items() if owned.topic_id is not None}):
             self.refresh(topics)
         self._closure = Closure(self.handler)
@@ -252,22 +252,20 @@ class ConsumerEngine(Assignment):
     def tick(self) -> None:
         """Do what is due by time. Fetchers call this.
 
-        That is: ask leaders again for closer replicas, notice topics that were made anew, and look for new partitions.
+        That is: ask leaders again for closer replicas, notice topics that were created again, and look for new partitions.
         """
-        if self._generation != self.cluster.generation:
-            self._generation = self.cluster.generation
+        now, generation = self.handler.now(), self.cluster.generation
+        is_new = self._generation != generation
+        if is_new:
+            self._generation = generation
             for owned in self.partitions.values():
                 if owned.topic_id is not None and owned.fetcher is not None and self.recovery.is_recreated(owned):
                     self.recovery.reattach(owned)
-        for key in self.preferred_replicas.expired(self.handler.now()):
-            if key in self.partitions:
-                self.recovery.reattach(self.partitions[key])
-        if self.whole_topics:
-            self.discovery.tick()
-
-    def tick_alone(self) -> None:
-        """Look for topics of a pattern, if it is time to: while it matches none, there is no fetcher that calls `tick`."""
-        if self.pattern is not None:
+        if self.preferred_replicas.choices:
+            for key in self.preferred_replicas.expired(now):
+                if key in self.partitions:
+                    self.recovery.reattach(self.partitions[key])
+        if self.whole_topics and (is_new or now >= self.discovery.due):
             self.discovery.tick()
 
     # -- errors and waits ----------------------------------------------------------------------------------------------
@@ -317,7 +315,10 @@ class ConsumerEngine(Assignment):
             remaining = min(remaining, 0.1)
         if remaining <= 0:
             return False
-        self.recovery.revive()
+        if self.recovery.is_stranded:
+            self.recovery.revive()
+        if self.pattern is not None:  # while it matches no topic, there is no fetcher that calls `tick`
+            self.discovery.tick()
         self.has_arrived.wait(remaining)
         return True
 

@@ -97,7 +97,7 @@ class FailedPartition:
         if self.astray:
             return True
         if isinstance(error, (OffsetOutOfRangeError, LogTruncationError)):
-            # The log may be that of a topic that was made anew; ids tell.
+            # The log may be that of a topic that was created again; ids show that.
             return self.owned.topic_id is not None and not self.moved and not self.has_unread
         if isinstance(error, (OffsetResetNeededError, TopicRecreatedError)):
             return False
@@ -136,19 +136,19 @@ class FailedPartitions:
         return iter(self._open.values())
 
     def add(self, owned: OwnedPartition, moves: int, error: KafkaException) -> FailedPartition:
-        """Look after a partition that has failed; parameters as of `FailedPartition`."""
+        """Look after a partition that has failed; parameters as `FailedPartition` has them."""
         lasts = owned.trouble_since is not None
         failures = self._failures[owned] = self._failures.get(owned, 0) + 1 if lasts else 1
         # An offset is corrected at once, and so is a leader epoch; if it is wrong again before anything was fetched, the
         # broker contradicts itself, and there is no need to hurry.
         at_once = isinstance(error, (*LOST, FencedLeaderEpoch)) and not lasts
         due = self._now() if at_once else self._due_after(failures)
-        case = self._open[owned] = FailedPartition(owned, moves, error, due)
-        return case
+        failed = self._open[owned] = FailedPartition(owned, moves, error, due)
+        return failed
 
-    def close(self, case: FailedPartition) -> None:
+    def close(self, failed: FailedPartition) -> None:
         """Look no more after a partition."""
-        self._open.pop(case.owned, None)
+        self._open.pop(failed.owned, None)
 
     def clear(self) -> None:
         """Look after nothing."""
@@ -163,25 +163,25 @@ class FailedPartitions:
     def due(self) -> list[FailedPartition]:
         """Return what is to be served now."""
         soon = self._now() + TOGETHER * self._pauses.first_ms / 1000
-        return [case for case in self if case.due <= soon or case.moved]
+        return [failed for failed in self if failed.due <= soon or failed.moved]
 
     def next_wait(self) -> float:
         """Return how long nothing is due (s)."""
-        return max(min(case.due for case in self) - self._now(), 0.0)
+        return max(min(failed.due for failed in self) - self._now(), 0.0)
 
-    def wait_first(self, case: FailedPartition) -> None:
+    def wait_first(self, failed: FailedPartition) -> None:
         """Put a partition off until its buffered messages have been read."""
-        case.waited = True
-        case.due = self._now() + self._pauses.first_ms / 1000
+        failed.waited = True
+        failed.due = self._now() + self._pauses.first_ms / 1000
 
-    def again(self, case: FailedPartition, error: KafkaException | None = None) -> None:
+    def again(self, failed: FailedPartition, error: KafkaException | None = None) -> None:
         """Try a partition again after another pause.
 
         :param error: of a question for another position
         """
-        case.astray = error is not None and may_lead_no_more(error)
-        failures = self._failures[case.owned] = self._failures.get(case.owned, 0) + 1
-        case.due = self._due_after(failures)
+        failed.astray = error is not None and may_lead_no_more(error)
+        failures = self._failures[failed.owned] = self._failures.get(failed.owned, 0) + 1
+        failed.due = self._due_after(failures)
 
     def _due_after(self, failures: int) -> float:
         """Return when to try a partition that has failed so often in a row; together with others, if possible."""

@@ -25,6 +25,8 @@ from pykafka.protocol.ascending import ascending
 from pykafka.protocol.records import RawBatch, scan
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from pykafka.consumer.fetch_plan import Asked
     from pykafka.consumer.fetch_request import FetchSettings
     from pykafka.protocol import wire
@@ -127,8 +129,10 @@ class AnswerReader:
         """
         answer = Answer()
         left = dict(partitions)
-        names = {asked.topic_id: key.topic for key, asked in partitions.items()}
+        names: dict[UUID | None, str] = {}
         for topic in response.responses:
+            if not topic.topic and not names:
+                names = {asked.topic_id: key.topic for key, asked in partitions.items()}
             name = topic.topic or names.get(topic.topic_id, "")
             for part in topic.partitions:
                 key = TopicPartition(name, part.partition_index)
@@ -163,7 +167,7 @@ class AnswerReader:
             return
         try:
             batches, needed = scan(_apart(part.records)) if part.records is not None else ([], 0)
-            aborted = self._find_aborted(batches, part)
+            aborted = self._find_aborted(batches, part) if self._settings.isolation_level else set()
         except KafkaException as error:
             answer.failed.append(Failed(asked, error.with_context(**self._context(key))))
             return
@@ -183,8 +187,6 @@ class AnswerReader:
 
     def _find_aborted(self, batches: list[RawBatch], part: wire.FetchResponse.Topic.Partition) -> set[int]:
         """Return the base offsets of batches that a consumer of committed messages must not see."""
-        if not self._settings.isolation_level:
-            return set()
         aborted = AbortedTransactions(part.aborted_transactions)
         return {batch.base_offset for batch in batches if aborted.drops(batch)}
 

@@ -36,7 +36,7 @@ class Resets:
     """The moves of one consumer's partitions; the recovery worker calls it, as it may wait for brokers.
 
     :param failed_partitions: those partitions, and when to try again what could not be moved
-    :param errors_to_raise: tells the consumer of errors
+    :param errors_to_raise: reports errors to the consumer
     """
 
     def __init__(self, failed_partitions: FailedPartitions, errors_to_raise: ErrorsToRaise) -> None:
@@ -47,7 +47,7 @@ class Resets:
         """Move partitions whose positions are not in the log (any more).
 
         They go where the rule for positions out of range says; if a log was truncated, to the offset from which on it differs;
-        in a topic that was made anew, to its start. If the application moves a partition meanwhile, for example by `seek()`,
+        in a topic that was created again, to its start. If the application moves a partition meanwhile, as by `seek()`,
         that stands.
 
         :returns: those that can be fetched again, in groups: a leader that does not answer delays its own partitions alone
@@ -57,48 +57,48 @@ class Resets:
             return
         by_leader: dict[Any, list[FailedPartition]] = defaultdict(list)
         truncated = []
-        for case in lost:
-            if isinstance(case.error, LogTruncationError) and case.error.divergent_offset is not None:
-                self._go_back(consumer, case, case.error.divergent_offset)
-                truncated.append(case)
+        for failed in lost:
+            if isinstance(failed.error, LogTruncationError) and failed.error.divergent_offset is not None:
+                self._go_back(consumer, failed, failed.error.divergent_offset)
+                truncated.append(failed)
                 continue
-            if isinstance(case.error, TopicRecreatedError):
-                self._errors_to_raise.note_trouble(case.owned)
+            if isinstance(failed.error, TopicRecreatedError):
+                self._errors_to_raise.note_trouble(failed.owned)
             else:
-                self._errors_to_raise.judge(consumer, case.owned, case.error)
-            by_leader[case.owned.partition.leader].append(case)
+                self._errors_to_raise.judge(consumer, failed.owned, failed.error)
+            by_leader[failed.owned.partition.leader].append(failed)
         yield truncated
-        for cases in by_leader.values():
-            yield self._move_by_rule(consumer, cases)
+        for parts in by_leader.values():
+            yield self._move_by_rule(consumer, parts)
 
-    def _move_by_rule(self, consumer: FetchingConsumer, cases: list[FailedPartition]) -> list[FailedPartition]:
+    def _move_by_rule(self, consumer: FetchingConsumer, parts: list[FailedPartition]) -> list[FailedPartition]:
         """Ask a leader for offsets, once, and move its partitions there; return those that it gave an offset."""
         rule = consumer.rules.out_of_range
         position = position_of(rule, consumer.handler.time_ms())
         wanted: dict[TopicPartition, Position] = {
-            case.owned.key: OffsetType.EARLIEST
-            if position is None or isinstance(case.error, TopicRecreatedError)
+            failed.owned.key: OffsetType.EARLIEST
+            if position is None or isinstance(failed.error, TopicRecreatedError)
             else position
-            for case in cases
+            for failed in parts
         }
         offsets, errors = consumer.find_each_offset(wanted)
         if rule == NEAREST:
-            self._stay_near(consumer, cases, offsets, errors)
+            self._stay_near(consumer, parts, offsets, errors)
         moved = []
-        for case in cases:
-            error = errors.get(case.owned.key)
+        for failed in parts:
+            error = errors.get(failed.owned.key)
             if error is None:
-                self._move(consumer, case, offsets[case.owned.key])
-                moved.append(case)
+                self._move(consumer, failed, offsets[failed.owned.key])
+                moved.append(failed)
             else:
-                self._errors_to_raise.judge(consumer, case.owned, error)
-                self._failed_partitions.again(case, error)
+                self._errors_to_raise.judge(consumer, failed.owned, error)
+                self._failed_partitions.again(failed, error)
         return moved
 
     @staticmethod
-    def _move(consumer: FetchingConsumer, case: FailedPartition, offset: int) -> None:
-        owned, error, before = case.owned, case.error, case.owned.position
-        if not consumer.buffers.move(owned, offset, offset - 1, case.moves):
+    def _move(consumer: FetchingConsumer, failed: FailedPartition, offset: int) -> None:
+        owned, error, before = failed.owned, failed.error, failed.owned.position
+        if not consumer.buffers.move(owned, offset, offset - 1, failed.moves):
             return
         owned.topic_id = None
         if isinstance(error, TopicRecreatedError):
@@ -114,29 +114,29 @@ class Resets:
     @staticmethod
     def _stay_near(
         consumer: FetchingConsumer,
-        cases: list[FailedPartition],
+        parts: list[FailedPartition],
         offsets: dict[TopicPartition, int],
         errors: dict[TopicPartition, KafkaException],
     ) -> None:
         """Put the end in the place of the first offset for partitions whose position is behind the end."""
         behind = {
-            case.owned.key: case.owned.position
-            for case in cases
-            if not isinstance(case.error, TopicRecreatedError)
-            and case.owned.position > offsets.get(case.owned.key, case.owned.position)
+            failed.owned.key: failed.owned.position
+            for failed in parts
+            if not isinstance(failed.error, TopicRecreatedError)
+            and failed.owned.position > offsets.get(failed.owned.key, failed.owned.position)
         }
-        ends, failed = consumer.find_each_offset(dict.fromkeys(behind, OffsetType.LATEST))
+        ends, end_errors = consumer.find_each_offset(dict.fromkeys(behind, OffsetType.LATEST))
         offsets.update({key: min(end, behind[key]) for key, end in ends.items()})
-        errors.update(failed)
+        errors.update(end_errors)
 
-    def _go_back(self, consumer: FetchingConsumer, case: FailedPartition, divergent: int) -> None:
+    def _go_back(self, consumer: FetchingConsumer, failed: FailedPartition, divergent: int) -> None:
         """Move a partition whose log was truncated to where the leader's log begins to differ from what was read."""
-        owned = case.owned
+        owned = failed.owned
         position = owned.position
         start = min(divergent, position)
         self._errors_to_raise.note_trouble(owned)
         if (
-            consumer.buffers.move(owned, start, start - 1, case.moves, owned.leader_epochs.until(start))
+            consumer.buffers.move(owned, start, start - 1, failed.moves, owned.leader_epochs.until(start))
             and start < position
         ):
             log.warning(
@@ -145,26 +145,26 @@ class Resets:
                 *(owned.key, start, position - 1, position - start, start, position, start),
             )
 
-    def ask_the_user(self, consumer: FetchingConsumer, cases: list[FailedPartition]) -> None:
+    def ask_the_user(self, consumer: FetchingConsumer, parts: list[FailedPartition]) -> None:
         """Report to `consume()` that the application must name the next position; until then try the offset now and then."""
         kinds = (OffsetResetNeededError, TopicRecreatedError)
         known = {(one.topic, one.partition) for one in consumer.errors.copy() if isinstance(one, kinds)}
-        errors = reset_needed(consumer, [case.owned for case in cases if case.owned.key not in known])
-        for case in cases:
-            needed = errors.get(case.owned.key)
+        errors = reset_needed(consumer, [failed.owned for failed in parts if failed.owned.key not in known])
+        for failed in parts:
+            needed = errors.get(failed.owned.key)
             if needed is not None:
                 error: KafkaException = needed
-                if isinstance(case.error, TopicRecreatedError):
-                    error = case.error.again()
-                elif isinstance(case.error, LogTruncationError):
-                    where = needed.offset, case.error.divergent_offset, needed.earliest, needed.latest
+                if isinstance(failed.error, TopicRecreatedError):
+                    error = failed.error.again()
+                elif isinstance(failed.error, LogTruncationError):
+                    where = needed.offset, failed.error.divergent_offset, needed.earliest, needed.latest
                     error = LogTruncationError(*where, **needed.context)
-                elif isinstance(case.error, OffsetOutOfRangeError):
-                    error.__cause__ = case.error.again()
-                self._errors_to_raise.judge(consumer, case.owned, error)
-            if case.is_lost:
-                case.error = OffsetResetNeededError(topic=case.owned.key.topic, partition=case.owned.partition_id)
-                self._failed_partitions.again(case)
+                elif isinstance(failed.error, OffsetOutOfRangeError):
+                    error.__cause__ = failed.error.again()
+                self._errors_to_raise.judge(consumer, failed.owned, error)
+            if failed.is_lost:
+                failed.error = OffsetResetNeededError(topic=failed.owned.key.topic, partition=failed.owned.partition_id)
+                self._failed_partitions.again(failed)
 
 
 def reset_needed(
@@ -185,10 +185,10 @@ def reset_needed(
 
 
 def _ranges(consumer: FetchingConsumer, keys: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-    """Return each partition's offsets as (first, behind the last), without those that the brokers do not tell."""
+    """Return each partition's offsets as (first, behind the last), without those that the brokers do not report."""
     first, errors = consumer.find_each_offset(dict.fromkeys(keys, OffsetType.EARLIEST), RANGES_TIMEOUT_MS)
-    end, failed = consumer.find_each_offset(dict.fromkeys(first, OffsetType.LATEST), RANGES_TIMEOUT_MS)
-    for key, error in (errors | failed).items():
+    end, end_errors = consumer.find_each_offset(dict.fromkeys(first, OffsetType.LATEST), RANGES_TIMEOUT_MS)
+    for key, error in (errors | end_errors).items():
         log.info("the range of offsets of %s is not known: %s", key, error)
     return {key: (first[key], end[key]) for key in end}
 

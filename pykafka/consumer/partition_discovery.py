@@ -36,7 +36,7 @@ ANSWERS = 3
 class PartitionDiscovery:
     """The regular search of one consumer for new partitions of its topics.
 
-    State: `_worker` changes under `_lock`; `_due` by single stores.
+    State: `_worker` changes under `_lock`; `due` by single stores.
 
     :param consumer: held weakly, so that a dropped one can be freed
     :param max_age_s: how old metadata may become (s)
@@ -48,20 +48,21 @@ class PartitionDiscovery:
         self._max_age_s = max_age_s
         self._lock = self._handler.Lock()
         self._worker: Any = None
-        self._due = self._handler.now() + max_age_s
-        #: No attempt before this time, since the last one failed.
-        self._pause = 0.0
+        #: When to look next, of the handler's clock (s), unless metadata is new before.
+        self.due = self._handler.now() + max_age_s
 
     def tick(self) -> None:
-        """Start the worker if it is time to; return at once."""
+        """Start the worker if it is time to, or partitions were added; return at once."""
         consumer = self._consumer()
-        now = self._handler.now()
-        if consumer is None or not consumer.running or now < self._pause:
+        if consumer is None or not consumer.running:
             return
-        if now >= self._due or consumer.unread():
+        now = self._handler.now()
+        if now >= self.due or consumer.unread():
             with self._lock:
                 if self._worker is None:
                     self._worker = self._handler.spawn(self._run, name="pykafka.PartitionDiscovery")
+                else:  # it may have looked before the metadata came
+                    self.due = now
 
     def join(self, until: float = math.inf) -> None:
         """Wait for the worker to end; set the consumer's `stopping` before.
@@ -82,13 +83,13 @@ class PartitionDiscovery:
                 self._worker = None
 
     def _look(self, consumer: FetchingConsumer) -> None:
-        self._due = self._handler.now() + self._max_age_s
+        self.due = self._handler.now() + self._max_age_s
         try:
             if consumer.whole_topics:  # a pattern may match none as yet
                 consumer.cluster.refresh_older(self._max_age_s, list(consumer.whole_topics))
             consumer.read_added()
         except KafkaException as error:
-            self._pause = self._handler.now() + min(self._max_age_s, RETRY_S)
+            self.due = self._handler.now() + min(self._max_age_s, RETRY_S)
             names, text = ", ".join(consumer.whole_topics), "topic %s: new partitions cannot be read yet: %s"
             consumer.cluster.limiter.warn(log, names, text, names, error)
 

@@ -85,6 +85,7 @@ class Recovery(BackgroundWorker):
         if owned.given_up:
             return
         with self._lock:
+            self.is_stranded = True
             self._failed.append((owned, owned.moves, error))
             self._start()
         self._wake.set()
@@ -134,7 +135,7 @@ class Recovery(BackgroundWorker):
                     self._attach_to(broker, owned)
 
     def _is_unsure(self, owned: OwnedPartition) -> bool:
-        """Return whether the leader may be asked if its log has what was fetched. Replicas answer that to nobody."""
+        """Return whether the leader may be asked if its log has what was fetched. Replicas refuse that question."""
         consumer = self._consumer()
         at_leader = consumer is None or consumer.preferred_replicas.of(owned.key).broker_id is None
         return at_leader and owned.leader_epochs.before(owned.fetch_offset) >= 0
@@ -232,47 +233,47 @@ class Recovery(BackgroundWorker):
                 log.info("partition %s: %s; fetching from its leader", owned.key, error)
                 ready.append(owned)
                 continue
-            case = self._failed_partitions.add(owned, moves, error)
-            if case.is_nowhere:
-                nowhere.append(case)
-            elif not case.is_lost:
+            failed = self._failed_partitions.add(owned, moves, error)
+            if failed.is_nowhere:
+                nowhere.append(failed)
+            elif not failed.is_lost:
                 self._errors_to_raise.judge(consumer, owned, error)
         self._attach_all(ready)
         self._resets.ask_the_user(consumer, nowhere)
 
     def _serve(self, consumer: FetchingConsumer, due: list[FailedPartition]) -> None:
         """Fetch partitions again, each as its error demands."""
-        if any(case.wants_metadata for case in due):
-            self._refresh(consumer, {case.owned.key.topic for case in due})
-        unread = [case.owned for case in due if not case.has_unread]
-        consumer.give_up_gone(unread)  # which removes their cases, at the next step
-        due = [case for case in due if not case.owned.given_up]
-        for case in due:
-            if case.is_lost and self.is_recreated(case.owned):
-                case.error = recreated(case.owned, consumer.cluster.topic_id(case.owned.key.topic))
+        if any(failed.wants_metadata for failed in due):
+            self._refresh(consumer, {failed.owned.key.topic for failed in due})
+        unread = [failed.owned for failed in due if not failed.has_unread]
+        consumer.give_up_gone(unread)  # which forgets them at the next step
+        due = [failed for failed in due if not failed.owned.given_up]
+        for failed in due:
+            if failed.is_lost and self.is_recreated(failed.owned):
+                failed.error = recreated(failed.owned, consumer.cluster.topic_id(failed.owned.key.topic))
         lost = []
         ready = []
-        for case in due:
-            if case.moved or not case.is_lost:
-                ready.append(case)
-            elif case.has_unread:
-                self._failed_partitions.wait_first(case)
-            elif case.waited:
-                ready.append(case)
+        for failed in due:
+            if failed.moved or not failed.is_lost:
+                ready.append(failed)
+            elif failed.has_unread:
+                self._failed_partitions.wait_first(failed)
+            elif failed.waited:
+                ready.append(failed)
             else:
-                lost.append(case)
+                lost.append(failed)
         self._close(ready)
         if lost:
             for moved in self._resets.move(consumer, lost):
                 self._close(moved)
 
-    def _close(self, cases: Collection[FailedPartition]) -> None:
-        """Attach partitions again: their cases are over."""
-        for case in cases:
-            self._failed_partitions.close(case)
-            if case.moved:  # the application names a position of the topic that there is now
-                case.owned.topic_id = None
-        self._attach_all([case.owned for case in cases])
+    def _close(self, parts: Collection[FailedPartition]) -> None:
+        """Attach partitions again: they are served."""
+        for failed in parts:
+            self._failed_partitions.close(failed)
+            if failed.moved:  # the application names a position of the topic that there is now
+                failed.owned.topic_id = None
+        self._attach_all([failed.owned for failed in parts])
 
     def _refresh(self, consumer: FetchingConsumer, topics: Collection[str]) -> None:
         cluster = consumer.cluster

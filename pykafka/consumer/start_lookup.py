@@ -90,6 +90,7 @@ class StartLookup(BackgroundWorker):
         :param wanted: partitions that no fetcher has, each with the name of its start; read while no start is stored
         """
         with self._lock:
+            self.is_stranded = True
             for owned, position in wanted:
                 if owned.position >= 0:  # here, so that recovery never sees one without a position that does not wait
                     owned.buffers.move(owned, -1, -1)
@@ -119,7 +120,7 @@ class StartLookup(BackgroundWorker):
             return [key for key in self._wanted if key in self._tried]
 
     def wanted(self) -> dict[TopicPartition, Wanted]:
-        """Return what is waited for, so that a forked child goes on with it; this needs no lock."""
+        """Return what is waited for, so that a forked child continues it; this needs no lock."""
         return {key: one.position for key, one in list(self._wanted.items())}
 
     # -- the worker ------------------------------------------------------------------------------------------------

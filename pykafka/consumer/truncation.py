@@ -1,4 +1,4 @@
-"""Finding out from a leader whether its log still has what was fetched, for brokers whose Fetch does not tell (before 2.7).
+"""Asking a leader whether its log still has what was fetched, for brokers whose Fetch does not compare logs (before 2.7).
 
 Kafka calls this truncation detection (KIP-320): a consumer names the epoch of the last record before its position, and the
 leader the end of that epoch in its log.
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.network.node import Node
 
-#: From this version on Fetch tells where logs diverge.
+#: From this version on Fetch answers where logs diverge.
 FETCH_COMPARES_FROM = 12
-#: From this version on brokers compare leader epochs, and tell the epoch of the end that they name.
+#: From this version on brokers compare leader epochs, and name the epoch of the end that they name.
 ASK_FROM = 2
 #: The channel for the question.
 CHANNEL = "main"

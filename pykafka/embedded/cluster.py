@@ -2,7 +2,7 @@
 
 It is librdkafka's mock cluster, out of the wheel of confluent-kafka: real TCP on 127.0.0.1, served by threads of the
 library's own. Its limits: nothing is written to disk, about 5 MB a partition are kept (then the oldest batches go),
-topics that nobody created appear with 4 partitions when asked for, CreateTopics is not spoken, ApiVersions up to v2.
+topics that were not created appear with 4 partitions when asked for, CreateTopics is not spoken, ApiVersions up to v2.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class EmbeddedCluster:
         #: Where the brokers listen: `host:port,host:port`, in the order of their numbers.
         self.hosts: str = self._lib.rd_kafka_mock_cluster_bootstraps(self._cluster).decode()
         self._lib.rd_kafka_mock_group_initial_rebalance_delay_ms(self._cluster, _FIRST_REBALANCE_MS)
-        # It tells of the first versions of these that have tagged fields, but hangs up on them, or answers without any.
+        # It advertises the first versions of these with tagged fields, but closes the connection, or answers without tags.
         for api, highest in {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "LeaveGroup": 2}.items():
             self.set_api_versions(api, 0, highest)
         # From 10 on it names the leader beside an error, and crashes the process where there is none (librdkafka 2.16).

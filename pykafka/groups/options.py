@@ -1,4 +1,4 @@
-"""The settings of consumers that share a topic, in one place: defaults, checks and meanings."""
+"""The options of members of a group, one row each."""
 
 from __future__ import annotations
 
@@ -10,66 +10,65 @@ from pykafka.groups.protocol_choice import NO_STATIC_MEMBERS, PROTOCOLS, ZOOKEEP
 from pykafka.utils import get_string
 from pykafka.utils.option_table import (
     INT32_MAX,
-    Settings,
+    Options,
     above_0,
     one_of,
+    option,
     optional,
-    setting,
     up_to,
+)
+
+STATIC = (
+    "does not leave the group, and a consumer that starts with the same id within the session timeout gets the same share, "
+    "without a rebalance"
 )
 
 
 @dataclass(frozen=True)
-class MemberOptions(Settings):
-    """The settings of a member of a group that the brokers keep."""
+class MemberOptions(Options):
+    """The options of a member of a group that the brokers keep."""
 
-    heartbeat_interval_ms: int = setting(
+    FACES = ("managed",)
+
+    heartbeat_interval_ms: int = option(
         3000,
         partial(up_to, INT32_MAX, above_0),
         "how often heartbeats go out (ms); below the session timeout",
         costs="A shorter time tells of a rebalance sooner, for a small request each time. A third of "
         "`session_timeout_ms` is usual.",
     )
-    session_timeout_ms: int = setting(
+    session_timeout_ms: int = option(
         30000,
         partial(up_to, INT32_MAX, above_0),
         "the coordinator removes a member without a heartbeat for this long (ms); brokers have limits for it",
         allowed="1 to 2147483647; brokers have limits, by default 6000 to 1800000 (old ones: to 300000 or 30000)",
         costs="A shorter time replaces a dead member sooner, and takes slow ones for dead.",
     )
-    max_poll_interval_ms: int = setting(
+    max_poll_interval_ms: int = option(
         300000,
         partial(up_to, INT32_MAX, above_0),
         "a member that takes no message for this long loses its share (ms)",
         costs="A longer time lets you work longer on one message; a member that hangs keeps its partitions as long.",
     )
-    group_instance_id: str | None = setting(
+    group_instance_id: str | None = option(
         None,
         optional(get_string),
-        "makes a static member (KIP-345; Kafka 2.3 and later): `stop()` does not leave the group, and a consumer "
-        "that starts with the same id within the session timeout gets the same share, without a rebalance",
+        {
+            "managed": f"makes a static member (KIP-345; Kafka 2.3 and later): `stop()` {STATIC}",
+            "consumer": f"makes a static member (KIP-345; Kafka 2.3 and later): `close()` {STATIC}",
+        },
         costs="A member that does not come back keeps its partitions for `session_timeout_ms`.",
-    )
-    metadata_max_age_ms: int = setting(
-        60 * 1000,
-        above_0,
-        "how often to ask for metadata (ms)",
-        costs="A shorter time finds new partitions sooner, for a small request each time.",
+        takes={"managed": "str | bytes | None"},
     )
 
 
 @dataclass(frozen=True)
 class SubscriberOptions(MemberOptions):
-    """The settings of a member of a group that reads many topics."""
+    """The options of a member of a group that reads many topics."""
 
-    group_instance_id: str | None = setting(
-        None,
-        optional(get_string),
-        "makes a static member (KIP-345; Kafka 2.3 and later): `close()` does not leave the group, and a consumer "
-        "that starts with the same id within the session timeout gets the same share, without a rebalance",
-        costs="A member that does not come back keeps its partitions for `session_timeout_ms`.",
-    )
-    protocol: str = setting(
+    FACES = ("consumer",)
+
+    protocol: str = option(
         "classic",
         partial(one_of, PROTOCOLS),
         'how the member takes part: "classic", by JoinGroup; "consumer", the next-generation protocol, where the broker shares '
@@ -78,8 +77,9 @@ class SubscriberOptions(MemberOptions):
         allowed='`"classic"`, `"consumer"`, `"zookeeper"`, `"auto"`',
         costs='With `"consumer"`, what stays is read on in each rebalance, and the listener is told of differences alone; '
         "session and heartbeat interval are the group's settings at the broker, and those given here count for nothing.",
+        other=("group.protocol",),
     )
-    assignor: AssignorLike | None = setting(
+    assignor: AssignorLike | None = option(
         None,
         optional(valid_group_assignor),
         'how the group shares out partitions: "range", "roundrobin", "sticky" (KIP-54), "cooperative-sticky" (KIP-429) or an '
@@ -89,9 +89,10 @@ class SubscriberOptions(MemberOptions):
         'them, an `AbstractPartitionAssignor`, a list of these; at the broker `"uniform"`, `"range"`, or another that it has',
         costs='`"range"` keeps partitions of the same number together; `"roundrobin"` shares many small topics more evenly; '
         'the sticky ones move as few partitions as they can, and `"cooperative-sticky"` lets members read on meanwhile.',
+        takes="str | type[Any] | Sequence[str | type[Any]] | None",
+        other=("group.remote.assignor", "partition.assignment.strategy", "membership.protocol"),
     )
-
-    zookeeper_hosts: str | None = setting(
+    zookeeper_hosts: str | None = option(
         None,
         optional(get_string),
         '"host:port,host:port/chroot" of the ZooKeeper that keeps the group, for `protocol="zookeeper"` and "auto"; None takes '

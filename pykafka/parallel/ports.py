@@ -40,10 +40,10 @@ class Group(Protocol):
     """The consumer's part that follows its assignment in a group."""
 
     #: Set to have the call that reads end, also where it waits for the group.
-    is_called_back: bool
+    wakeup_requested: bool
 
     @property
-    def settled(self) -> bool:
+    def is_stable(self) -> bool:
         """See `Source`."""
 
 

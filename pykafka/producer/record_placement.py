@@ -288,7 +288,7 @@ class KafkaProducerEngine(ProducerEngine):
     def __init__(self, cluster: BaseCluster, options: KafkaProducerOptions, partitioner: Partitioner | None) -> None:
         self.front = options
         self._partitioner = partitioner
-        super().__init__(cluster, None, options.engine, lambda broker: Sender(self, self.routing, broker, False))
+        super().__init__(cluster, None, options, lambda broker: Sender(self, self.routing, broker, False))
 
     def _begin(self) -> None:
         super()._begin()

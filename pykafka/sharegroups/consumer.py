@@ -21,6 +21,7 @@ from pykafka.sharegroups.engine import LEADER_POLL_INTERVAL_S, ShareEngine
 from pykafka.sharegroups.options import ShareConsumerOptions
 from pykafka.utils.error_handlers import LONGEST_S, valid_int, valid_timeout
 from pykafka.utils.hints import CONSUMER, unknown_option
+from pykafka.utils.option_table import collected
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -61,53 +62,35 @@ class ShareConsumer(Generic[K, V]):
     :param cluster: that has the topics
     :param topics: names
     :param group: the share group, whose members take records of the same partitions
-    :param acknowledgement: "implicit" accepts what a call has returned in the next call, and at `commit()` and `close()`;
-        "explicit" leaves each record to `accept()`, `release()` or `reject()`
-    :param on_acknowledge: called with an `Acknowledged(partition, offsets, error)` for each outcome, inside later calls of
-        this consumer
-    :param key_deserializer: makes keys of bytes: a function, or an object as kafka-python or confluent-kafka have them; None
-        leaves bytes
+    :param acknowledgement: "implicit" accepts what a call has returned in the next call, and at `commit()` and
+        `close()`; "explicit" leaves each record to `accept()`, `release()` or `reject()`
+    :param on_acknowledge: called with an `Acknowledged(partition, offsets, error)` for each outcome, inside later calls
+        of this consumer
+    :param key_deserializer: makes keys of bytes: a function, or an object as kafka-python or confluent-kafka have them;
+        None leaves bytes
     :param value_deserializer: makes values of bytes, as `key_deserializer` makes keys
     :param on_bad_record: what becomes of a record that cannot be deserialized: the call raises it and the record is
         released, it is rejected with a warning, or it is written to a topic for dead letters and accepted
-    :param consumer_timeout_ms: how long an iteration waits for the next record before it ends (ms); -1 for as long as it
-        takes
-    :param acquire_mode: "batch_optimized" takes whole batches, so more records than `max_records` may come; "record_limit"
-        never takes more (KIP-1206; Kafka 4.2 and later)
+    :param consumer_timeout_ms: how long an iteration waits for the next record before it ends (ms); -1 for as long as
+        it takes
+    :param acquire_mode: "batch_optimized" takes whole batches, so more records than `max_records` may come;
+        "record_limit" never takes more (KIP-1206; Kafka 4.2 and later)
     :param max_records: how many records to acquire from a broker at a time
     :param fetch_min_bytes: how much data the broker waits for (bytes)
-    :param fetch_max_wait_ms: how long the broker waits for `fetch_min_bytes` (ms); a `commit()` may wait as long behind a
-        fetch
+    :param fetch_max_wait_ms: how long the broker waits for `fetch_min_bytes` (ms); a `commit()` may wait as long behind
+        a fetch
     :param fetch_max_bytes: how much to fetch from a broker at a time (bytes)
-    :param client_rack: the rack, or zone, of this consumer, as the group's assignor is told; None takes that of the client
-    :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `fetch_max_bytes`, and 256 MiB
-        at least
+    :param client_rack: the rack, or zone, of this consumer, which the group's assignor gets; None takes that of the
+        client
+    :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `fetch_max_bytes`, and
+        256 MiB at least
     :raises TypeError, ValueError: an option is out of bounds, by name
     :raises TopicNotFoundError: there is no such topic
     :raises KafkaException: the brokers cannot be reached
     """
 
-    def __init__(
-        self,
-        cluster: BaseCluster,
-        topics: Iterable[str] = (),
-        *,
-        group: str,
-        acknowledgement: str = "implicit",
-        on_acknowledge: OnAcknowledge | None = None,
-        key_deserializer: DeserializerLike[K] | None = None,
-        value_deserializer: DeserializerLike[V] | None = None,
-        on_bad_record: OnBadRecord = "raise",
-        consumer_timeout_ms: int = -1,
-        acquire_mode: str = "batch_optimized",
-        max_records: int = 500,
-        fetch_min_bytes: int = 1,
-        fetch_max_wait_ms: int = 500,
-        fetch_max_bytes: int = 50 * 1024 * 1024,
-        client_rack: str | None = None,
-        unpacked_max_bytes: int | None = None,
-    ) -> None:
-        options = ShareConsumerOptions.of(locals())
+    def _build(self, cluster: BaseCluster, topics: Iterable[str], given: dict[str, Any]) -> None:
+        options = ShareConsumerOptions.of(given)
         if not options.group:
             raise ValueError("group must be the name of a share group")
         self._cluster = cluster
@@ -136,6 +119,28 @@ class ShareConsumer(Generic[K, V]):
         if names:
             self.subscribe(*names)
 
+    @collected(_build, ShareConsumerOptions, more=CONSUMER)
+    def __init__(
+        self,
+        cluster: BaseCluster,
+        topics: Iterable[str] = (),
+        *,
+        group: str,
+        acknowledgement: str = "implicit",
+        on_acknowledge: OnAcknowledge | None = None,
+        key_deserializer: DeserializerLike[K] | None = None,
+        value_deserializer: DeserializerLike[V] | None = None,
+        on_bad_record: OnBadRecord = "raise",
+        consumer_timeout_ms: int = -1,
+        acquire_mode: str = "batch_optimized",
+        max_records: int = 500,
+        fetch_min_bytes: int = 1,
+        fetch_max_wait_ms: int = 500,
+        fetch_max_bytes: int = 50 * 1024 * 1024,
+        client_rack: str | None = None,
+        unpacked_max_bytes: int | None = None,
+    ) -> None: ...
+
     @classmethod
     def make(cls, cluster: BaseCluster, topics: Iterable[Any], given: dict[str, Any]) -> Self:
         """Return a consumer, after a check of the options' names.
@@ -144,7 +149,7 @@ class ShareConsumer(Generic[K, V]):
         """
         known = inspect.signature(cls).parameters.keys() - {"cluster", "topics"}
         if unknown := given.keys() - known:
-            raise unknown_option("share_consumer()", unknown, known, CONSUMER)
+            raise unknown_option("share_consumer()", unknown, known, {**ShareConsumerOptions.elsewhere(), **CONSUMER})
         if "group" not in given:
             raise TypeError("share_consumer() needs group=: the name of the share group")
         return cls(cluster, topics, **given)

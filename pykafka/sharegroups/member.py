@@ -105,7 +105,7 @@ class ShareMember:
         topics = self._topics
         fresh = self.membership.state is not State.MEMBER or topics != self._sent_topics
         try:
-            broker = self.link.found()
+            broker = self.link.find()
             response = self._send(broker, topics if fresh else None)
             if self._stopping:
                 return None
@@ -152,7 +152,7 @@ class ShareMember:
             subscribed_topic_names=topics,
         )
         is_last = deadline is not None
-        return self.link.call(request, broker, deadline, wanted=lambda: is_last or not self._stops_waiting)
+        return self.link.call(request, broker, deadline, is_needed=lambda: is_last or not self._stops_waiting)
 
     def _failed(self, error: KafkaException) -> float | None:
         """Handle an error; return the pause before the next heartbeat (s)."""
@@ -169,7 +169,7 @@ class ShareMember:
             self._cluster.limiter.warn(
                 log, self.link.group_id, "share group %s: %s; trying again", self.link.group_id, error
             )
-            self.link.lose(error)
+            self.link.mark_unknown(error)
             return self._pause()
         self._on_fatal_error(error)
         return None

@@ -35,7 +35,7 @@ def arrive(module: str, name: str, version: str, origin: str) -> Any:
 
 
 def prepare(version: str, origin: str) -> None:
-    """Find this package here, and check it; errors as of `arrive`."""
+    """Find this package here, and check it; errors as in `arrive`."""
     import importlib
     import os
     import platform

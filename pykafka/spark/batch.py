@@ -42,7 +42,7 @@ class KafkaInputPartition(InputPartition):
     :param partition: number
     :param start: first offset
     :param end: offset after the last
-    :param topic_id: the id of the topic that the offsets are of; None if the brokers tell none
+    :param topic_id: the id of the topic that the offsets are of; None if the brokers have none
     """
 
     topic: str

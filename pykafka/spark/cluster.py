@@ -36,7 +36,7 @@ class OffsetReader:
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        #: The ids of the topics in the last response about partitions; brokers before 2.8 tell none.
+        #: The ids of the topics in the last response about partitions; brokers before 2.8 have none.
         self.ids: Mapping[str, UUID] = {}
 
     def partitions(self) -> set[TopicPartition]:

@@ -47,7 +47,7 @@ class ArrivingSource(DataSource):
     version = _version.__version__
 
     def schema(self) -> Any:
-        """Return the columns; the same as of `KafkaDataSource`, as all below."""
+        """Return the columns; the same as in `KafkaDataSource`, as all below."""
         return self._source().schema()
 
     def reader(self, schema: StructType) -> Any:

@@ -170,7 +170,7 @@ class Part:
     :param plan: that it followed
     :param query: id of the query
     :param epoch: number of the micro-batch
-    :param prepared: its transaction; None where it had no rows to write
+    :param prepared: its transaction; None if it had no rows to write
     :param skipped: its rows are committed already
     """
 
@@ -183,7 +183,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task of a write, as Spark's context tells it.
+    """A task of a write, as Spark's context has it.
 
     :param query: id of the query, which is that of its checkpoint; BATCH for a batch write
     :param epoch: number of the micro-batch
@@ -197,7 +197,7 @@ class Task:
     attempt: int
 
     def duty(self, plan: Plan, first: int) -> Duty:
-        """Return what it has to do with its rows; errors as of `duty`."""
+        """Return what it has to do with its rows; errors as in `duty`."""
         if self.query == BATCH:
             check_query(plan, BATCH)
             return Duty.WRITE
@@ -238,7 +238,7 @@ def duty(plan: Plan, query: str, epoch: int, task: int, first: int) -> Duty:
     :param first: the first micro-batch that is written in transactions (transactionsFrom)
     :raises PrefixInUseError: another query uses the prefix
     :raises StaleCheckpointError: later micro-batches are committed
-    :raises EpochRecordMissingError: nothing tells whether the micro-batch is committed
+    :raises EpochRecordMissingError: there is no record of whether the micro-batch is committed
     """
     record = plan.record
     if record is None:
@@ -297,7 +297,7 @@ def _missing(prefix: str, epoch: int, what: str) -> EpochRecordMissingError:
 
 
 def decided(parts: Collection[Part]) -> tuple[Prepared, ...] | None:
-    """Return the transactions to commit for a micro-batch; None where it is committed already.
+    """Return the transactions to commit for a micro-batch; None if it is committed already.
 
     :raises EpochMismatchError: tasks whose rows are to be repeated have not repeated them
     """

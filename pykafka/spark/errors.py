@@ -42,7 +42,7 @@ class FencedWriteError(SinkError):
 
 
 class EpochRecordMissingError(SinkError):
-    """Kafka has no record that tells whether a micro-batch is committed; transactionsFrom says that it is not."""
+    """Kafka has no record of whether a micro-batch is committed; transactionsFrom says that it is not."""
 
 
 class StaleCheckpointError(SinkError):
@@ -54,7 +54,7 @@ class EpochMismatchError(SinkError):
 
 
 class UnknownOutcomeError(SinkError):
-    """Brokers no longer tell whether a transaction of a micro-batch was committed."""
+    """Brokers no longer know whether a transaction of a micro-batch was committed."""
 
 
 class PackageMissingError(KafkaException, ImportError):

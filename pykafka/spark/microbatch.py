@@ -300,7 +300,7 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
 
     def _report_absent(self, topic: str, read: Offsets) -> None:
         id_ = self._offsets.ids.get(topic)
-        if id_ is None:  # it is gone, which is told elsewhere, or the brokers have no ids
+        if id_ is None:  # it is gone, which is reported elsewhere, or the brokers have no ids
             return
         self._report(
             f"the group {self._options.commit_progress_to!r} (commitProgressTo) has no offset of topic {topic}, and the "
@@ -312,13 +312,13 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
         )
 
     def _made_anew(self, read: Offsets) -> set[str]:
-        # The topics that were deleted and made anew since their offsets were read. A warning tells of that once.
+        # The topics that were deleted and made anew since their offsets were read. One warning reports it.
         topics = {tp.topic for tp in read}
         found = self._ids.recreated(topics, self._offsets.ids)
         for _ in range(1, SURE_AFTER):
             if not found:
                 break
-            # A broker that has not heard the news yet tells the former id of a topic that the query began with.
+            # A broker that lags behind reports the former id of a topic that the query began with.
             session.handler.sleep(ASK_AGAIN_S)
             self._offsets.partitions()
             found = self._ids.recreated(topics, self._offsets.ids)

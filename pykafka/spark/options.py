@@ -18,13 +18,13 @@ from pykafka.spark.errors import OptionError
 from pykafka.spark.java_options import sasl_options, tls_options
 from pykafka.spark.offsets import EARLIEST, LATEST, ByTime, Position, check_order
 from pykafka.spark.optiontable import UNPACKED, Mode, parse
-from pykafka.spark.references import MARK, hiding, is_sealed, looked_up
+from pykafka.spark.references import MARK, is_sealed, looked_up, redacted_errors
 from pykafka.spark.values import boolean
 from pykafka.utils.compression import unpacked_limit
-from pykafka.utils.option_table import Settings
+from pykafka.utils.option_table import Options
 from pykafka.utils.redact import concealing
 
-S = TypeVar("S", bound=Settings)
+S = TypeVar("S", bound=Options)
 #: How long a transaction may be open (ms): the brokers' default limit, transaction.max.timeout.ms.
 TRANSACTION_TIMEOUT_MS = 900_000
 
@@ -51,7 +51,7 @@ class Sealed:
         given = dict(self.texts)
         values = parse(given, Mode.READ)
         values |= {"kafka.bootstrap.servers": self.hosts, "kafka.security.protocol": self.protocol}
-        with hiding(given):
+        with redacted_errors(given):
             return tls_options(values), sasl_options(values), values["proxy"]
 
 
@@ -194,16 +194,16 @@ class WriteOptions:
 
 
 @concealing
-def read_options(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] | None = None) -> ReadOptions:
+def read_options(raw: Mapping[str, str], mode: Mode, report: Callable[[str], object] | None = None) -> ReadOptions:
     """Return the checked options of a read.
 
     :param raw: names, in any case, and texts
     :param mode: BATCH_READ or STREAM_READ
-    :param tell: called with each sentence about options without effect: by what runs the query, so that each is told once
+    :param report: called with each sentence about options without effect: by what runs the query, so that each is reported once
     :raises OptionError: with a sentence that names the option
     """
-    values = parse(raw, mode, tell)
-    with hiding(raw):
+    values = parse(raw, mode, report)
+    with redacted_errors(raw):
         return _read_options(values, raw, mode)
 
 
@@ -246,22 +246,22 @@ def check_read(raw: Mapping[str, str]) -> None:
     :raises OptionError: with a sentence that names the option
     """
     values = parse(raw, Mode.READ)
-    with hiding(raw):
+    with redacted_errors(raw):
         _client(values, raw)
         _subscription(values)
 
 
 @concealing
-def write_options(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] | None = None) -> WriteOptions:
+def write_options(raw: Mapping[str, str], mode: Mode, report: Callable[[str], object] | None = None) -> WriteOptions:
     """Return the checked options of a write.
 
     :param raw: names, in any case, and texts
     :param mode: BATCH_WRITE or STREAM_WRITE
-    :param tell: called with each sentence about options without effect: by what runs the query, so that each is told once
+    :param report: called with each sentence about options without effect: by what runs the query, so that each is reported once
     :raises OptionError: with a sentence that names the option
     """
-    values = parse(raw, mode, tell)
-    with hiding(raw):
+    values = parse(raw, mode, report)
+    with redacted_errors(raw):
         client = _client(values, raw)
     return WriteOptions(
         client=client,
@@ -271,18 +271,18 @@ def write_options(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], obje
         compression_level=values.get(f"kafka.compression.{values['kafka.compression.type']}.level"),
         max_request_bytes=values["kafka.max.request.size"],
         delivery_timeout_ms=values["kafka.delivery.timeout.ms"],
-        transactions=_transactions(values, tell),
+        transactions=_transactions(values, report),
     )
 
 
-def _transactions(values: Mapping[str, Any], tell: Callable[[str], object] | None) -> TransactionOptions | None:
+def _transactions(values: Mapping[str, Any], report: Callable[[str], object] | None) -> TransactionOptions | None:
     timeout, since, foreach = "kafka.transaction.timeout.ms", "transactionsFrom", "foreachBatch"
     if values["transactionalIdPrefix"] is not None:
         timeout_ms, first = values[timeout] or TRANSACTION_TIMEOUT_MS, values[since] or 0
         return TransactionOptions(values["transactionalIdPrefix"], timeout_ms, first, values[foreach])
     for name in (timeout, since, foreach):
-        if values[name] not in (None, False) and tell is not None:
-            tell(f"option {name!r} has no effect without 'transactionalIdPrefix'")
+        if values[name] not in (None, False) and report is not None:
+            report(f"option {name!r} has no effect without 'transactionalIdPrefix'")
     return None
 
 

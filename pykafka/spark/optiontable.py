@@ -19,7 +19,7 @@ from pykafka.network.proxies import Proxy, valid_proxy
 from pykafka.spark.errors import OptionError
 from pykafka.spark.java_options import tls_versions, why_harmless, why_refused
 from pykafka.spark.offsets import LATEST, parse_partitions
-from pykafka.spark.references import MARK, RACK, hiding, looked_up
+from pykafka.spark.references import MARK, RACK, looked_up, redacted_errors
 from pykafka.spark.values import (
     boolean,
     compression_level,
@@ -207,12 +207,12 @@ _SPARKS_OWN = {Mode.STREAM_WRITE: frozenset({"checkpointlocation", "queryname"})
 
 
 @concealing
-def parse(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] | None = None) -> dict[str, Any]:
+def parse(raw: Mapping[str, str], mode: Mode, report: Callable[[str], object] | None = None) -> dict[str, Any]:
     """Return the value of every option of the table by its name, defaults included.
 
     :param raw: names, in any case, and texts
     :param mode: one mode
-    :param tell: called with a sentence about the options without effect, for each reason that there is
+    :param report: called with a sentence about the options without effect, for each reason that there is
     :raises OptionError: an option is unknown, malformed or refused
     """
     values = {option.name: option.default for option in OPTIONS}
@@ -241,9 +241,9 @@ def parse(raw: Mapping[str, str], mode: Mode, tell: Callable[[str], object] | No
             why = f"has no effect in {mode.describe()}, only in {_where(option)}"
         if why is not None:
             idle.setdefault(why, []).append(key if option is None else option.name)
-    if tell is not None:
+    if report is not None:
         for why, names in idle.items():
-            tell(_sentence(names, why))
+            report(_sentence(names, why))
     return values
 
 
@@ -255,7 +255,7 @@ def _sentence(names: list[str], why: str) -> str:
 
 def _value(option: Option, text: str) -> Any:
     if MARK not in text or option.name == RACK:
-        with hiding({option.name: text}):
+        with redacted_errors({option.name: text}):
             return option.parse(text, option.name)
     brought = looked_up(text, option.name)
     try:

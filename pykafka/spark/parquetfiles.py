@@ -159,7 +159,7 @@ class _File:
         import pyarrow as pa
 
         writer, self._writer = self._writer, None
-        # A full disk, as an example: the error that led here is told.
+        # A full disk, as an example: the error that led here is raised.
         if writer is not None:
             with contextlib.suppress(OSError, pa.ArrowException):
                 writer.close()

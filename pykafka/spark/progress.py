@@ -39,8 +39,8 @@ AGAIN_S = 3600.0
 _RIGHTS = {"OffsetCommit": AclOperation.READ}
 #: The last DescribeGroups that says the rights also of a group that does not exist yet.
 _DESCRIBE_CEILING = 5
-# Groups whose lack of a right this process has told; it changes by single operations.
-_told: set[str] = set()
+# Groups whose missing right this process has reported; it changes by single operations.
+_reported: set[str] = set()
 
 
 class Kept(NamedTuple):
@@ -75,7 +75,7 @@ def texts(topics: Iterable[str], ids: Mapping[str, UUID]) -> dict[str, str]:
 
 
 def kept(start: Offsets, committed: Mapping[TopicPartition, tuple[int, str]]) -> Kept:
-    """Return what a group's offsets tell of the topics of a query that continues.
+    """Return what a group's offsets show of the topics of a query that continues.
 
     :param start: where the query continues
     :param committed: the group's offset, -1 for none, and its text for each of these partitions
@@ -83,10 +83,10 @@ def kept(start: Offsets, committed: Mapping[TopicPartition, tuple[int, str]]) ->
     ids: dict[str, UUID] = {}
     own: dict[str, UUID] = {}
     for tp, (_, text) in committed.items():
-        told = _parsed(text)
-        ids |= told
-        if tp.topic in told:
-            own[tp.topic] = told[tp.topic]
+        parsed = _parsed(text)
+        ids |= parsed
+        if tp.topic in parsed:
+            own[tp.topic] = parsed[tp.topic]
     there = {tp.topic for tp, (offset, _) in committed.items() if offset >= 0}
     read = {tp.topic for tp, offset in start.items() if offset > 0}
     ids |= own  # what stands beside a topic is at least as new as what stands beside others
@@ -150,7 +150,7 @@ class ProgressCommitter:
             self._changed.set()
 
     def anchor(self, progress: Progress, timeout: float = ANCHOR_TIMEOUT_S) -> None:
-        """Commit this, and wait up to `timeout` (s) until that is done or has failed; a warning tells of a failure."""
+        """Commit this, and wait up to `timeout` (s) until that is done or has failed; a failure is a warning."""
         self.offer(progress)
         deadline = session.handler.now() + timeout
         while True:
@@ -200,10 +200,10 @@ class ProgressCommitter:
                 consumed_in={tp: ids.get(tp.topic) for tp in offsets},
             )
             self._last_problem = ""
-            _told.discard(self._group)
+            _reported.discard(self._group)
         except KafkaException as error:
             if (right := _lacking(error)) is not None:
-                _tell_right(self._group, right)
+                _warn_of_right(self._group, right)
                 return
             problem = str(error)
             if isinstance(error.__cause__, UnknownMemberId):
@@ -227,13 +227,13 @@ def read_anchors(client: ClientOptions, group: str, start: Offsets) -> Kept | No
         committed = offsets.fetch(start)
     except KafkaException as error:
         if (right := _lacking(error)) is not None:
-            _tell_right(group, right)
+            _warn_of_right(group, right)
             return None
         warn(f"nothing tells whether topics were made anew since the query's last run (commitProgressTo): {error}")
         return None
     found = kept(start, {tp: (one.offset, one.metadata) for tp, one in committed.items()})
     if found.absent and not _may_commit(offsets, group):
-        _tell_right(group, AclOperation.READ)
+        _warn_of_right(group, AclOperation.READ)
         return Kept(found.ids, ())
     return found
 
@@ -247,8 +247,8 @@ def _may_commit(offsets: GroupOffsets, group: str) -> bool:
         answer = coordinator.call(request, CHANNEL, version=version)
     except KafkaException:
         return True
-    told = [operations(one.authorized_operations) for one in answer.groups]
-    return all(allowed is None or AclOperation.READ in allowed for allowed in told)
+    rights = (operations(one.authorized_operations) for one in answer.groups)
+    return all(allowed is None or AclOperation.READ in allowed for allowed in rights)
 
 
 def _lacking(error: KafkaException) -> AclOperation | None:
@@ -259,11 +259,11 @@ def _lacking(error: KafkaException) -> AclOperation | None:
     return None
 
 
-def _tell_right(group: str, right: AclOperation) -> None:
+def _warn_of_right(group: str, right: AclOperation) -> None:
     """Warn, once, that a right to the group is lacking."""
-    if group in _told:
+    if group in _reported:
         return
-    _told.add(group)
+    _reported.add(group)
     warn(
         f"the principal of this query lacks the right {right.name} on the group {group!r} (commitProgressTo). The query goes "
         "on, but the group does not show its progress, and after a restart nothing tells whether topics were made anew "

@@ -53,7 +53,7 @@ def need_all() -> None:
 
 @contextmanager
 def formats_needed() -> Iterator[None]:
-    """Name this Python where a package of the extra formats is missing.
+    """Name this Python if a package of the extra formats is missing.
 
     :raises PackageMissingError: names the package
     """
@@ -122,7 +122,7 @@ def _is_this(found: str | None) -> bool:
     """Return whether a Python is of the same environment as this one."""
     if found is None:
         return False
-    # The symlinks of environments point to one file; their own location tells them apart.
+    # The symlinks of environments point to one file; their own location differs.
     places = [os.path.realpath(os.path.dirname(one)) for one in (found, sys.executable)]
     return places[0] == places[1]
 

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.in_flight import InFlightRequest
     from pykafka.network.node import Node
-    from pykafka.protocol import wire
 
 CHANNEL = "spark-fetch"
 #: The pauses before what failed is tried again (ms), the first and the longest.
@@ -114,7 +113,7 @@ class RangeReader:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the records; errors as in `read_range`."""
-        self._got_on()
+        self._made_progress()
         pending: InFlightRequest[wire.FetchResponse] | None = None
         while self._position < self._end:
             found: list[RawBatch | BatchReader] = []
@@ -139,9 +138,9 @@ class RangeReader:
                 except UnpackedTooLargeError as error:
                     error.option = UNPACKED
                     raise error.with_context(**self._context()) from None
-                self._got_on()
+                self._made_progress()
 
-    def _got_on(self) -> None:
+    def _made_progress(self) -> None:
         self._deadline = self._handler.now() + self._options.poll_timeout_ms / 1000
         self._unknown_since = None
         self._failures = 0
@@ -186,7 +185,7 @@ class RangeReader:
             f"{self._tp} at offset {self._position}: {error}; reading on from the leader, not from replica {self._replica}"
         )
         self._replica, self._rack = None, ""
-        self._got_on()
+        self._made_progress()
 
     def _bytes_to_fetch(self) -> int:
         per_offset, batch = _sizes.get(self._tp.topic, (self._fetch_bytes, 0))
@@ -206,7 +205,7 @@ class RangeReader:
             self._replica = part.preferred_read_replica
             return []
         if part.diverging_epoch.end_offset >= 0:
-            self._tell_truncation(part.diverging_epoch.end_offset)
+            self._report_truncation(part.diverging_epoch.end_offset)
             return []
         found, needed = scan(part.records) if part.records is not None else ([], 0)
         aborted = AbortedTransactions(part.aborted_transactions) if self._options.read_committed else None
@@ -243,7 +242,7 @@ class RangeReader:
             partition=self._tp.partition,
         )
 
-    def _tell_truncation(self, end: int) -> None:
+    def _report_truncation(self, end: int) -> None:
         # Records that were read are in no log any more, and those that follow may be others than when the range was planned.
         lost = f": {gone_between(end, self._position)}" if end < self._position else ""
         self._report(
@@ -253,7 +252,7 @@ class RangeReader:
         self._epoch = NO_EPOCH
 
     def _has_topic(self) -> bool:
-        """Return whether the topic is still the one that was planned, if its leader cannot tell at each fetch (before 3.1)."""
+        """Return whether the topic is still the planned one, if its leader cannot check that at each fetch (before 3.1)."""
         self._is_compared = True
         if self._source().api_version(wire.FetchRequest, IDS_CEILING) >= IDS_FROM:
             return True
@@ -261,7 +260,7 @@ class RangeReader:
         return not self._skip_recreated()
 
     def _skip_recreated(self) -> bool:
-        # False if the topic is the one that was planned, or nobody knows.
+        # False if the topic is the one that was planned, or has no id.
         before, now = self._topic_id, self._cluster.topic_id(self._tp.topic)
         for attempt in range(1, SURE_AFTER):
             if before is None or now in (None, before):

@@ -57,7 +57,7 @@ def looked_up(text: str, name: str) -> str:
 
 
 @contextmanager
-def hiding(raw: Mapping[str, str]) -> Iterator[None]:
+def redacted_errors(raw: Mapping[str, str]) -> Iterator[None]:
     """Keep what references have brought, and values that are secrets by their looks, out of the texts of errors.
 
     :param raw: the options, with their references

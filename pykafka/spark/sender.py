@@ -29,11 +29,10 @@ if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.in_flight import InFlightRequest
     from pykafka.network.node import Node
-    from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.core import Transaction
     from pykafka.producer.produce_request import Request
     from pykafka.protocol.records import RecordBatchBuilder
-    from pykafka.spark.options import ClientOptions, WriteOptions
+    from pykafka.spark.options import WriteOptions
 
 
 #: Pause before what failed is tried again (ms); twice as long each time, up to the second one.
@@ -351,7 +350,7 @@ def _pending(request: Request) -> InFlightRequest[wire.ProduceResponse]:
 
 
 def limit_of(options: ClientOptions, topic: str) -> int | None:
-    """Return what a batch of a topic may take before compression (bytes); None where none was refused."""
+    """Return what a batch of a topic may take before compression (bytes); None if none was refused."""
     return _learnt.get((options, topic))
 
 
@@ -435,5 +434,5 @@ def take(cluster: BaseCluster, options: ClientOptions) -> Sequences:
 
 
 def keep(options: ClientOptions, sequences: Sequences) -> None:
-    """Leave the numbers to the next task; only where all that was sent is acknowledged."""
+    """Leave the numbers to the next task; only if all that was sent is acknowledged."""
     _kept[os.getpid(), options] = sequences

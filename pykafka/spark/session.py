@@ -90,13 +90,13 @@ def _connected(options: ClientOptions) -> BaseCluster:
             metadata=options.metadata,
         )
     except (SaslAuthenticationFailed, UnsupportedSaslMechanism, IllegalSaslState, TokenUnavailableError) as error:
-        told = error.again()
+        copy = error.again()
         said = " ".join(map(str, error.args)) or error.text
-        told.args = (
+        copy.args = (
             f"stage SASL, from {here()}: {said}. As options: 'kafka.sasl.mechanism', 'kafka.sasl.jaas.config' and "
             "'kafka.sasl.oauthbearer.*'; the listener is that of 'kafka.bootstrap.servers'",
         )
-        raise told from None
+        raise copy from None
     except SaslRequiredError as error:
         raise OptionError(
             f"stage SASL, from {here()}: {error}. As options: sasl= is 'kafka.security.protocol' = SASL_SSL or SASL_PLAINTEXT, "

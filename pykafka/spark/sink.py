@@ -27,7 +27,7 @@ else:
     # PySpark 4.0 has no class for writers of streams that take Arrow batches: it looks for the class of batch writers.
     DataSourceStreamArrowWriter = getattr(datasource, "DataSourceStreamArrowWriter", DataSourceArrowWriter)
 
-#: The properties by which Spark tells the tasks of a micro-batch its query and number.
+#: The properties with the query and the number of a micro-batch, for its tasks.
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 #: The columns that the sink uses, and the types that they may have.
 SINK_COLUMNS = {
@@ -101,7 +101,7 @@ def _of_micro_batch(what: str) -> Task:
     context = _context()
     query, epoch = (context.getLocalProperty(name) for name in (QUERY_ID, BATCH_ID))
     if query is None or epoch is None:
-        raise SinkError(f"{what} needs a streaming query, and Spark tells this task of none ({QUERY_ID}, {BATCH_ID})")
+        raise SinkError(f"{what} needs a streaming query, and this task has none ({QUERY_ID}, {BATCH_ID})")
     return Task(query, int(epoch), context.partitionId(), context.attemptNumber())
 
 
@@ -114,7 +114,7 @@ class _Writer(Shipped):
         self._plan: Plan | None = None
 
     def plan(self) -> None:
-        """Plan the transactions of a batch or a micro-batch, if there are to be any; errors as of `Decisions.plan`."""
+        """Plan the transactions of a batch or a micro-batch, if there are to be any; errors as in `Decisions.plan`."""
         if self._options.transactions is not None and self._plan is None:
             from pykafka.spark.decisions import Decisions
 
@@ -168,7 +168,7 @@ def _total(messages: Sequence[Any]) -> Counter[str]:
     return total
 
 
-def _tell(total: Counter[str]) -> str:
+def _shown(total: Counter[str]) -> str:
     return ", ".join(f"{rows} to {topic}" for topic, rows in sorted(total.items())) or "none"
 
 
@@ -189,13 +189,13 @@ class KafkaBatchWriter(_Writer, DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit the tasks' transactions, or log the rows, which are in Kafka when their task ends without them."""
         self._decide(messages)
-        log.info("rows written: %s", _tell(_total(messages)))
+        log.info("rows written: %s", _shown(_total(messages)))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Abort the tasks' transactions; without, warn that rows stay written, as Kafka cannot remove them."""
         if self._clean():
             return
-        kept = _tell(_total(messages))
+        kept = _shown(_total(messages))
         warn(f"the write failed; rows that are in Kafka all the same, besides those of failed tasks: {kept}")
 
 
@@ -204,7 +204,7 @@ class KafkaStreamWriter(_Writer, DataSourceStreamArrowWriter):
 
     :param options: the options of the write
     :param columns: the columns to write
-    :param idle: sentences about options without effect, to be told once a query: Spark makes a writer for each micro-batch
+    :param idle: sentences about options without effect, to be logged once a query: Spark makes a writer for each micro-batch
     """
 
     def __init__(self, options: WriteOptions, columns: frozenset[str], idle: tuple[str, ...] = ()) -> None:
@@ -220,7 +220,7 @@ class KafkaStreamWriter(_Writer, DataSourceStreamArrowWriter):
         if batchId == 0:
             for sentence in self._idle:
                 warn(sentence)
-        log.info("rows of micro-batch %d written: %s", batchId, _tell(_total(messages)))
+        log.info("rows of micro-batch %d written: %s", batchId, _shown(_total(messages)))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Abort the tasks' transactions; without, warn that rows stay written and will be written again."""
@@ -228,5 +228,5 @@ class KafkaStreamWriter(_Writer, DataSourceStreamArrowWriter):
             return
         warn(
             f"micro-batch {batchId} failed and will be written again; rows that are in Kafka already, besides those of "
-            f"failed tasks: {_tell(_total(messages))}"
+            f"failed tasks: {_shown(_total(messages))}"
         )

@@ -99,9 +99,9 @@ class KafkaDataSource(Shipped, DataSource):
 
         given = dict(self.options)
         files = None if (text := given.pop(INTO, None)) is None else ParquetFiles.from_option(text)
-        # Options without effect are told once a query.
-        tell: Callable[[str], object] = (lambda _: None) if _is_in(_PICKLING) else warn
-        options = read_options(given, Mode.STREAM_READ, tell)
+        # Options without effect are reported once a query.
+        report: Callable[[str], object] = (lambda _: None) if _is_in(_PICKLING) else warn
+        options = read_options(given, Mode.STREAM_READ, report)
         columns = chosen(schema) if files is None else files.chosen(schema)
         if not limits_micro_batches():
             from pykafka.spark.stream41 import SelfLimitingStreamReader

@@ -45,12 +45,12 @@ def write_rows(iterator: Iterator[pa.RecordBatch], options: WriteOptions, column
                 writer.add(batch)
         return writer.finish() if writer is not None else {}
     except Exception as error:
-        _tell(error, writer)
+        _add_outcome(error, writer)
         raise
 
 
-def _tell(error: Exception, writer: RowWriter | None) -> None:
-    """Note what has become of a task's rows with an error that does not tell it by itself, as those about sending do."""
+def _add_outcome(error: Exception, writer: RowWriter | None) -> None:
+    """Add a note about the outcome of a task's rows to an error, unless it is about sending and has that itself."""
     if writer is not None and not (isinstance(error, SinkError) and isinstance(error.__cause__, KafkaException)):
         error.add_note(f"pykafka: {writer.settle()}")
 
@@ -65,7 +65,7 @@ def prepare_rows(
     :param columns: those to write
     :param plan: of the driver
     :param task: that this is
-    :raises SinkError: a row cannot be written, or nothing tells whether the rows are committed; nothing is committed
+    :raises SinkError: a row cannot be written, or there is no record of whether the rows are committed; nothing is committed
     """
     from pykafka.spark.task_transaction import TaskTransaction
 
@@ -92,7 +92,7 @@ def prepare_rows(
             check_repeated(plan, task.number, digest.value)
     except BaseException as error:
         if isinstance(error, Exception):
-            _tell(error, writer)
+            _add_outcome(error, writer)
         if transaction is not None:
             transaction.abort()
         raise

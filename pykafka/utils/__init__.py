@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from importlib.util import find_spec
@@ -25,6 +25,7 @@ __all__ = [
     "is_legal_name",
     "milliseconds",
     "msg_protocol_version",
+    "names_on_use",
     "old_attributes",
     "old_names",
     "serialize_utf8",
@@ -141,6 +142,26 @@ def deserialize_utf8(value: bytes | None, partition_key: bytes | None) -> tuple[
         None if value is None else value.decode("utf-8"),
         None if partition_key is None else partition_key.decode("utf-8"),
     )
+
+
+def names_on_use(package: str, families: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a package that loads each of its modules when a program first uses one of its names.
+
+    :param package: the package's name
+    :param families: {module of the package: its names, with spaces between them}
+    """
+    homes = {name: module for module, names in families.items() for name in names.split()}
+
+    def find(name: str) -> Any:
+        if name in families:
+            return import_module(f"{package}.{name}")
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{package}.{homes[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return find
 
 
 def old_names(module: str) -> Callable[[str], Any]:

@@ -48,7 +48,7 @@ class Query:
 
     def run(self) -> JsonOffsets:
         """Start the query in a process of its own, as far as it can tell, and do a micro-batch; return its end."""
-        progress._told.clear()
+        progress._reported.clear()
         reader = SelfLimitingStreamReader(read_options(self._raw, Mode.STREAM_READ), ("value",))
         try:
             start = reader.initialOffset() if self._end is None else self._end

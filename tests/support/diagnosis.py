@@ -62,7 +62,7 @@ def _broker(broker: Node, now: float) -> Iterator[str]:
     for worker in list(broker._shared.values()):
         if isinstance(worker, Fetcher):
             yield f"broker {broker.id}, fetcher: {worker._worker!r}, {worker._completed!r}"
-            for owned in [member.owned for member in islice(worker._fetchable.members, LINES)]:
+            for owned in [member.owned for member in islice(worker._fetchable.members.values(), LINES)]:
                 yield (
                     f"  {owned.key.topic} {owned.partition_id}: position {owned.position}, to fetch from "
                     f"{owned.fetch_offset}, {owned.messages} buffered, buffer full {owned.buffer_full}, "

@@ -10,16 +10,18 @@ from pykafka.compat.producer import Producer
 from pykafka.compat.rdkafka.consumer_engine import RdKafkaConsumerEngine
 from pykafka.compat.rdkafka.producer_engine import RdKafkaEngine
 from pykafka.compat.simple_consumer import SimpleConsumer
+from pykafka.consumer.options import ConsumerOptions
 from pykafka.exceptions import KafkaException
 from pykafka.producer.delivery_callbacks import OnDelivery
+from pykafka.producer.options import ProducerOptions
 from pykafka.utils import get_string
-from pykafka.utils.option_table import passed_on
+from pykafka.utils.option_table import collected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pykafka.compat.deserializing import Deserializer
-    from pykafka.consumer.options import ConsumerOptions, OffsetReset
+    from pykafka.consumer.options import OffsetReset
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
     from pykafka.producer.accumulator import PartitionQueue
@@ -30,17 +32,24 @@ class RdKafkaProducer(Producer):
 
     Use it as a `Producer`. librdkafka's threads send; a worker of the client's handler takes its reports.
 
-    :param cluster: as of `Producer`, and so the others
+    :param cluster: as in `Producer`, and so the others
     :param max_retries: librdkafka counts each failure, also of a cluster that is not ready; where `enable_idempotence` is
         True, it tries until `delivery_timeout_ms`
     :param min_queued_messages: how many messages make a batch full
     :param enable_idempotence: whether librdkafka numbers batches; None: it does not, as its own default is
     :raises ImportError: the extra `rdkafka` is not installed
     :param on_topic_recreated: librdkafka writes to the topic of that name: "fail" is refused
-    :param compression_level: as of `Producer`; librdkafka's LZ4 ends at 12, and its ZSTD has no levels below 0
+    :param compression_level: as in `Producer`; librdkafka's LZ4 ends at 12, and its ZSTD has no levels below 0
     :raises ValueError: librdkafka has no setting for something in the client's `ssl_config`, or for one of the options
     """
 
+    def _build(self, cluster: BaseCluster, topic: TopicView, given: dict[str, Any]) -> None:
+        super()._build(cluster, topic, {**given, "auto_start": False})
+        self._plain = False  # every message goes through `_enqueue`
+        if given["auto_start"]:
+            self.start()
+
+    @collected(_build, ProducerOptions)
     def __init__(
         self,
         cluster: BaseCluster,
@@ -53,7 +62,7 @@ class RdKafkaProducer(Producer):
         ack_timeout_ms: int = 10 * 1000,
         max_queued_messages: int = 100000,
         min_queued_messages: int = 2000,
-        linger_ms: int = 5 * 1000,
+        linger_ms: int = 5000,
         max_request_size: int = 1000012,
         sync: bool = False,
         delivery_reports: bool = False,
@@ -61,21 +70,17 @@ class RdKafkaProducer(Producer):
         serializer: Callable[[Any, Any], tuple[Any, Any]] | None = None,
         *,
         block_on_queue_full: bool = True,
-        pending_timeout_ms: int = 5 * 1000,
+        pending_timeout_ms: int = 5000,
         retry_backoff_max_ms: int = 1000,
-        delivery_timeout_ms: int = 120 * 1000,
+        delivery_timeout_ms: int = 2 * 60 * 1000,
         max_queued_bytes: int = 256 * 1024 * 1024,
         enable_idempotence: bool | None = None,
         on_delivery: OnDelivery | None = None,
-        max_failed_messages: int = 10_000,
+        max_failed_messages: int = 10000,
         max_failed_bytes: int = 32 * 1024 * 1024,
         on_topic_recreated: Literal["continue", "fail"] = "continue",
         compression_level: int | None = None,
-    ) -> None:
-        super().__init__(**passed_on(locals()) | {"auto_start": False})
-        self._plain = False  # every message goes through `_enqueue`
-        if auto_start:
-            self.start()
+    ) -> None: ...
 
     def _is_led(self, queue: PartitionQueue) -> bool:
         return True  # librdkafka finds the leaders
@@ -89,12 +94,13 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
 
     Use it as a `SimpleConsumer`: only fetching differs. Offsets are found, committed and reset the same way.
 
-    :param topic: as of `SimpleConsumer`, and so the others
+    :param topic: as in `SimpleConsumer`, and so the others
     :param queued_max_messages: how many messages librdkafka keeps for each partition
     :raises ImportError: the extra `rdkafka` is not installed
     :raises ValueError: librdkafka has no setting for something in the client's `ssl_config`
     """
 
+    @collected(SimpleConsumer._build, ConsumerOptions)
     def __init__(
         self,
         topic: TopicView,
@@ -105,7 +111,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
         num_consumer_fetchers: int = 1,
         auto_commit_enable: bool = False,
         auto_commit_interval_ms: int = 60 * 1000,
-        queued_max_messages: int = 10**5,
+        queued_max_messages: int = 100000,
         fetch_min_bytes: int = 1,
         fetch_error_backoff_ms: int = 500,
         fetch_wait_max_ms: int = 100,
@@ -127,8 +133,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
         metadata_max_age_ms: int = 60 * 1000,
         client_rack: str | None = None,
         unpacked_max_bytes: int | None = None,
-    ) -> None:
-        super().__init__(**passed_on(locals()))
+    ) -> None: ...
 
     def _make_engine(self, options: ConsumerOptions) -> RdKafkaConsumerEngine:
         return RdKafkaConsumerEngine(self._cluster, options, get_string(self._topic.name), self)

@@ -144,7 +144,7 @@ class RdKafkaConsumerEngine(BlockingEngine):
         super().after_fork()
 
     def move(self, key: TopicPartition, position: int, last_offset_consumed: int) -> None:
-        """Set a partition's position; parameters as of `BlockingEngine.move`."""
+        """Set a partition's position; for parameters see `BlockingEngine.move`."""
         with self._rdk_lock:  # else a message that is handed out at this moment would set the position afterwards
             self._adrift = True
             super().move(key, position, last_offset_consumed)

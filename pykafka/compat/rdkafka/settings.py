@@ -64,7 +64,7 @@ def common_settings(cluster: BaseCluster) -> dict[str, Any]:
     addresses = [(broker.host, broker.port) for broker in brokers]
     ranges = cluster.ask_any(addresses, lambda broker: broker.api_ranges())
     if wire.ApiVersionsRequest.api_key not in ranges:
-        # librdkafka takes brokers that do not tell their version for 0.10, and gets no answers.
+        # librdkafka takes brokers without ApiVersions for 0.10, and gets no answers.
         is_0_9 = wire.ListGroupsRequest.api_key in ranges
         settings |= {"api.version.request": False, "broker.version.fallback": "0.9.0.1" if is_0_9 else "0.8.2.2"}
     return settings | own | _tls_settings(cluster.ssl_config) | _sasl_settings(cluster)

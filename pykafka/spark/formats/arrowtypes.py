@@ -212,13 +212,13 @@ def check_zones(kind: pa.DataType, path: str = "") -> None:
 
 
 def _converter(kind: pa.DataType) -> Callable[[Any], Any] | None:
-    """Return what makes dicts of the maps in a value; None where there are none."""
+    """Return what makes dicts of the maps in a value; None if there are none."""
     if pa.types.is_map(kind):
         inner = _converter(kind.item_type) or _same
         return lambda value: {key: None if item is None else inner(item) for key, item in value}
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         each = _converter(kind.value_type)
-        return None if each is None else _of_list(each)
+        return None if each is None else (lambda value: [None if item is None else each(item) for item in value])
     if pa.types.is_struct(kind):
         inside = [(one.name, _converter(one.type)) for one in _fields(kind)]
         changed = [(name, one) for name, one in inside if one is not None]
@@ -228,10 +228,6 @@ def _converter(kind: pa.DataType) -> Callable[[Any], Any] | None:
 
 def _same(value: Any) -> Any:
     return value
-
-
-def _of_list(each: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda value: [None if item is None else each(item) for item in value]
 
 
 def _of_struct(changed: Sequence[tuple[str, Callable[[Any], Any]]]) -> Callable[[Any], Any]:

@@ -93,7 +93,7 @@ def array_of(column: Any, kind: pa.DataType) -> pa.Array:
         missing = None if all(column.present) else pa.array([not there for there in column.present], pa.bool_())
         return pa.StructArray.from_arrays(arrays, fields=fields, mask=missing)
     if isinstance(column, Items):
-        # A null where a list begins is a list that is null.
+        # A null if a list begins is a list that is null.
         starts = [0, *column.ends[:-1]] if column.ends else []
         shown = [start if there else None for start, there in zip(starts, column.present, strict=True)]
         offsets = pa.array([*shown, column.ends[-1] if column.ends else 0], pa.int32())

@@ -49,7 +49,7 @@ class Leaf:
 
 
 class Fields:
-    """A column of structs: as many rows in each field, null where a struct is.
+    """A column of structs: as many rows in each field, null if a struct is.
 
     :param columns: the fields, by name
     :ivar present: whether each struct is there
@@ -442,7 +442,7 @@ class Digits(Step):
 class Symbol(Step):
     """A value of an enum.
 
-    :param symbols: what each is in the column; None where the column cannot have it
+    :param symbols: what each is in the column; None if the column cannot have it
     """
 
     def __init__(self, path: str, column: Leaf | None, symbols: Sequence[str | None]) -> None:

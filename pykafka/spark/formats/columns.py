@@ -31,8 +31,8 @@ def decoded(
     :param frame: with the column, and `headers` where schemas are in headers
     :param decoder: from `make_decoder`
     :param column: of bytes
-    :param parsed: the column for rows: null where it failed, or the bytes are null
-    :param reason: the column for reasons: null where it went well
+    :param parsed: the column for rows: null if it failed, or the bytes are null
+    :param reason: the column for reasons: null if it went well
     """
     schema = StructType([*frame.schema.fields]).add(parsed, StructType.fromDDL(decoder.ddl)).add(reason, StringType())
     at = frame.columns.index(column)

@@ -85,10 +85,10 @@ class Decoder(ABC):
         return f"<{type(self).__name__} to rows of {where}>"
 
     def decode(self, values: pa.Array, headers: pa.Array | None) -> tuple[pa.StructArray, pa.StringArray]:
-        """Return the rows, null where it failed or the value is null, and the reasons of failures, null for the others.
+        """Return the rows, null if it failed or the value is null, and the reasons of failures, null for the others.
 
         :param values: binary
-        :param headers: of the records, as Spark's column `headers` has them; None where they were not read
+        :param headers: of the records, as Spark's column `headers` has them; None if they were not read
         :raises RegistryError: the registry refuses, or does not answer
         """
         try:
@@ -148,12 +148,12 @@ class Decoder(ABC):
         """Return what parses values of a schema.
 
         :param schema: the writer's; None for the rows' own
-        :param path: what follows the schema's id in a header; None where it is in the value
+        :param path: what follows the schema's id in a header; None if it is in the value
         :raises SchemaError: values of it cannot be rows
         """
 
     def _by_headers(self, count: int, headers: pa.Array | None) -> list[Callable[[bytes], tuple[Read, int]]] | None:
-        """Return what finds the parser and the beginning of each value; None where headers have no part in it.
+        """Return what finds the parser and the beginning of each value; None if headers have no part in it.
 
         :param count: of the values
         """

@@ -23,7 +23,7 @@ class Encoder(ABC):
     """A serializer of a struct column, by one schema: made on the driver, and pickled for the workers without its writer.
 
     :param side: the options
-    :ivar header: name and value of the header that each record must have; None where the value says its schema
+    :ivar header: name and value of the header that each record must have; None if the value says its schema
     :raises SchemaError: the schema cannot be written here
     :raises RegistryError: the registry refuses, or does not answer
     """
@@ -68,7 +68,7 @@ class Encoder(ABC):
                 )
 
     def encode(self, rows: pa.StructArray) -> pa.Array:
-        """Return the bytes of the rows, null where a row is.
+        """Return the bytes of the rows, null if a row is.
 
         :raises SinkError: a row does not fit the schema
         """

@@ -279,8 +279,8 @@ class Resolved(NamedTuple):
     """The schema of the rows, as their options name it.
 
     :param registry: None without one
-    :param registered: the version of the subject; None where a file has the schema
-    :param schema: None where a file has descriptors
+    :param registered: the version of the subject; None if a file has the schema
+    :param schema: None if a file has descriptors
     :param needed: the schemas that it refers to, by name
     """
 
@@ -307,7 +307,7 @@ def resolve(side: Side) -> Resolved:
 def warn_of(side: Side, registered: Registered | None, notes: tuple[str, ...]) -> None:
     """Log what of a schema does not become typed columns, as one warning; on the driver, when a query is planned.
 
-    :param registered: the version of the subject; None where a file has the schema
+    :param registered: the version of the subject; None if a file has the schema
     :param notes: sentences; without any, nothing is logged
     """
     if notes:

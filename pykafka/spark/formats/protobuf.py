@@ -44,7 +44,7 @@ _SCALARS = {
 }
 #: So many fields that are left out are named.
 _NAMED_MAX = 20
-#: Makes a value of Arrow of one of Protobuf; None where it is the same.
+#: Makes a value of Arrow of one of Protobuf; None if it is the same.
 _Convert = Callable[[Any], Any] | None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,15 +41,15 @@ from pykafka.spark.pipeline.storage import SINK_LOG, Storage
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pykafka.handlers import Handler
+    from pykafka.handlers import Handler, Worker
     from pykafka.spark.pipeline.running import StopRequest
 
 #: How long a task may take to read one record (s).
 TASK_TIMEOUT_S = 120
 #: How long the queries over empty streams may take (s).
 _PLAN_TIMEOUT_S = 120
-#: How often a check of a cluster looks for a stop request (s).
-_LOOK_S = 0.1
+#: The interval of checks for a stop request while a cluster is checked (s).
+_POLL_INTERVAL_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -89,22 +90,27 @@ def check_aside(handler: Handler, check: Check, stop: StopRequest) -> None:
     :param check: raises the problem
     :param stop: ends the wait
     """
-    errors: list[Exception] = []
-
-    def find_out() -> None:
-        try:
-            check.find_out()
-        except Exception as error:  # noqa: BLE001 - raised below
-            errors.append(error)
-
     if stop.asked:
         return
-    worker = handler.spawn(find_out, name="pykafka-check")
-    while not worker.join(_LOOK_S):
+    worker, errors = _spawned(handler, check.find_out)
+    while not worker.join(_POLL_INTERVAL_S):
         if stop.asked > 0:  # in the meantime, which mypy cannot know
             return
     if errors:
         raise errors[0]
+
+
+def _spawned(handler: Handler, function: Callable[[], object]) -> tuple[Worker, list[Exception]]:
+    """Call a function in a worker; return the worker, and a list that takes the function's error."""
+    errors: list[Exception] = []
+
+    def call() -> None:
+        try:
+            function()
+        except Exception as error:  # noqa: BLE001 - the caller raises it
+            errors.append(error)
+
+    return handler.spawn(call, name="pykafka-check"), errors
 
 
 def storage_checks(declaration: Declaration, spark: SparkSession) -> Iterator[Check]:
@@ -139,8 +145,7 @@ def task_check(declaration: Declaration, spark: SparkSession) -> Check:
 
 
 def _source(options: ReadOptions) -> str:
-    offsets = OffsetReader(options)
-    try:
+    with closing(OffsetReader(options)) as offsets:
         partitions = offsets.partitions()
         missing = offsets.missing(partitions)
         if missing:
@@ -154,8 +159,6 @@ def _source(options: ReadOptions) -> str:
         waiting = offsets.behind_transactions(start, {tp: at.latest for tp, at in bounds.items()})
         bounds |= {tp: Bounds(bounds[tp].earliest, start[tp]) for tp in waiting}
         begin = clamp_start(start, bounds, LossReporter(True))
-    finally:
-        offsets.close()
     count = sum(bounds[tp].latest - offset for tp, offset in begin.items())
     topics = ", ".join(sorted({tp.topic for tp in partitions}))
     return f"{topics} on {options.client.hosts}: {len(partitions)} partitions, {count:,} records from the start on"
@@ -169,11 +172,8 @@ def _topic(sink: TopicSink, reads: Input | None) -> str:
     if sink.topic is None:
         return "the topics that rows name, known only at run time"
     options = read_options({**client_options(sink.options), "subscribe": sink.topic}, Mode.BATCH_READ)
-    reader = OffsetReader(options)
-    try:
+    with closing(OffsetReader(options)) as reader:
         found = reader.partitions()
-    finally:
-        reader.close()
     if not found:
         raise UnknownTopicOrPartition(
             f"{sink.topic} does not exist on {options.client.hosts}: create it, or correct the name"
@@ -184,11 +184,8 @@ def _topic(sink: TopicSink, reads: Input | None) -> str:
 
 
 def _check_partitions(topic: str, count: int, reads: Input) -> None:
-    reader = OffsetReader(read_options(reads.source.options, Mode.STREAM_READ))
-    try:
+    with closing(OffsetReader(read_options(reads.source.options, Mode.STREAM_READ))) as reader:
         highest = max((tp.partition for tp in reader.partitions()), default=0)
-    finally:
-        reader.close()
     if highest >= count:
         raise PipelineError(
             f"{topic} has {count} partitions, and records of partition {highest} would go to the same one there: give it "
@@ -306,16 +303,7 @@ def _run_once(frame: DataFrame, sink: Sink, directory: Path, mode: str = "append
 def _task(declaration: Declaration, spark: SparkSession) -> str:
     """Read one record in a task: its Python must find this package and reach the brokers."""
     frames = [_first_record(spark, one) for one in declaration.inputs]
-    failures: list[Exception] = []
-
-    def read() -> None:
-        try:
-            for frame in frames:
-                frame.collect()
-        except Exception as error:  # noqa: BLE001 - raised below, where the caller is
-            failures.append(error)
-
-    worker = ThreadingHandler().spawn(read, name="pykafka-pipeline-check")
+    worker, errors = _spawned(ThreadingHandler(), lambda: [frame.collect() for frame in frames])
     if not worker.join(TASK_TIMEOUT_S):
         spark.sparkContext.cancelAllJobs()
         worker.join(TASK_TIMEOUT_S)
@@ -323,8 +311,8 @@ def _task(declaration: Declaration, spark: SparkSession) -> str:
             f"no executor of {spark.sparkContext.master} has read a record within {TASK_TIMEOUT_S} s: check whether it has "
             "workers with free cores and memory"
         )
-    if failures:
-        raise failures[0]
+    if errors:
+        raise errors[0]
     said = f"Spark {spark.version} on {spark.sparkContext.master}: an executor reads the source"
     return "\n         ".join((said, *inspection.lines(inspection.this_python(), inspection.ask_workers(spark))))
 

@@ -66,7 +66,7 @@ _MODULE = "org.apache.kafka.common.security"
 
 
 def configured(table: Table) -> dict[str, str]:
-    """Return the options of format("pykafka") in the file that a table names; none where it names none.
+    """Return the options of format("pykafka") in the file that a table names; none if it names none.
 
     A problem is noted with the table, and shows no value.
     """
@@ -99,7 +99,7 @@ def configured(table: Table) -> dict[str, str]:
 
 
 def _options_of(written: str, value: Any) -> Mapping[str, str]:
-    """Return the options that a key stands for; none where it has no meaning to Spark.
+    """Return the options that a key stands for; none if it has no meaning to Spark.
 
     :raises ConfigurationError: it is unknown, or a pipeline cannot do what it says
     """
@@ -124,7 +124,18 @@ def _options_of(written: str, value: Any) -> Mapping[str, str]:
         return {}
     if any(target.parse is secret for target in aimed):
         secret(value, written)
-    kept = _text(value)
+    return _option(written, key, name, _text(value))
+
+
+def _option(written: str, key: str, name: str, kept: str) -> Mapping[str, str]:
+    """Return the option that a key of the connection stands for.
+
+    :param written: the key, as the file has it
+    :param key: the same in lower case, without prefixes
+    :param name: Java's name of it
+    :param kept: its value, with references
+    :raises ConfigurationError: a pipeline cannot do what it says
+    """
     text = resolved(kept, written, os.environ)
     if key == "enable.ssl.certificate.verification" and not flag(text, written):
         raise ConfigurationError(f"{written} cannot be false in a pipeline: give ssl.ca.location")

@@ -11,6 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pykafka.spark.pipeline.errors import PipelineError
 from pykafka.spark.pipeline.fitting import Fit, compare, is_on, names_only, refuse_gone, refuse_reserved, refuse_unknown
 from pykafka.spark.pipeline.model import JdbcSink
+from pykafka.spark.pipeline.redaction import redacted
 from pykafka.spark.references import looks_secret
 
 if TYPE_CHECKING:
@@ -41,10 +42,7 @@ def without_secrets(text: str, options: Mapping[str, str]) -> str:
 
     :param options: of Spark's format("jdbc")
     """
-    hidden = {value for name, value in options.items() if value and (name == "url" or looks_secret(name))}
-    for value in sorted(hidden, key=len, reverse=True):
-        text = text.replace(value, "[not shown]")
-    return text
+    return redacted(text, {value for name, value in options.items() if value and (name == "url" or looks_secret(name))})
 
 
 class DatabaseWriter:

@@ -12,7 +12,6 @@ from typing import Any
 
 from pykafka.spark.pipeline.configured import with_values
 from pykafka.spark.pipeline.errors import DeclarationError
-from pykafka.spark.pipeline.hiding import hidden, secrets_of
 from pykafka.spark.pipeline.model import (
     ARROW,
     FILES,
@@ -27,6 +26,7 @@ from pykafka.spark.pipeline.model import (
     is_written_by_tasks,
 )
 from pykafka.spark.pipeline.operation import Operation, read_operation
+from pykafka.spark.pipeline.redaction import redacted, secrets_of
 from pykafka.spark.pipeline.sinks import (
     check_loop,
     check_malformed,
@@ -173,9 +173,9 @@ class Declaration:
             raise DeclarationError(str(path), problems)
         return replace(declaration, secrets=secrets_of(data, os.environ))
 
-    def hide(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """Return other people's text without the secrets of this declaration: Spark and drivers of databases quote options."""
-        return hidden(text, self.secrets)
+        return redacted(text, self.secrets)
 
     def checkpoint_of(self, directory: str) -> str:
         """Return the checkpoint of one query.
@@ -194,6 +194,46 @@ class Declaration:
 
 
 def _declaration(top: Table, path: Path, problems: list[Problem]) -> Declaration | None:
+    """Return the declaration in a file; None if it has problems, which are noted."""
+    inputs, malformed_tables = _inputs(top)
+    views = [one.view for one in inputs]
+    steps = read_steps(top.tables("transform"), views)
+    outputs: list[tuple[Table, Output]] = []
+    for table in top.sections("sink", required=True):
+        output = _output(table, [one.source for one in inputs], views, steps, [one for _, one in outputs])
+        if output is not None:
+            outputs.append((table, output))
+    _check_directories(outputs, malformed_tables)
+    _check_writers(outputs, inputs)
+    spark = top.table("spark")
+    master, config = "", {}
+    if spark is not None:
+        master, config = spark.text("master"), with_values(spark, spark.options("config"), "config")
+        spark.finish()
+    made = Declaration(
+        name=top.text("name", path.stem),
+        checkpoint=top.text("checkpoint", required=True),
+        trigger=_trigger(top),
+        inputs=tuple(inputs),
+        steps=steps,
+        outputs=tuple(output for _, output in outputs),
+        master=master,
+        config=config,
+        operation=read_operation(top),
+        udfs=_udfs(top.table("udf")),
+        directory=path.absolute().parent,
+        dead_letters=_dead_letters(top.table("dead_letters"), inputs),
+    )
+    top.finish()
+    if problems:
+        return None
+    _check_loops(made, problems)
+    _check_prefixes(made, problems)
+    return made
+
+
+def _inputs(top: Table) -> tuple[list[Input], list[tuple[Table, Input]]]:
+    """Return the sources, and the tables about malformed records with the source of each."""
     sections = top.sections("source", required=True)
     # Beside the only source, or within it.
     parse, kept = top.table("parse"), top.table("malformed")
@@ -202,58 +242,18 @@ def _declaration(top: Table, path: Path, problems: list[Problem]) -> Declaration
             outer.problem(
                 "", f"does not say of which source: write [source.{outer.place()[1:-1]}] behind its [[source]]"
             )
-    sources = [read_source(table) for table in sections]
-    outputs: list[tuple[Table, Output]] = []
     inputs: list[Input] = []
     malformed_tables: list[tuple[Table, Input]] = []
-    for table, source in zip(sections, sources, strict=True):
+    for table in sections:
         malformed_table = _inner(table, "malformed", kept)
-        inputs.append(_input(table, source, _inner(table, "parse", parse), malformed_table, inputs))
+        inputs.append(_input(table, read_source(table), _inner(table, "parse", parse), malformed_table, inputs))
         if malformed_table is not None:
             malformed_tables.append((malformed_table, inputs[-1]))
-    views = [one.view for one in inputs]
-    if not sections:  # so that their mistakes are told at once with it
+    if not sections:  # so that their mistakes are reported together with it
         read_parsing(parse, None)
         if kept is not None:
             read_sink(kept, [], _KEPT)
-    steps = read_steps(top.tables("transform"), views)
-    for table in top.sections("sink", required=True):
-        output = _output(table, sources, views, steps, [one for _, one in outputs])
-        if output is not None:
-            outputs.append((table, output))
-    _check_directories(outputs, malformed_tables)
-    _check_writers(outputs, inputs)
-    spark = top.table("spark")
-    name = top.text("name", path.stem)
-    checkpoint = top.text("checkpoint", required=True)
-    trigger = _trigger(top)
-    master, config = "", {}
-    if spark is not None:
-        master, config = spark.text("master"), with_values(spark, spark.options("config"), "config")
-        spark.finish()
-    operation = read_operation(top)
-    udfs = _udfs(top.table("udf"))
-    dead_letters = _dead_letters(top.table("dead_letters"), inputs)
-    top.finish()
-    if problems:
-        return None
-    made = Declaration(
-        name,
-        checkpoint,
-        trigger,
-        tuple(inputs),
-        steps,
-        tuple(output for _, output in outputs),
-        master,
-        config,
-        operation,
-        udfs,
-        path.absolute().parent,
-        dead_letters,
-    )
-    _check_loops(made, problems)
-    _check_prefixes(made, problems)
-    return made
+    return inputs, malformed_tables
 
 
 def _input(

@@ -1,4 +1,4 @@
-"""The events of a pipeline: micro-batches, failures, restarts; told to those who watch it, as facts in the form of JSON."""
+"""The events of a pipeline: micro-batches, failures, restarts; published to its watchers, as facts in the form of JSON."""
 
 from __future__ import annotations
 
@@ -137,11 +137,11 @@ class Journal:
         self._watchers = list(watchers)
 
     def add(self, watcher: Watcher) -> None:
-        """Tell one more of all that comes."""
+        """Add one that gets all further events."""
         self._watchers.append(watcher)
 
-    def tell(self, kind: str, facts: Mapping[str, Any] | None = None) -> None:
-        """Tell of an event that happens now; all watchers hear of it, also where one fails, as at a closed output."""
+    def publish(self, kind: str, facts: Mapping[str, Any] | None = None) -> None:
+        """Publish an event that happens now to all watchers, also if one fails, as at a closed output."""
         event = Event(kind, self._pipeline, self._handler.time_ms(), facts or {})
         errors: list[Exception] = []
         for watcher in self._watchers:
@@ -158,7 +158,7 @@ def batch_facts(query: str, report: Mapping[str, Any], lag: QueryLag | None) -> 
 
     :param query: name of the query
     :param report: StreamingQueryProgress, parsed from its JSON
-    :param lag: its lag; None where Spark does not report it
+    :param lag: its lag; None if Spark does not report it
     """
     counts = counted(report)
     return {

@@ -160,7 +160,7 @@ def _views(
 ) -> dict[str, DataFrame]:
     """Return the views of sources and steps.
 
-    :param taps: take dead letters; None where the pipeline has no place for them
+    :param taps: take dead letters; None if the pipeline has no place for them
     :param malformed: takes the streams of malformed records
     """
     views: dict[str, DataFrame] = {}

@@ -89,7 +89,7 @@ def _parsed(text: str, path: str) -> dict[str, Any]:
 
 
 def note(storage: Storage, sink: Sink, mode: str, checkpoint: str) -> None:
-    """Write down what a query writes to; parameters as of `check`."""
+    """Write down what a query writes to; parameters as in `check`."""
     path, text = f"{checkpoint}/{NAME}", json.dumps(described(sink, mode, storage))
     if storage.read(path) != text:
         storage.write(path, text)

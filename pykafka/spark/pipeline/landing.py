@@ -80,7 +80,7 @@ def start(
 
 
 def fitting(frame: DataFrame, sink: Sink, done: int | None, mode: str) -> Fit | None:
-    """Compare rows with the table that they go to; return None where there is none, or none yet.
+    """Compare rows with the table that they go to; return None if there is none, or none yet.
 
     :param frame: the rows
     :param sink: their destination

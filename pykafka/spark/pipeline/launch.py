@@ -36,7 +36,7 @@ _DEFAULTS = {
 }
 #: Options of format("pykafka") with secrets whose names and values Spark's own settings do not know.
 _MORE_SECRETS = "jaas|keystore[.]key|^proxy$"
-#: Settings that count only where the JVM is started, or Spark's launcher reads.
+#: Settings that count only if the JVM is started, or Spark's launcher reads.
 _AT_LAUNCH = re.compile(r"spark[.](driver|submit|jars|files|archives)\b")
 _PYTHON_SETTING, _PYTHON_VARIABLE = "spark.pyspark.python", "PYSPARK_PYTHON"
 
@@ -95,7 +95,7 @@ def session(declaration: Declaration, master: str = "") -> Iterator[SparkSession
         if master or declaration.master:
             settings["spark.master"] = master or declaration.master
     try:
-        spark = _started({**settings, **wanted}, declaration.hide)
+        spark = _started({**settings, **wanted}, declaration.redact)
     except (PySparkException, Py4JError) as error:
         raise SparkMissingError(f"Spark does not start: {first_and_last(error)}") from error
     try:
@@ -104,7 +104,7 @@ def session(declaration: Declaration, master: str = "") -> Iterator[SparkSession
         _end(spark)
 
 
-def redaction() -> dict[str, str]:
+def redaction_settings() -> dict[str, str]:
     """Return settings of Spark by which no plan, page or log of its own shows the secrets among options."""
     return {
         "spark.redaction.regex": f"(?i)secret|password|token|access[.]?key|{_MORE_SECRETS}",
@@ -123,26 +123,26 @@ def kill() -> None:
         process.kill()
 
 
-def public(settings: dict[str, str], hide: Callable[[str], str]) -> dict[str, str]:
+def public(settings: dict[str, str], redact: Callable[[str], str]) -> dict[str, str]:
     """Return the settings without those that have secrets, but for what must be there when the JVM starts.
 
-    :param hide: takes secrets out of a text
+    :param redact: takes secrets out of a text
     """
-    named = re.compile(redaction()["spark.redaction.regex"])
+    named = re.compile(redaction_settings()["spark.redaction.regex"])
     return {
         name: value
         for name, value in settings.items()
-        if _AT_LAUNCH.match(name) or not (named.search(name) or hide(value) != value)
+        if _AT_LAUNCH.match(name) or not (named.search(name) or redact(value) != value)
     }
 
 
-def _started(settings: dict[str, str], hide: Callable[[str], str]) -> SparkSession:
+def _started(settings: dict[str, str], redact: Callable[[str], str]) -> SparkSession:
     before = signal.getsignal(signal.SIGINT)
     try:
         # PySpark starts the JVM with settings as its arguments, which everybody on this machine can read: the others follow
         # when it runs. (Made first: beside a JVM, a SparkConf would have the JVM's settings alone.)
-        conf, shown = (SparkConf().setAll(list(some.items())) for some in (settings, public(settings, hide)))
-        for name, value in redaction().items():
+        conf, shown = (SparkConf().setAll(list(some.items())) for some in (settings, public(settings, redact)))
+        for name, value in redaction_settings().items():
             conf.setIfMissing(name, value)
         SparkContext._ensure_initialized(conf=shown)
         SparkContext.getOrCreate(conf)
@@ -230,7 +230,7 @@ def table_settings(declaration: Declaration, release: str) -> dict[str, str]:
             continue
         lake = LAKES[sink.format]
         if not any(lake.artifact in declaration.config.get(setting, "") for setting in _JARS):
-            package = _package(lake, release)
+            package = next((text for made, text in lake.packages.items() if f"{release}.".startswith(f"{made}.")), None)
             if package is None:
                 problems.append(Problem(f"{output.place} format", _why(sink.format, lake, release)))
                 continue
@@ -250,10 +250,6 @@ def table_settings(declaration: Declaration, release: str) -> dict[str, str]:
         if joined:
             found[setting] = joined
     return found
-
-
-def _package(lake: Lake, release: str) -> str | None:
-    return next((text for made, text in lake.packages.items() if f"{release}.".startswith(f"{made}.")), None)
 
 
 def _why(kind: str, lake: Lake, release: str) -> str:

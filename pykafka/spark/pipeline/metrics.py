@@ -40,8 +40,8 @@ Labels = tuple[tuple[str, str], ...]
 
 log = logging.getLogger("pykafka.spark.pipeline")
 
-#: How long a request and its answer may take together (s), and how often the server looks whether it is to end (s).
-REQUEST_S, _LOOK_S = 5.0, 0.5
+#: Maximum time of a request with its answer (s), and the interval of checks whether the server is to end (s).
+REQUEST_S, _POLL_INTERVAL_S = 5.0, 0.5
 #: The longest head of a request that is read (bytes).
 _MOST_HEAD = 8192
 _PATHS = (b"/metrics", b"/")
@@ -131,7 +131,7 @@ class TextServer:
     """A server of `GET /metrics` for the length of a `with` block, with one worker of its own that answers one by one.
 
     Each connection has a deadline as a whole, so a client that hangs delays others by seconds and no end at all. An error of
-    `render` answers one request with status 500; a log line tells of it once, until the next request is answered.
+    `render` answers one request with status 500; a log line reports it once, until the next request is answered.
 
     :param handler: makes the socket and the worker
     :param address: where it listens
@@ -159,7 +159,7 @@ class TextServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ending.set()
-        self._worker.join(REQUEST_S + 2 * _LOOK_S)
+        self._worker.join(REQUEST_S + 2 * _POLL_INTERVAL_S)
         self._listener.close()
 
     def _listen(self, address: Address) -> Any:
@@ -174,7 +174,7 @@ class TextServer:
 
     def _serve(self) -> None:
         try:
-            self._listener.settimeout(_LOOK_S)
+            self._listener.settimeout(_POLL_INTERVAL_S)
             while not self._ending.is_set():
                 self._serve_one()
         except BaseException as error:
@@ -188,7 +188,7 @@ class TextServer:
         except TimeoutError:
             return
         except OSError:  # as where this process has no descriptor left
-            self._ending.wait(_LOOK_S)
+            self._ending.wait(_POLL_INTERVAL_S)
             return
         try:
             self._answer(connection)
@@ -204,7 +204,7 @@ class TextServer:
             left = deadline - self._handler.now()
             if left <= 0 or self._ending.is_set():
                 raise TimeoutError("the request took too long")
-            connection.settimeout(min(left, _LOOK_S))
+            connection.settimeout(min(left, _POLL_INTERVAL_S))
 
         head = b""
         while b"\r\n\r\n" not in head and len(head) < _MOST_HEAD:

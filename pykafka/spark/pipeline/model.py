@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeGuard
 
 from pykafka.spark.parquetfiles import ParquetFiles
-from pykafka.spark.pipeline.hiding import without_login
+from pykafka.spark.pipeline.redaction import without_login
 
 #: The view of a source that names none, and the column with Kafka's own columns beside a parsed value.
 RECORDS, KAFKA = "records", "kafka"

@@ -50,11 +50,11 @@ _NAMES = frozenset(
         "ClusterAuthorizationFailed",
         "GroupAuthorizationFailed",
         "TransactionalIdAuthorizationFailed",
-        "TopicRecreatedError",
+        "RecreatedTopicError",
+        "UnresolvedReferenceError",
         "ForeignClusterError",
         "InvalidTopic",
         "SchemaError",
-        "SchemaEvolutionError",
         "ModuleNotFoundError",
         "PackageMissingError",
     }
@@ -67,8 +67,8 @@ _CONDITIONS = re.compile(
 #: What Spark says when it was stopped meanwhile.
 _STOPPED = "stopped SparkContext"
 _NAME = re.compile(r"\b([A-Z]\w+)(?=: |$)", re.MULTILINE)
-#: How often a pause looks for a stop request (s).
-_LOOK_S = 0.1
+#: The interval of checks for a stop request in a pause (s).
+_POLL_INTERVAL_S = 0.1
 
 
 def is_lasting(error: BaseException) -> bool:
@@ -104,7 +104,7 @@ class Restarts(Generic[T]):
 
     :param handler: has the clock, and chance for the pauses
     :param policy: how often, and how long the pauses are
-    :param journal: is told of failures, restarts and recoveries
+    :param journal: gets failures, restarts and recoveries
     :param stop: ends the pause
     :param reason: returns the sentence of an error
     """
@@ -124,17 +124,17 @@ class Restarts(Generic[T]):
         self._reason = reason
         self._failures = 0
         self._failed_query: str | None = None
-        self._told: Exception | None = None
+        self._reported: Exception | None = None
         #: Number of starts so far.
         self.starts = 0
 
     def watch(self, event: Event) -> None:
-        """Count anew after a micro-batch of the query that failed, also one that found no records: the pipeline is well."""
+        """Restart the count after a micro-batch of the query that failed, also one without records: the pipeline is well."""
         if event.kind == QUERY_FAILED:
             self._failed_query = event.facts["query"]
         elif event.kind in (BATCH, LAG) and self._failures and self._failed_query in (None, event.facts["query"]):
             self._failures, self._failed_query = 0, None
-            self._journal.tell(RECOVERED)
+            self._journal.publish(RECOVERED)
 
     def run(self, start: Callable[[], T]) -> T | None:
         """Return what `start()` returns, called again after failures; None if a stop request ended a pause.
@@ -147,36 +147,36 @@ class Restarts(Generic[T]):
             try:
                 return start()
             except (KafkaException, PySparkException, Py4JError) as error:
-                if self.tell(error):
+                if self.report(error):
                     raise
             if not self._pause():
                 return None
 
-    def tell(self, error: Exception, is_last: bool = False) -> bool:
-        """Tell of a failure, once; return whether there is to be no restart.
+    def report(self, error: Exception, is_last: bool = False) -> bool:
+        """Publish a failure, once; return whether no restart follows.
 
         :param error: the failure
         :param is_last: whether no restart can follow, as outside `run`
         """
-        if error is self._told:
+        if error is self._reported:
             return True
-        self._told = error
+        self._reported = error
         self._failures += 1
         lasting = is_lasting(error)
         over = is_last or lasting or self._failures > self._policy.attempts or self._stop.asked > 0
         facts = {"reason": self._reason(error), "failures": self._failures, "lasting": lasting, "restarts": not over}
-        self._journal.tell(FAILED, facts)
+        self._journal.publish(FAILED, facts)
         return over
 
     def _pause(self) -> bool:
         """Wait before the next start; return whether it is to come."""
         bound = min(self._policy.backoff_s * 2.0 ** min(self._failures - 1, 60), self._policy.most_s)
         seconds = self._handler.random.uniform(0, bound)  # all of it by chance, so that many pipelines come one by one
-        self._journal.tell(
+        self._journal.publish(
             RESTARTING,
             {"pause_s": round(seconds, 3), "restart": self._failures, "of": self._policy.attempts},
         )
         until = self._handler.now() + seconds
         while (left := until - self._handler.now()) > 0 and not self._stop.asked:
-            self._handler.sleep(min(left, _LOOK_S))
+            self._handler.sleep(min(left, _POLL_INTERVAL_S))
         return not self._stop.asked

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,7 @@ _LIMITS = {"maxoffsetspertrigger", "minoffsetspertrigger"}
 log = logging.getLogger("pykafka.spark.pipeline")
 
 #: Pause between polls of the queries (s); shorter if one must stop before its next micro-batch.
-_LOOK_S, _LOOK_CLOSELY_S = 0.2, 0.05
+_POLL_INTERVAL_S, _CLOSE_POLL_INTERVAL_S = 0.2, 0.05
 AVAILABLE_NOW: Mapping[str, Any] = {"availableNow": True}
 
 
@@ -94,11 +94,8 @@ def present_ends(sources: Iterable[Source]) -> Offsets:
     """
     ends: Offsets = {}
     for source in sources:
-        reader = OffsetReader(read_options(source.options, Mode.STREAM_READ))
-        try:
+        with closing(OffsetReader(read_options(source.options, Mode.STREAM_READ))) as reader:
             ends |= reader.latest(reader.partitions())
-        finally:
-            reader.close()
     return ends
 
 
@@ -151,7 +148,7 @@ class Pipeline:
     :param spark: the session that runs it
     :param show: called with each new progress of the records
     :param stop: ends the pipeline
-    :param journal: is told of each micro-batch
+    :param journal: gets each micro-batch
     :raises DeclarationError: Spark refuses a part of the declaration
     """
 
@@ -270,11 +267,11 @@ class Pipeline:
                     query.frame, query.sink, query.checkpoint, query.progress.query, self._trigger, query.mode
                 )
             except Exception:
-                self._tell_failure(query)
+                self._publish_failure(query)
                 raise
 
-    def _tell_failure(self, query: _Query) -> None:
-        self._journal.tell(QUERY_FAILED, {"query": query.progress.query})
+    def _publish_failure(self, query: _Query) -> None:
+        self._journal.publish(QUERY_FAILED, {"query": query.progress.query})
 
     def _start_rows(self) -> None:
         """Start each query when the one before has begun: the processes that plan many at once would wait too long."""
@@ -308,7 +305,7 @@ class Pipeline:
                 return
             if until() or not (self._start_again(active) or active):
                 return
-            self._handler.sleep(_LOOK_S)
+            self._handler.sleep(_POLL_INTERVAL_S)
 
     def _look(self) -> None:
         """Process new progress reports, and failures.
@@ -320,7 +317,7 @@ class Pipeline:
                 continue
             failure = query.running.exception()
             if failure is not None:
-                self._tell_failure(query)
+                self._publish_failure(query)
                 raise failure
             last = query.running.lastProgress
             if last is None or _stamp(last) == query.seen:
@@ -329,18 +326,18 @@ class Pipeline:
             for report in query.running.recentProgress:
                 if before is None or _stamp(report) > before:
                     lag = query_lag(report)
-                    told, batches = json.loads(report.json), query.progress.batches
+                    parsed_report, batches = json.loads(report.json), query.progress.batches
                     # Not from the report's attributes: PySpark 4.0 and 4.1 have Python's text of a dict there.
-                    query.ends = [_as_json(source["endOffset"]) for source in told["sources"]]
-                    query.progress = query.progress.after(told, None if lag is None else lag.total)
-                    facts = batch_facts(query.progress.query, told, lag)
-                    self._journal.tell(BATCH if query.progress.batches > batches else LAG, facts)
+                    query.ends = [_as_json(source["endOffset"]) for source in parsed_report["sources"]]
+                    query.progress = query.progress.after(parsed_report, None if lag is None else lag.total)
+                    facts = batch_facts(query.progress.query, parsed_report, lag)
+                    self._journal.publish(BATCH if query.progress.batches > batches else LAG, facts)
             if query in self._rows:
                 self._show(query.progress)
 
     def _end(self) -> None:
         """Stop each query when its micro-batch has ended; at once after the grace period, or on a second request."""
-        self._journal.tell(STOPPING, {"grace_s": self._stop.grace_s})
+        self._journal.publish(STOPPING, {"grace_s": self._stop.grace_s})
         for one in self._rows:
             self._show(one.progress)
         deadline = self._handler.now() + self._stop.grace_s
@@ -352,7 +349,7 @@ class Pipeline:
                     query.stop()
                     del waiting[query]
             self._look()
-            self._handler.sleep(_LOOK_CLOSELY_S)
+            self._handler.sleep(_CLOSE_POLL_INTERVAL_S)
 
     def _is_behind(self, malformed: _Query) -> bool:
         """Return whether rows went further than the malformed records: each query has its own end of the topics."""
@@ -365,7 +362,7 @@ class Pipeline:
 
 @contextmanager
 def stopped_at_the_end(queries: Callable[[], Iterable[StreamingQuery]]) -> Iterator[None]:
-    """Stop queries at the end of the block, each of them, also where one does not stop in time or Spark is gone.
+    """Stop queries at the end of the block, each of them, also if one does not stop in time or Spark is gone.
 
     :param queries: returns them
     :raises PySparkException: one did not stop; an error of the block comes before it

@@ -191,7 +191,7 @@ def _modes(sink: Sink | None) -> tuple[Sequence[str], str]:
 
 
 def read_topic(table: Table, sources: Sequence[Source]) -> TopicSink:
-    """Return the topic that a table declares; parameters as of `read_sink`."""
+    """Return the topic that a table declares; parameters as in `read_sink`."""
     own = configured(table)
     brokers = ",".join(table.texts("brokers")) or own.get("kafka.bootstrap.servers", "")
     theirs = client_options(sources[0].options) if sources else {}
@@ -202,7 +202,7 @@ def read_topic(table: Table, sources: Sequence[Source]) -> TopicSink:
     if topic := table.text("topic"):
         options["topic"] = topic
     options |= free_options(table)
-    if options["kafka.bootstrap.servers"]:  # else it is told of the source
+    if options["kafka.bootstrap.servers"]:  # else the source has the problem
         check_options(table, options, Mode.STREAM_WRITE, whole=True)
     return TopicSink(options, _serializing(table.table("serialize"), options.get("topic")))
 
@@ -210,7 +210,7 @@ def read_topic(table: Table, sources: Sequence[Source]) -> TopicSink:
 def _serializing(table: Table | None, topic: str | None) -> Serializing | None:
     """Return how rows become bytes; None without a table.
 
-    :param topic: None where each row names its own
+    :param topic: None if each row names its own
     """
     if table is None:
         return None

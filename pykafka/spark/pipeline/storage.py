@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
@@ -73,11 +73,8 @@ class Storage:
         def content(system: Any, at: Any) -> str | None:
             if not system.exists(at):
                 return None
-            stream = system.open(at)
-            try:
+            with closing(system.open(at)) as stream:
                 return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-            finally:
-                stream.close()
 
         found: str | None = self._asked(path, content)
         return found
@@ -87,11 +84,8 @@ class Storage:
 
         def put(system: Any, at: Any) -> None:
             beside = self._jvm.org.apache.hadoop.fs.Path(at.getParent(), f".pykafka-{uuid.uuid4().hex}")
-            stream = system.create(beside, False)
-            try:
+            with closing(system.create(beside, False)) as stream:
                 stream.write(text.encode())
-            finally:
-                stream.close()
             system.delete(at, False)
             if not system.rename(beside, at):
                 raise StorageError(f"{at.toString()} cannot be written")

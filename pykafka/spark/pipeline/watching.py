@@ -30,8 +30,8 @@ _FIRST_MS, _MOST_MS = 500, 5000
 _MOST_WAITING = 16
 #: How long the end of the program waits for alerts that are under way (s).
 END_S = 15.0
-#: How often that wait looks whether the program is to end at once (s).
-_LOOK_S = 0.2
+#: The interval of checks in that wait whether the program is to end at once (s).
+_POLL_INTERVAL_S = 0.2
 
 
 class Alerts:
@@ -66,7 +66,7 @@ class Alerts:
         """
         self._ended.set()
         deadline = self._handler.now() + timeout
-        while not self._worker.join(min(_LOOK_S, max(deadline - self._handler.now(), 0.0))):
+        while not self._worker.join(min(_POLL_INTERVAL_S, max(deadline - self._handler.now(), 0.0))):
             if self._handler.now() < deadline and not is_hurried():
                 continue
             self._hurry.set()
@@ -110,9 +110,9 @@ class Watch:
     restarts: Restarts[Any]
     metrics: Address | None
 
-    def tell_start(self) -> None:
-        """Tell of a start, the first or a further one."""
-        self.journal.tell(STARTED, {"metrics": None if self.metrics is None else str(self.metrics)})
+    def publish_start(self) -> None:
+        """Publish a start, the first or a further one."""
+        self.journal.publish(STARTED, {"metrics": None if self.metrics is None else str(self.metrics)})
 
 
 def _close(alerts: Alerts, stop: StopRequest) -> None:
@@ -148,7 +148,7 @@ def watched(
             stack.callback(_close, alerts, stop)
             journal.add(alerts.watch)
         restarts: Restarts[Any] = Restarts(handler, operation.restart, journal, stop, reason)
-        journal.add(restarts.watch)  # last: it tells more in turn
+        journal.add(restarts.watch)  # last: it publishes more
         how = "failed"
         try:
             address = None
@@ -156,14 +156,14 @@ def watched(
                 server = TextServer(handler, operation.metrics, CONTENT_TYPE, metrics.render)
                 address = stack.enter_context(server).address
             watch = Watch(journal, restarts, address)
-            watch.tell_start()
+            watch.publish_start()
             yield watch
             how = "stopped" if stop.asked else "done"
         except (KeyboardInterrupt, SystemExit):  # signals before Spark starts
             how = "stopped"
             raise
         except Exception as error:
-            restarts.tell(error, is_last=True)
+            restarts.report(error, is_last=True)
             raise
         finally:
-            journal.tell(ENDED, {"status": how})
+            journal.publish(ENDED, {"status": how})

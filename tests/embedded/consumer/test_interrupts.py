@@ -85,7 +85,7 @@ def test_an_interrupt_at_any_step_skips_no_record_and_locks_nobody_out(
     with KafkaClient(cluster.hosts) as client:
         fill(client, topic, COUNT)
         with client.consumer(topic) as consumer:
-            for call in interrupting("kafkaconsumer.py", "interrupts.py"):
+            for call in interrupting("kafkaconsumer.py", "handlers/interrupts.py"):
                 steps += 1
                 with suppress(Interrupted):
                     call(lambda: read(consumer, seen))

@@ -454,7 +454,12 @@ def test_options_of_the_configuration(cluster: EmbeddedCluster) -> None:
     }
     with KafkaClient.from_config(config) as client, client.producer(linger_ms=8) as producer:
         options = producer._engine.front
-        assert (options.acks, options.linger_ms, options.compression, options.buffer_memory) == (1, 8, 4, 123456)
+        assert (options.required_acks, options.linger_ms, options.compression, options.max_queued_bytes) == (
+            1,
+            8,
+            4,
+            123456,
+        )
         producer.produce("one", bytes(1000)).get(10)
 
 

@@ -454,7 +454,7 @@ def test_partitions_move(run: Run, topic: str, tmp_path: Path) -> None:
     back.write_text(run("reassign", "start", str(plan), "--yes", "--json").stdout)
     eventually(lambda: _equal(replicas(), [[1, 2], [1, 2]]))
     eventually(lambda: _equal(data(run("reassign", "list", topic, "--json")), []))
-    assert "No move is under way." in run("reassign", "cancel", topic, "--yes").stdout
+    assert "No reassignment is under way." in run("reassign", "cancel", topic, "--yes").stdout
     assert "needed no election" in run("elect", "preferred", topic, "--dry-run").stdout
     eventually(lambda: _equal("2 partitions needed no election" in run("elect", "preferred", topic).stdout, True))
     assert "2 partitions needed no election" in run("elect", "unclean", topic, "--yes").stdout

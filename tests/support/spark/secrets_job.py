@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from pykafka.spark.pipeline import Declaration, Pipeline, StopRequest
-from pykafka.spark.pipeline.launch import redaction
+from pykafka.spark.pipeline.launch import redaction_settings
 
 #: What Spark's REST and pages show.
 REST = (
@@ -110,7 +110,7 @@ def main(options_file: str, topic: str, copy: str, directory: str) -> None:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.showConsoleProgress": "false",
-        **(redaction() if given["redaction"] else {}),
+        **(redaction_settings() if given["redaction"] else {}),
     }
     spark: SparkSession = builder.config(map={**settings}).getOrCreate()
     job = Job(spark, given["options"], root)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +58,7 @@ KINDS = (
     MemberOptions,
     ZooKeeperOptions,
 )
-DEFAULTS = {one.name: one.default for kind in KINDS for one in fields(kind)}
+DEFAULTS = {row.name: row.default for kind in KINDS for row in kind.rows()}
 OPTIONS = [
     (key, target)
     for key, aimed in targets().items()

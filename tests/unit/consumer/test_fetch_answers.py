@@ -31,7 +31,7 @@ KEYS = [TopicPartition("t", number) for number in range(3)]
 def asked(offset: int = 0) -> Asked:
     owned = SimpleNamespace(leader_epochs=LeaderEpochs((Start(0, 3),)))
     member: Any = SimpleNamespace(owned=owned)
-    return Asked(offset, 3, 4, None, [(member, 0)])
+    return Asked(offset, 3, 4, 1000, None, [(member, 0)])
 
 
 def read(*parts: wire.FetchResponse.Topic.Partition, full: bool = False, offset: int = 0, rack: str = "") -> Answer:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any, cast
+from uuid import uuid4
+
+import pytest
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.fetch_plan import Asked, Member, Plan
@@ -28,13 +31,8 @@ class FakeCompleted:
 
     def __init__(self) -> None:
         self.fed: set[object] = set()
-
-    def take_fed(self) -> set[object]:
-        fed, self.fed = self.fed, set()
-        return fed
-
-    def sizes(self) -> list[tuple[object, int]]:
-        return []
+        self.coming: dict[object, Any] = {}
+        self.kept: dict[object, Any] = {}
 
     def next_fetch(self, owned: Any) -> tuple[int, int] | None:
         return None if owned.offset is None else (0, owned.offset)
@@ -45,12 +43,14 @@ class Owned:
 
     leader_epochs = SimpleNamespace(before=lambda at: -1)
     leader_epoch = -1
-    topic_id = None
+    topic_id: Any = None
     max_bytes = 300
+    epoch = 0
+    paused = False
 
     def __init__(self, number: int, offset: int | None, buffers: FakeBuffers) -> None:
         self.key = TopicPartition("t", number)
-        self.offset = offset
+        self.offset = self.fetch_offset = offset
         self.buffers = buffers
 
 
@@ -114,3 +114,48 @@ def test_partitions_of_dropped_consumers_are_given_back() -> None:
     assert made.take_gone() == {gone.owned}
     assert numbers(made.plan(limited=True)) == [1]
     assert made.take_gone() == set()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda one, made: setattr(one.owned, "epoch", 1),  # moved
+        lambda one, made: setattr(one.owned, "fetch_offset", 6),
+        lambda one, made: setattr(one.owned, "paused", True),
+        lambda one, made: setattr(one.owned, "leader_epoch", 3),
+        lambda one, made: setattr(one.owned, "max_bytes", 600),
+        lambda one, made: setattr(one.owned, "topic_id", uuid4()),
+        lambda one, made: setattr(one.owned.buffers, "nbytes", 10),  # something was read, or has come
+        lambda one, made: made.add(member(1)),
+        lambda one, made: made.remove(one.owned),
+        lambda one, made: made._completed.fed.add(one.owned),
+        lambda one, made: made._completed.coming.update({one.owned: SimpleNamespace(nbytes=10)}),
+    ],
+)
+def test_a_plan_stands_until_something_changes(change: Any) -> None:
+    one = member(0, 5)
+    made, _ = fetchable(one)
+    assert made.unchanged() is None
+    plan = made.plan(limited=True)
+    assert made.unchanged() is plan
+    change(one, made)
+    assert made.unchanged() is None
+
+
+def test_a_plan_that_leaves_partitions_out_or_has_a_dropped_consumer_does_not_stand() -> None:
+    one, full = member(0), member(1, None)
+    made, _ = fetchable(one, full)
+    assert made.plan(limited=True).held_back
+    assert made.unchanged() is None
+    made, _ = fetchable(member(0, gone=True))
+    made.plan(limited=True)
+    assert made.unchanged() is None
+
+
+def test_a_plan_says_whether_all_topics_have_ids() -> None:
+    first, second = member(0), member(1)
+    made, _ = fetchable(first, second)
+    first.owned.topic_id = uuid4()
+    assert not made.plan(limited=True).has_ids
+    second.owned.topic_id = uuid4()
+    assert made.plan(limited=True).has_ids

@@ -23,7 +23,7 @@ from pykafka.coordinator import (
 from pykafka.exceptions import NoBrokersAvailableError
 from pykafka.groups.assignors.abstract import by_topic
 from pykafka.groups.assignors.sticky import Claim, balanced, owners_of
-from pykafka.groups.classic.assignment import Assigning
+from pykafka.groups.classic.assignment import MemberAssignors
 from pykafka.protocol import ConsumerGroupProtocolMetadata, MemberAssignment, wire
 from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from pykafka.utils.loglimit import LogLimiter
@@ -298,14 +298,14 @@ class _Cluster:
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_leader_asks_for_racks_where_members_have_some(fails: bool) -> None:
     cluster = _Cluster()
-    leader = Assigning(cast(Any, cluster), "g", [RangePartitionAssignor])
+    leader = MemberAssignors(cast(Any, cluster), "g", [RangePartitionAssignor])
     plain = leader.protocols(["t"])[0][1]
     assert ConsumerProtocolSubscription.from_bytestring(plain).version == 0
-    leader.share_out("range", [("a", plain), ("b", plain)])
+    leader.assign("range", [("a", plain), ("b", plain)])
     assert cluster.asked == 0
     cluster.fails = fails
     near = [(member, leader.protocols(["t"], rack)[0][1]) for member, rack in (("a", "r1"), ("b", "r2"))]
-    shares = leader.share_out("range", near)
+    shares = leader.assign("range", near)
     assert cluster.asked == 1
     read = {
         one: ConsumerProtocolAssignment.from_bytestring(share).partition_assignment for one, share in shares.items()
@@ -314,9 +314,9 @@ def test_a_leader_asks_for_racks_where_members_have_some(fails: bool) -> None:
 
 
 def test_a_member_tells_what_it_had() -> None:
-    member = Assigning(cast(Any, _Cluster()), "g", [StickyPartitionAssignor, RangePartitionAssignor])
-    share = member.share_out("sticky", [("a", member.protocols(["t"])[0][1])])["a"]
-    keys = member.taken("sticky", share, 4)
+    member = MemberAssignors(cast(Any, _Cluster()), "g", [StickyPartitionAssignor, RangePartitionAssignor])
+    share = member.assign("sticky", [("a", member.protocols(["t"])[0][1])])["a"]
+    keys = member.accept("sticky", share, 4)
     sticky, plain = (ConsumerProtocolSubscription.from_bytestring(data) for _, data in member.protocols(["t"]))
     assert StickyPartitionAssignor.claim(sticky) == Claim(frozenset(keys), 4)
     assert len(keys) == 3
@@ -326,9 +326,9 @@ def test_a_member_tells_what_it_had() -> None:
 def test_a_member_takes_nothing_of_a_topic_that_it_does_not_subscribe_to(caplog: pytest.LogCaptureFixture) -> None:
     cluster: Any = _Cluster()
     cluster.limiter = LogLimiter(_Cluster.handler)
-    member = Assigning(cluster, "g", [RangePartitionAssignor])
+    member = MemberAssignors(cluster, "g", [RangePartitionAssignor])
     share = bytes(ConsumerProtocolAssignment([("t", [0]), ("former", [1, 2])]).get_bytes())
-    assert member.taken("range", share, 4, {"t"}) == [TopicPartition("t", 0)]
+    assert member.accept("range", share, 4, {"t"}) == [TopicPartition("t", 0)]
     assert "the leader assigned topics former, which this member does not subscribe to" in caplog.text
 
 
@@ -351,9 +351,9 @@ class _OfPyKafka2(AbstractPartitionAssignor):
 
 
 def test_an_assignor_may_return_the_documented_classes() -> None:
-    member = Assigning(cast(Any, _Cluster()), "g", [_OfPyKafka2])
+    member = MemberAssignors(cast(Any, _Cluster()), "g", [_OfPyKafka2])
     [(name, metadata)] = member.protocols(["t"])
-    share = member.share_out(name, [("a", metadata)])["a"]
+    share = member.assign(name, [("a", metadata)])["a"]
     assert share.endswith(b"\0\0\0\0")  # user data, for Java's consumers
-    assert member.taken(name, share) == [TopicPartition("t", 0), TopicPartition("t", 2)]
+    assert member.accept(name, share) == [TopicPartition("t", 0), TopicPartition("t", 2)]
     assert [type(topic) for topic in _OfPyKafka2.seen] == [str]

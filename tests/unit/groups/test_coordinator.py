@@ -17,9 +17,10 @@ from pykafka.compat.topic_member import TopicMember
 from pykafka.exceptions import CorruptResponseError
 from pykafka.groups.assignors.abstract import AbstractPartitionAssignor
 from pykafka.groups.assignors.range_and_roundrobin import RangePartitionAssignor, RoundRobinPartitionAssignor
-from pykafka.groups.classic.heartbeat import Heartbeat, News
-from pykafka.groups.classic.membership import Subscriber
+from pykafka.groups.classic.heartbeat import Report
+from pykafka.groups.classic.membership import ClassicMembership
 from pykafka.groups.classic.state import EVENT_OF_ERROR, TABLE, Event, ImpossibleEvent, MemberState, State
+from pykafka.groups.heartbeat_sender import Heartbeat
 from pykafka.membershipprotocol import (
     GroupMembershipProtocol,
     RangeProtocol,
@@ -49,30 +50,27 @@ from pykafka.protocol.consumer_protocol import (
 from pykafka.utils.name import Name
 
 
-@pytest.mark.parametrize(("kind", "call"), [(TopicMember, "consume()"), (Subscriber, "poll()")])
-def test_the_log_has_the_call_that_reads(
-    kind: type[TopicMember | Subscriber], call: str, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("kind", [TopicMember, ClassicMembership])
+def test_the_log_has_what_to_do_for_an_idle_application(
+    kind: type[TopicMember | ClassicMembership], caplog: pytest.LogCaptureFixture
 ) -> None:
     member = object.__new__(kind)
     member.group_id = "g"
     member.config = {"max_poll_interval_ms": 4000}
     member.membership = MemberState()
     member.membership.apply(Event.JOIN)
-    member._take(News(-1, "m", 0, "a:9092", idle=True))
-    assert (
-        f"took no messages for 4000 ms, so this member has left the group; call {call} more often, or raise"
-        in caplog.text
-    )
+    member._handle_report(Report(-1, "m", 0, "a:9092", idle=True))
+    assert "took no messages for 4000 ms, so this member has left the group; read more often, or raise" in caplog.text
 
 
 def test_a_member_warns_of_heartbeats_that_were_refused_for_longer_than_its_session(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    member = object.__new__(Subscriber)
+    member = object.__new__(ClassicMembership)
     member.group_id = "g"
     member.config = {"session_timeout_ms": 4000}
     member.membership = MemberState()
-    member._take(News(3, "m", 30, "a:9092", overdue=True))
+    member._handle_report(Report(3, "m", 30, "a:9092", overdue=True))
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert (

@@ -46,5 +46,5 @@ def test_a_closed_output_keeps_no_alert_back() -> None:
         raise BrokenPipeError(event.kind)
 
     with pytest.raises(BrokenPipeError):
-        Journal("clicks", ThreadingHandler(), [closed, heard.append]).tell(FAILED)
+        Journal("clicks", ThreadingHandler(), [closed, heard.append]).publish(FAILED)
     assert [event.kind for event in heard] == [FAILED]

@@ -64,7 +64,7 @@ class Trial:
         self.starts += 1
         if self.errors:
             raise self.errors.pop(0)
-        self.journal.tell(BATCH, facts())
+        self.journal.publish(BATCH, facts())
         return "done"
 
     @property
@@ -97,7 +97,7 @@ def test_a_micro_batch_counts_anew() -> None:
     def start() -> str:
         trial.starts += 1
         if trial.starts < 9:
-            trial.journal.tell(BATCH, facts())
+            trial.journal.publish(BATCH, facts())
             raise broken()
         return "done"
 
@@ -112,15 +112,15 @@ def test_a_trigger_without_records_counts_anew() -> None:
     def start() -> str:
         trial.starts += 1
         if trial.starts < 9:
-            trial.journal.tell(QUERY_FAILED, {"query": "clicks"})
+            trial.journal.publish(QUERY_FAILED, {"query": "clicks"})
             raise broken()
         return "done"
 
     with pytest.raises(SocketDisconnectedError):
         trial.restarts.run(start)
-    trial.journal.tell(LAG, {**facts(), "query": "clicks-malformed"})
+    trial.journal.publish(LAG, {**facts(), "query": "clicks-malformed"})
     assert RECOVERED not in trial.kinds
-    trial.journal.tell(LAG, facts())
+    trial.journal.publish(LAG, facts())
     assert trial.kinds[-1] == RECOVERED
 
 
@@ -130,16 +130,16 @@ def test_a_micro_batch_of_another_query_does_not_count_anew() -> None:
 
     def start() -> str:
         trial.starts += 1
-        trial.journal.tell(BATCH, {**facts(), "query": "clicks-malformed"})
+        trial.journal.publish(BATCH, {**facts(), "query": "clicks-malformed"})
         if trial.starts < 3:
-            trial.journal.tell(QUERY_FAILED, {"query": "clicks"})
+            trial.journal.publish(QUERY_FAILED, {"query": "clicks"})
         raise broken()  # and once in another way, as where brokers are down at the start
 
     with pytest.raises(SocketDisconnectedError):
         trial.restarts.run(start)
     assert trial.starts == 4
     assert RECOVERED not in trial.kinds
-    trial.journal.tell(BATCH, facts())
+    trial.journal.publish(BATCH, facts())
     assert trial.kinds[-1] == RECOVERED
 
 
@@ -173,6 +173,7 @@ def test_no_restart_helps(error: Exception) -> None:
     ("text", "lasting"),
     [
         ("Job aborted\nTraceback\npykafka.spark.errors.DataLossError: partition 0 lost 5 records", True),
+        ("Traceback\npykafka.spark.errors.RecreatedTopicError: topic 'a' was deleted and made anew", True),
         ("... pykafka.exceptions.SaslAuthenticationFailed: wrong password", True),
         ("[USER_RAISED_EXCEPTION] the value of the record at topic a", True),
         ("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012", True),

@@ -40,7 +40,7 @@ WRITTEN = {
 
 @pytest.mark.parametrize(("more", "secret"), WRITTEN.items())
 def test_what_the_file_itself_has(file: Path, more: str, secret: str) -> None:
-    found = load(file, f"{MINIMAL}{more}\n").hide(f"Spark quotes '{secret}', and user me of table x")
+    found = load(file, f"{MINIMAL}{more}\n").redact(f"Spark quotes '{secret}', and user me of table x")
     assert found == "Spark quotes '[not shown]', and user me of table x"
 
 
@@ -55,7 +55,7 @@ def test_what_the_file_itself_has(file: Path, more: str, secret: str) -> None:
 def test_what_a_url_has(file: Path, url: str, secret: str) -> None:
     """Drivers of databases show parts of it."""
     text = f'{TOP}{SOURCE}[sink]\nformat = "jdbc"\nurl = "{url}"\ntable = "t"\n'
-    assert load(file, text).hide(f"no login with {secret} at h") == "no login with [not shown] at h"
+    assert load(file, text).redact(f"no login with {secret} at h") == "no login with [not shown] at h"
 
 
 def test_the_file_of_a_connection(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,11 +68,11 @@ def test_the_file_of_a_connection(file: Path, monkeypatch: pytest.MonkeyPatch) -
         "ssl.keystore.password=${env:KEY_PASSWORD}\nssl.keystore.location=/k.p12\nssl.keystore.type=PKCS12\n"
     )
     found = load(file, MINIMAL.replace("[source]", f'[source]\nconfig = "{properties}"'))
-    assert found.hide("'as-written' and 'of-the-key' of me") == "'[not shown]' and '[not shown]' of me"
+    assert found.redact("'as-written' and 'of-the-key' of me") == "'[not shown]' and '[not shown]' of me"
 
 
 def test_short_ones_and_long_ones(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A short one is hidden where it is a word; of a key of many lines each line is hidden."""
+    """A short one is redacted where it is a word; of a key of many lines each line is redacted."""
     monkeypatch.setenv("PIN", "no")
     monkeypatch.setenv("CORES", "8")
     (file.parent / "key.pem").write_text("-----BEGIN KEY-----\nMIIEvQIBADANBg\nkqhkiG9w0BAQEF\n-----END KEY-----\n")
@@ -81,7 +81,7 @@ def test_short_ones_and_long_ones(file: Path, monkeypatch: pytest.MonkeyPatch) -
         f"'${{file:{file.parent}/key.pem}}'\n'fs.s3a.aws.credentials.provider' = 'org.example.Provider'\n"
     )
     found = load(file, MINIMAL + more)
-    said = found.hide("'no' is not it, nor kqhkiG9w0BAQEF; 8 cores; org.example.Provider")
+    said = found.redact("'no' is not it, nor kqhkiG9w0BAQEF; 8 cores; org.example.Provider")
     assert said == "'[not shown]' is not it, nor [not shown]; 8 cores; org.example.Provider"
 
 
@@ -126,7 +126,7 @@ def unstarted(*_: Any) -> NoReturn:
 def test_no_error_shows_one(
     declared: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], error: Exception
 ) -> None:
-    """Only errors of Spark's own, in a run, were hidden."""
+    """Only errors of Spark's own, in a run, were redacted."""
     failing(monkeypatch, error)
     monkeypatch.setattr(launch, "session", unstarted)
     result = CliRunner().invoke(tools, ["pipeline", str(declared), *options])

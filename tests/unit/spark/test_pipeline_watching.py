@@ -69,7 +69,7 @@ def test_a_signal_before_spark_starts_is_no_failure(signal: type[BaseException])
     events: list[Event] = []
     with pytest.raises(signal):
         with watched(declaration, ThreadingHandler(), StopRequest(1), str, (events.append,)) as watch:
-            watch.tell_start()
+            watch.publish_start()
             raise signal
     assert [event.kind for event in events] == [STARTED, STARTED, ENDED]
     assert events[0].facts == events[1].facts == {"metrics": str(watch.metrics)}
@@ -132,7 +132,7 @@ def test_spark_that_is_gone_hides_no_error(monkeypatch: pytest.MonkeyPatch, capl
             raise ConnectionRefusedError("[Errno 111] Connection refused")
 
     monkeypatch.setenv("PYSPARK_PYTHON", "python")  # else the session sets it
-    monkeypatch.setattr(launch, "_started", lambda settings, hide: Gone())
+    monkeypatch.setattr(launch, "_started", lambda settings, redact: Gone())
     monkeypatch.setattr(launch, "_need_java", lambda: None)
     monkeypatch.setattr(SparkSession, "getActiveSession", staticmethod(lambda: None))
     declaration = Declaration("clicks", "/c", "once", (), (), (), "", {})
@@ -158,7 +158,7 @@ def test_no_watcher_gets_a_secret(tmp_path: Path, endpoint: Endpoint, monkeypatc
     text = "[INVALID] of-reference-8c21 is no delimiter, nor is 'of-file-77aa' or as-written-4c19"
     with pytest.raises(PySparkException):
         with watched(
-            declaration, ThreadingHandler(), StopRequest(1), lambda e: declaration.hide(str(e)), (events.append,)
+            declaration, ThreadingHandler(), StopRequest(1), lambda e: declaration.redact(str(e)), (events.append,)
         ):
             raise PySparkException(text)
     shown = "[INVALID] [not shown] is no delimiter, nor is '[not shown]' or [not shown]"

@@ -14,7 +14,7 @@ from pykafka.config.references import brought
 from pykafka.exceptions import ConfigurationError
 
 NOT_SHOWN = "[not shown]"
-#: Names of keys whose values are secrets, also where the file itself has them; and what such keys end with if they are not.
+#: Names of keys whose values are secrets, also if the file itself has them; and what such keys end with if they are not.
 _SECRET = re.compile(
     r"passw|secret|token|credential|private.key|keystore.key|key.pem|access.?key|account.?key|jaas|^proxy$",
     re.IGNORECASE,
@@ -28,7 +28,7 @@ _PAIR = re.compile(
 _LOGIN = re.compile(r"://[^/\s:@]*:([^/\s@]+)@|^jdbc:[\w:]+:[^/@\s]+/([^/@\s]+)@")
 #: Keys whose texts are SQL, in which `token = id` is a condition.
 _SQL = frozenset({"sql", "schema", "delete_where"})
-#: Shorter secrets are hidden where they are words of their own; a shorter line of one with several lines stays.
+#: Shorter secrets are redacted where they are words of their own; a shorter line of one with several lines stays.
 _LEAST, _LINE = 4, 8
 
 
@@ -43,7 +43,7 @@ def secrets_of(data: Mapping[str, Any], environment: Mapping[str, str]) -> froze
     return frozenset(one for one in found | {line for line in lines if len(line) >= _LINE} if one)
 
 
-def hidden(text: str, secrets: Collection[str]) -> str:
+def redacted(text: str, secrets: Collection[str]) -> str:
     """Return a text without some secrets, nor with their forms in quotes."""
     forms = {form for one in secrets for form in (one, repr(one)[1:-1], json.dumps(one)[1:-1])}
     if not forms:
@@ -83,7 +83,7 @@ def _found(key: str, value: Any, environment: Mapping[str, str]) -> Iterator[str
 
 def _of_text(key: str, value: str, environment: Mapping[str, str]) -> Iterator[str]:
     is_secret = _SECRET.search(key) is not None and _PUBLIC.search(key) is None
-    # What another key's reference brings is hidden for a caution: a number of cores is none.
+    # What another key's reference brings is redacted as a precaution, unless it is as short as a number of cores.
     yield from (one for one in brought(value, environment) if is_secret or len(one.strip()) >= _LEAST)
     if is_secret and "${" not in value:
         yield value
