@@ -498,7 +498,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
                         sharing.poll(deadline)
                     engine.look()
                     found = take()
-                    if found is not None or (sharing.is_called_back and self._take_wakeup()):
+                    if found is not None or (sharing.wakeup_requested and self._take_wakeup()):
                         return found
                     if not (engine.await_records if sharing.membership is None else sharing.wait)(deadline):
                         return found

@@ -139,7 +139,7 @@ class InParallel(Generic[K, V]):
         if source is not None and source.woken:
             source.woken = False
             if self._woken:
-                self._sharing.is_called_back = True
+                self._sharing.wakeup_requested = True
             return True
         woken, self._woken = self._woken, False
         return woken
