@@ -86,6 +86,26 @@ class Closables:
         return errors
 
 
+class ClosedWithClient:
+    """Closes a consumer when its client is closed.
+
+    :param consumer: with `_close(midway)`; held weakly
+    """
+
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = weakref.ref(consumer)
+
+    def stop(self, midway: bool = False) -> None:
+        """Close the consumer."""
+        consumer = self._consumer()
+        if consumer is not None:
+            consumer._close(midway)
+
+    def stop_midway(self) -> None:
+        """Close the consumer; the records that the last call returned are neither committed nor accepted."""
+        self.stop(midway=True)
+
+
 def _stop_without_wait(stop: Callable[[], object]) -> None:
     """Stop something after the end of its event loop: the first wait raises RuntimeError, and a second call what was lost."""
     try:

@@ -376,7 +376,7 @@ def close_batch(
         else:
             payload = _compressed(batch, codec, handler, level) if codec else None
         numbers = (in_flight.producer_id, in_flight.epoch, in_flight.sequence)
-        batch.wire = batch.builder.seal(codec, payload, *numbers, transactional)
+        batch.wire = batch.builder.build(codec, payload, *numbers, transactional)
     batch.wire_form = form
     handler.breathe()  # a checksum over a large batch takes its time
 

@@ -19,7 +19,7 @@ def batch(producer: int, base_offset: int, count: int = 2, *, transactional: boo
     builder = RecordBatchBuilder()
     for number in range(count):
         builder.append(1, None, b"%d" % number, None)
-    data = bytearray(b"".join(builder.seal(0, producer_id=producer, transactional=transactional)))
+    data = bytearray(b"".join(builder.build(0, producer_id=producer, transactional=transactional)))
     data[:8] = base_offset.to_bytes(8, "big")
     return bytes(data)
 
@@ -27,7 +27,7 @@ def batch(producer: int, base_offset: int, count: int = 2, *, transactional: boo
 def marker(producer: int, base_offset: int, kind: int, key: bytes = b"\0\0") -> bytes:
     builder = RecordBatchBuilder()
     builder.append(1, key + kind.to_bytes(2, "big"), b"\0\0\0\0\0\0", None)
-    data = bytearray(b"".join(builder.seal(0, producer_id=producer, transactional=True)))
+    data = bytearray(b"".join(builder.build(0, producer_id=producer, transactional=True)))
     data[:8] = base_offset.to_bytes(8, "big")
     data[22] |= 32
     data[17:21] = crc32c(bytes(data[21:])).to_bytes(4, "big")
