@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
 from pykafka.spark import sender, session
-from pykafka.spark.epochs import Digest, Duty, Part, Plan, Prepared, Task, check_repeated, task_id
+from pykafka.spark.epochs import Digest, Duty, Part, Plan, Prepared, Task, check_repeated, duty, task_id
 from pykafka.spark.errors import SinkError
 from pykafka.spark.options import WriteOptions
 from pykafka.spark.rows import BytesColumn, Headers, TopicBatches
@@ -71,7 +71,7 @@ def prepare_rows(
 
     settings = options.transactions
     assert settings is not None
-    what = task.duty(plan, settings.first)
+    what = duty(plan, task, settings.first)
     digest, writer = Digest(columns), None
     identity = task_id(plan.prefix, task.number, task.attempt)
     transaction: TaskTransaction | None = None
