@@ -43,13 +43,13 @@ LOOK_UP_S = 0.1
 LOOK_S = 0.025
 #: Bytes that may wait for acknowledgements before more rows are taken.
 MAX_QUEUED_BYTES = 16 * 1024 * 1024
-#: How long a task that fails waits for the answers still to come, to tell what is written (s).
+#: How long a task that fails waits for the answers still to come, to report what is written (s).
 SETTLE_S = 2.0
 
 _SETTING = "max.message.bytes"
 _TOPIC_RESOURCE = 2
-#: How long the brokers have to tell a setting (ms): halving does without it.
-_PATIENCE_MS = 5000
+#: The timeout of the request for a setting (ms); without an answer the batch is halved.
+_SETTING_TIMEOUT_MS = 5000
 #: The share of the limit that compressed batches are cut to, as no two of them are compressed alike.
 _COMPRESSED_SHARE = 0.9
 # Bytes of a batch before compression, by cluster and topic; entries are replaced whole, so they need no lock.
@@ -363,11 +363,11 @@ def learn(cluster: BaseCluster, options: ClientOptions, topic: str, size: int, s
         return known  # the batch was begun before that was known
     allowed = _setting(cluster, options, topic)
     if allowed is None or allowed >= sent:
-        # The brokers do not tell, or measure the batch in another form than the one that it was sent in.
+        # The limit is unknown, or the brokers measure the batch in another form than that in which it was sent.
         limit = size // 2
     else:
         limit = allowed if sent == size else int(size * _COMPRESSED_SHARE * allowed / sent)
-    # Whatever the broker tells: the batch as it was is refused.
+    # Whatever the setting is, the batch as it was is refused.
     limit = min(limit, size - 1)
     log.info("batches of %s are cut at %d bytes from now on: one of %d bytes was refused", topic, limit, sent)
     _learnt[options, topic] = limit
@@ -379,7 +379,7 @@ def _setting(cluster: BaseCluster, options: ClientOptions, topic: str) -> int | 
     resource.configuration_keys = [_SETTING]
     request = wire.DescribeConfigsRequest(resources=[resource])
     try:
-        response = cluster.call(request, timeout_ms=min(_PATIENCE_MS, options.timeout_ms))
+        response = cluster.call(request, timeout_ms=min(_SETTING_TIMEOUT_MS, options.timeout_ms))
         for result in response.results:
             if result.error_code:
                 raise error_for(result.error_code, result.error_message, topic=topic, api="DescribeConfigs")
@@ -387,8 +387,8 @@ def _setting(cluster: BaseCluster, options: ClientOptions, topic: str) -> int | 
                 if config.name == _SETTING and config.value is not None:
                     return int(config.value)
     except KafkaException as error:
-        # Brokers before 0.11 do not tell settings, others not everybody.
-        log.info("%s of %s is not told: %s", _SETTING, topic, error)
+        # Brokers before 0.11 do not report settings, and others report them only to those with the right.
+        log.info("%s of %s cannot be read: %s", _SETTING, topic, error)
     return None
 
 
