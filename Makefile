@@ -66,11 +66,12 @@ format: $(VENV)/.ready-lint ## bring all Python files into the form that lint wa
 	$(VENV)/bin/ruff check --fix-only --quiet .
 	$(VENV)/bin/ruff format .
 
-lint: $(VENV)/.ready-lint types ## ruff, mypy, pyright, import-linter, the picture of the rooms
+lint: $(VENV)/.ready-lint types ## ruff, mypy, pyright, import-linter, the picture of the rooms, what is made from the options
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check --quiet . || { echo "make format brings the files into form"; exit 1; }
 	$(VENV)/bin/lint-imports --config setup.cfg
 	$(PY) -m tools.rooms --check
+	$(PY) -m tools.options --check
 
 types: $(VENV)/.ready-lint ## mypy, and pyright on tests/typing
 	$(PY) -m mypy

@@ -124,7 +124,7 @@ def _send(messages: int, told: Callback | None) -> None:
     accumulator = RecordAccumulator(handler, 10**6)
     queue, route = PartitionQueue(0, "topic"), TopicInfo(cast("TopicView", SimpleNamespace(name="topic")))
     route.queues, route.current = [queue], queue
-    accumulator.routes["topic"], accumulator.closed = route, False
+    accumulator.topics["topic"], accumulator.closed = route, False
     for _ in range(messages // BATCH):
         queue.open = ProducerBatch("topic", 0, backlog, 0.0, None)
         for value in VALUES:

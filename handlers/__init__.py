@@ -1,7 +1,7 @@
 """The kinds of concurrency that PyKafka runs on, behind one interface. Nothing here knows of Kafka.
 
 `RequestHandler`, `ResponseFuture` and `Throttle`, which the reference documents here, live in `pykafka.network`. This
-module imports each of them when somebody first asks for it, and `AsyncioHandler` too, as not everybody has asyncio loaded.
+module imports each of them on first use, and `AsyncioHandler` too, as few programs have asyncio loaded.
 """
 
 from __future__ import annotations
@@ -32,19 +32,13 @@ __all__ = [
     "Worker",
 ]
 
-_HOMES = {
-    "AsyncioHandler": "pykafka.handlers.aio",
-    "RequestHandler": "pykafka.network.requests",
-    "ResponseFuture": "pykafka.network.in_flight",
-    "Throttle": "pykafka.network.in_flight",
-}
 _old_name = old_names(__name__)
 
 
 def __getattr__(name: str) -> Any:
-    """Import a class that lives elsewhere, or find a name that only PyKafka 2 had here, when it is first asked for."""
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    """Import `AsyncioHandler`, or find a class that lives elsewhere or a name that only PyKafka 2 had here."""
+    if name == "AsyncioHandler":
+        return import_module("pykafka.handlers.aio").AsyncioHandler
     return _old_name(name)
 
 

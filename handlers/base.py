@@ -337,6 +337,9 @@ class Handler(ABC):
     #: The only source of random numbers (jitter, choices); a forked child seeds it anew.
     random: random.Random
 
+    #: Return a monotonic time (s) for deadlines; it does not tell the date.
+    now: Callable[[], float] = staticmethod(time.monotonic)
+
     #: A queue's `get` raises this when no item came in time.
     QueueEmptyError: ClassVar[type[Exception]] = queue.Empty
     #: A queue's `put` raises this when the queue stayed full.
@@ -432,10 +435,6 @@ class Handler(ABC):
         :raises RuntimeError: it runs on another event loop than this handler
         """
         return
-
-    def now(self) -> float:
-        """Return a monotonic time (s) for deadlines; it does not tell the date."""
-        return time.monotonic()
 
     def time_ms(self) -> int:
         """Return the wall clock (ms since 1970, UTC), for create times; it may jump."""

@@ -72,7 +72,7 @@ class GateEvent:
         if self._flag:
             return True
         check_process()
-        gate = allocate_lock()
+        gate: LockType = _allocate_lock()
         gate.acquire()
         self._gates.append(gate)
         try:

@@ -6,6 +6,9 @@ import sys
 from importlib import import_module
 from typing import Any
 
+#: The modules by which gevent and eventlet patch a process.
+PATCHERS = frozenset({"gevent.monkey", "eventlet.patcher"})
+
 
 def _monkey() -> Any:
     """Return gevent.monkey where this process has it."""

@@ -101,6 +101,8 @@ class SocketStream:
         self._breathe = breathe
         self._reader: Waiter | None = None
         self._writer: Waiter | None = None
+        # Polls for the end of the connection; made when `is_hung_up` is first called.
+        self._end_poll: Callable[[int], list[Any]] | None = None
         self._reading = False
         self._writing = False
         self._closed = False
@@ -124,14 +126,18 @@ class SocketStream:
     def is_hung_up(self) -> bool:
         """Return whether the peer has closed its end, or the connection has failed, as far as the system knows by now.
 
+        One worker at a time may call this: the one that is about to write.
+
         Bytes that it sent before may still be unread. Where the system cannot tell (outside of Linux), False.
         """
         number = self.socket.fileno()
         if number < 0 or self._closed or self._pid != process_number():  # another worker may close it at any moment
             return True
-        poll = of_system("select", "poll")()
-        poll.register(number, HUNG_UP)
-        return bool(poll.poll(0))
+        if self._end_poll is None:
+            poll = of_system("select", "poll")()
+            poll.register(number, HUNG_UP)
+            self._end_poll = poll.poll
+        return bool(self._end_poll(0))
 
     def recv_into(self, buffer: bytearray | memoryview, timeout: float) -> int:
         """Read at least one byte; 0 when the peer has closed. As `Stream.recv_into`."""
@@ -164,7 +170,8 @@ class SocketStream:
             deadline = 0.0
             while left:
                 try:
-                    sent = self._send(_at_most(left[:GATHER_MAX], self._send_max))
+                    some = left[:GATHER_MAX]
+                    sent = self._send(some if self._send_max is None else _at_most(some, self._send_max))
                 except BlockingIOError:
                     deadline = deadline or time.monotonic() + timeout
                     self._wait_writable(deadline)
@@ -270,10 +277,8 @@ class WrappedStream(SocketStream):
             raise BlockingIOError(errno.EAGAIN, "the TLS engine wants more") from error
 
 
-def _at_most(views: list[memoryview], size: int | None) -> list[memoryview]:
-    """Return the first `size` bytes of the views; all of them for None."""
-    if size is None:
-        return views
+def _at_most(views: list[memoryview], size: int) -> list[memoryview]:
+    """Return the first `size` bytes of the views."""
     some: list[memoryview] = []
     for view in views:
         if len(view) >= size:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import queue
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -28,7 +29,7 @@ from pykafka.handlers.base import (
 from pykafka.handlers.deadline import Patience
 from pykafka.handlers.events import GateEvent
 from pykafka.handlers.lookups import Lookups
-from pykafka.handlers.patching import is_patched, is_patched_by_eventlet
+from pykafka.handlers.patching import PATCHERS, is_patched, is_patched_by_eventlet
 from pykafka.handlers.sockets import SocketHandler
 from pykafka.handlers.streams import PollWaiter, WaiterFactory
 
@@ -162,7 +163,9 @@ class ThreadingHandler(SocketHandler):
 
     def _check_patching(self) -> None:
         """Raise an error if threads became greenlets after this handler was made: they would wait for each other for ever."""
-        if not self.cooperative and (is_patched("threading") or is_patched_by_eventlet()):
+        if self.cooperative or PATCHERS.isdisjoint(sys.modules):
+            return
+        if is_patched("threading") or is_patched_by_eventlet():
             raise PatchedTooLateError(
                 "this process was patched (gevent.monkey or eventlet) after its Kafka client was made: make the client behind "
                 "the patching, or patch earlier (gunicorn --preload: in gunicorn.conf.py; uWSGI: gevent-early-monkey-patch = "

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pykafka.common import CompressionType, OffsetAndMetadata, OffsetType, SubscriptionPattern, TopicPartition
     from pykafka.compat.balanced_consumer import BalancedConsumer
     from pykafka.compat.managed_balanced_consumer import ManagedBalancedConsumer
+    from pykafka.compat.membership_protocol import RangeProtocol, RoundRobinProtocol
+    from pykafka.compat.producer import Producer
     from pykafka.compat.simple_consumer import SimpleConsumer
     from pykafka.consumer.startrules import StartRules
     from pykafka.deadletters import DeadLetters
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
     from pykafka.kafkaconsumer import KafkaConsumer
     from pykafka.kafkaproducer import Delivery, KafkaProducer, ProducerRecord
-    from pykafka.membershipprotocol import RangeProtocol, RoundRobinProtocol
     from pykafka.metadata.partition import Partition
     from pykafka.parallel.retry import Retry
     from pykafka.partitioners import (
@@ -46,11 +47,11 @@ if TYPE_CHECKING:
         hashing_partitioner,
         random_partitioner,
     )
-    from pykafka.producer import Producer
-    from pykafka.protocol import Message
+    from pykafka.protocol.message import Message
     from pykafka.record import Record
     from pykafka.security import (
         DelegationToken,
+        Gssapi,
         OAuthBearer,
         OAuthToken,
         OidcClientCredentials,
@@ -156,8 +157,8 @@ _HOMES = {
             "hashing_partitioner",
             "random_partitioner",
         ],
-        "producer": ["Producer"],
-        "protocol": ["Message"],
+        "compat.producer": ["Producer"],
+        "protocol.message": ["Message"],
         "record": ["Record"],
         "security": [
             "DelegationToken",
@@ -178,15 +179,19 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name, or a module of the package, on first use."""
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    if not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:
-        return import_module(
-            f"{__name__}.{name}"
-        )  # old code uses pykafka.exceptions.KafkaException after `import pykafka`
-    raise AttributeError(f"module 'pykafka' has no attribute {name!r}")
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name, or a module of the package, on first use."""
+        if name in _HOMES:
+            return getattr(import_module(_HOMES[name]), name)
+        if not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:
+            return import_module(
+                f"{__name__}.{name}"
+            )  # old code uses pykafka.exceptions.KafkaException after `import pykafka`
+        from pykafka.utils.hints import missing_class
+
+        raise missing_class(__name__, name) or AttributeError(f"module 'pykafka' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

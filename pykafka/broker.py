@@ -6,8 +6,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.compat import messages
+from pykafka.compat.membership_protocol import RangeProtocol
 from pykafka.exceptions import IncompleteResponseError, MemberIdRequired, RequestTimedOut, SocketDisconnectedError
-from pykafka.membershipprotocol import RangeProtocol
 from pykafka.network.channel import group_channel
 from pykafka.network.node import CLIENT_ID, Node
 from pykafka.protocol import wire

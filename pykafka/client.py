@@ -65,7 +65,8 @@ class KafkaClient:
     :param use_greenlets: run workers on gevent greenlets (no monkey patching) instead of threads
     :param exclude_internal_topics: hide topics whose names begin with "__"
     :param source_address: "host:port" to connect from; a port of 0 or none takes any
-    :param ssl_config: an SslConfig or ssl.SSLContext, or True for the system's authorities; all ports are TLS ports then
+    :param ssl_config: an SslConfig or ssl.SSLContext, or True for the system's authorities; all ports are TLS ports
+        then
     :param broker_version: an optional hint; the client asks the brokers. "0.8.2" saves the two or three seconds that it takes
         to detect brokers of that version
     :param ignore_rdkafka: accepted for old code; rdkafka is used only where it is asked for
@@ -138,25 +139,48 @@ class KafkaClient:
         allow_cleartext_credentials: bool = False,
         proxy: Proxy | str | None = None,
         client_dns_lookup: str = "use_all_dns_ips",
-        socket_connection_setup_timeout_ms: int = 10000,
-        socket_connection_setup_timeout_max_ms: int = 30000,
+        socket_connection_setup_timeout_ms: int = 10 * 1000,
+        socket_connection_setup_timeout_max_ms: int = 30 * 1000,
         reconnect_backoff_ms: int = 50,
         reconnect_backoff_max_ms: int = 1000,
-        connections_max_idle_ms: int = 540000,
-        metadata_max_age_ms: int = 300000,
+        connections_max_idle_ms: int = 9 * 60 * 1000,
+        metadata_max_age_ms: int = 5 * 60 * 1000,
         metadata_recovery_strategy: str = "rebootstrap",
-        metadata_recovery_rebootstrap_trigger_ms: int = 300000,
+        metadata_recovery_rebootstrap_trigger_ms: int = 5 * 60 * 1000,
         retry_backoff_ms: int = 100,
         retry_backoff_max_ms: int = 1000,
         buffer_memory: int | None = None,
         **other_names: Unpack[OtherNames],
     ) -> None:
+        if isinstance(hosts, Mapping):
+            hosts = ""  # it may hold secrets, and reports of errors may show the local variables of this function
+            raise TypeError(f"hosts must be {'HOST:PORT'!r}; KafkaClient.from_config(...) takes a configuration")
         addresses: str | bytes = joined_hosts(hosts)
         try:
             sasl, ssl_config = security_of(other_names, sasl, _one_of(ssl_config, tls))
             memory = optional(partial(up_to, INT64_MAX, above_0))(buffer_memory, "buffer_memory")
             valid_bool(allow_auto_create_topics, "allow_auto_create_topics")
-            settings, metadata = ConnectionSettings.of(locals()), MetadataSettings.of(locals())
+            settings = ConnectionSettings.of(
+                {
+                    "ssl_config": ssl_config,
+                    "sasl": sasl,
+                    "allow_cleartext_credentials": allow_cleartext_credentials,
+                    "proxy": proxy,
+                    "client_dns_lookup": client_dns_lookup,
+                    "socket_connection_setup_timeout_ms": socket_connection_setup_timeout_ms,
+                    "socket_connection_setup_timeout_max_ms": socket_connection_setup_timeout_max_ms,
+                    "reconnect_backoff_ms": reconnect_backoff_ms,
+                    "reconnect_backoff_max_ms": reconnect_backoff_max_ms,
+                    "connections_max_idle_ms": connections_max_idle_ms,
+                }
+            )
+            metadata = MetadataSettings(
+                metadata_max_age_ms=metadata_max_age_ms,
+                metadata_recovery_strategy=metadata_recovery_strategy,
+                metadata_recovery_rebootstrap_trigger_ms=metadata_recovery_rebootstrap_trigger_ms,
+                retry_backoff_ms=retry_backoff_ms,
+                retry_backoff_max_ms=retry_backoff_max_ms,
+            )
         finally:
             # They may hold secrets as text, and reports of errors may show the local variables of this function.
             del other_names, proxy, sasl, ssl_config, tls
@@ -396,10 +420,11 @@ class KafkaClient:
         :raises TypeError, ValueError: an option does not exist, or its value is out of bounds, by name
         """
         from pykafka.kafkaproducer import KafkaProducer, configured
+        from pykafka.producer.options import KafkaProducerOptions
 
         known = inspect.signature(KafkaProducer).parameters.keys() - {"cluster"}
         if unknown := options.keys() - known:
-            raise unknown_option("producer()", unknown, known, PRODUCER)
+            raise unknown_option("producer()", unknown, known, {**KafkaProducerOptions.elsewhere(), **PRODUCER})
         return KafkaProducer(
             self.cluster, **{**configured(self.cluster.defaults.get("producer", {}), options), **options}
         )

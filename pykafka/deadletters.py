@@ -52,7 +52,7 @@ class Letter:
     def get(self, timeout: float | None = None) -> None:
         """Wait until a broker has acknowledged the dead letter.
 
-        :param timeout: how long to wait (s); None for as long as the `DeadLetters` were told
+        :param timeout: how long to wait (s); None for the timeout of the `DeadLetters`
         :raises DeadLetterError: it was not acknowledged; `__cause__` is the producer's error
         """
         try:
@@ -65,7 +65,7 @@ class DeadLetters:
     """A topic for records that could not be read or handled; for consumers (`on_bad_record`) and parallel work.
 
     A dead letter has the record's own bytes and headers, and headers about the failure, in the place of those about an
-    earlier one. The consumer goes on behind the record when the dead letter is acknowledged. After a crash, or an
+    earlier one. The consumer continues behind the record when the dead letter is acknowledged. After a crash, or an
     acknowledgement that was lost, the same one may be there twice.
 
     :param producer: a client (of `pykafka.aio`, too), which makes a producer for it and ends it at `client.close()`; or any

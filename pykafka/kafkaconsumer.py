@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Self
 
 from pykafka.common import SubscriptionPattern, TopicPartition
 from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES, ArrowTables
-from pykafka.consumer.assignment import KNOWN_WITHIN_S, AssignmentEngine
+from pykafka.consumer.assignment import KNOWN_WITHIN_S
 from pykafka.consumer.call_arguments import unpacked, valid_topics
 from pykafka.consumer.commit_calls import Committing, LaterCommits
-from pykafka.consumer.options import KafkaConsumerOptions, from_configuration
+from pykafka.consumer.engine import ConsumerEngine
+from pykafka.consumer.options import KafkaConsumerOptions
 from pykafka.consumer.record_pipeline import RecordPipeline
 from pykafka.consumer.seek_calls import Seeking, valid_keys
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
@@ -28,6 +29,7 @@ from pykafka.parallel.consuming import InParallel
 from pykafka.record import Record
 from pykafka.utils.error_handlers import valid_int, valid_timeout
 from pykafka.utils.hints import CONSUMER, POLL, Elsewhere, unknown_option
+from pykafka.utils.option_table import collected
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -53,6 +55,7 @@ else:
 
     K, V = TypeVar("K"), TypeVar("V")
 
+_TABLES = (KafkaConsumerOptions, SubscriberOptions)
 #: How many records `poll` and `batches` return by default: Kafka's own max.poll.records.
 POLL_RECORDS = 500
 
@@ -68,51 +71,54 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     :param topics: names; or one pattern, which whole names have to match: a compiled one, a text that begins with "^", or a
         `SubscriptionPattern` for the broker
     :param group: under which offsets are committed, and whose members share the topics; None for none
-    :param auto_offset_reset: where to begin without a committed offset, and when the offset is no longer kept: the first
-        message, the end, an error, or the first message that is not older than a duration (KIP-1106)
+    :param auto_offset_reset: where to begin without a committed offset, and when the offset is no longer kept: the
+        first message, the end, an error, or the first message that is not older than a duration (KIP-1106)
     :param start: separate rules for partitions without a commit, new partitions, and offsets out of range; None follows
         `auto_offset_reset`
-    :param auto_commit: commit regularly the records that the calls before the last one have returned, and at `close()` all
-        that were returned; after an error that ends the `with` block, all but those of the last call
+    :param auto_commit: commit regularly the records that the calls before the last one have returned, and at `close()`
+        all that were returned; after an error that ends the `with` block, all but those of the last call
     :param auto_commit_interval_ms: how often `auto_commit` commits (ms)
-    :param auto_commit_timeout_ms: how long `auto_commit` may fail (ms) with errors that pass by themselves before a call
-        raises one; until then each is logged, and the next interval tries again
+    :param auto_commit_timeout_ms: how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator
+        that moves, a connection that breaks) before a call raises one; until then each is logged, and the next interval
+        tries again
     :param listener: told of partitions that the group gives to this member, or takes away
-    :param key_deserializer: makes keys of bytes: a function, or an object as kafka-python or confluent-kafka have them; None
-        leaves bytes
+    :param key_deserializer: makes keys of bytes: a function, or an object as kafka-python or confluent-kafka have them;
+        None leaves bytes
     :param value_deserializer: makes values of bytes, as `key_deserializer` makes keys
-    :param on_bad_record: what becomes of a record that cannot be deserialized: the call raises it and the consumer stays
-        there, it is skipped with a warning, or it is written to a topic for dead letters
+    :param on_bad_record: what becomes of a record that cannot be deserialized: the call raises it and the consumer
+        stays there, it is skipped with a warning, or it is written to a topic for dead letters
     :param interceptors: objects with `on_consume(records)`, which may replace them, or `on_commit(offsets)`; one after
         another
-    :param session_timeout_ms: the coordinator removes a member without a heartbeat for this long (ms); brokers have limits for
-        it
+    :param session_timeout_ms: the coordinator removes a member without a heartbeat for this long (ms); brokers have
+        limits for it
     :param heartbeat_interval_ms: how often heartbeats go out (ms); below the session timeout
     :param max_poll_interval_ms: a member that takes no message for this long loses its share (ms)
-    :param protocol: how the member takes part: "classic", by JoinGroup; "consumer", the next-generation protocol, where the
-        broker shares out (KIP-848; Kafka 4.0 and later); "zookeeper", where members agree through ZooKeeper (for brokers before
-        0.9); "auto" takes "consumer" where brokers and group permit it, and "zookeeper" where brokers keep no groups
+    :param protocol: how the member takes part: "classic", by JoinGroup; "consumer", the next-generation protocol, where
+        the broker shares out (KIP-848; Kafka 4.0 and later); "zookeeper", where members agree through ZooKeeper (for
+        brokers before 0.9); "auto" takes "consumer" where brokers and group permit it, and "zookeeper" where brokers
+        keep no groups
     :param assignor: how the group shares out partitions: "range", "roundrobin", "sticky" (KIP-54), "cooperative-sticky"
         (KIP-429) or an assignor of your own; several, the best first: the best that all members know. With
-        `protocol="consumer"` a name of the broker's: "uniform" or "range". None: "range", or what the broker has by default
-    :param group_instance_id: makes a static member (KIP-345; Kafka 2.3 and later): `close()` does not leave the group, and a
-        consumer that starts with the same id within the session timeout gets the same share, without a rebalance
-    :param zookeeper_hosts: "host:port,host:port/chroot" of the ZooKeeper that keeps the group, for `protocol="zookeeper"` and
-        "auto"; None takes that of the client
-    :param consumer_timeout_ms: how long an iteration waits for the next record before it ends (ms); -1 for as long as it
-        takes
+        `protocol="consumer"` a name of the broker's: "uniform" or "range". None: "range", or what the broker has by
+        default
+    :param group_instance_id: makes a static member (KIP-345; Kafka 2.3 and later): `close()` does not leave the group,
+        and a consumer that starts with the same id within the session timeout gets the same share, without a rebalance
+    :param zookeeper_hosts: "host:port,host:port/chroot" of the ZooKeeper that keeps the group, for
+        `protocol="zookeeper"` and "auto"; None takes that of the client
+    :param consumer_timeout_ms: how long an iteration waits for the next record before it ends (ms); -1 for as long as
+        it takes
     :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
     :param fetch_min_bytes: how much data the broker waits for (bytes)
     :param fetch_max_wait_ms: how long the broker waits for `fetch_min_bytes` (ms)
     :param max_partition_fetch_bytes: how much to fetch of a partition at a time (bytes)
     :param queued_max_messages: for each partition; fetching pauses while more are buffered (messages)
     :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)
-    :param metadata_max_age_ms: how often to ask for metadata (ms), which tells of added partitions, and of new topics that
-        a pattern matches; partitions of `assign()` stay as they are
-    :param client_rack: the rack, or zone, of this consumer, to fetch from a replica there (KIP-392); None takes that of the
-        client, "" fetches from leaders
-    :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and 256 MiB
-        at least
+    :param metadata_max_age_ms: how often to ask for metadata (ms), which tells of added partitions, and of new topics
+        that a pattern matches; partitions of `assign()` stay as they are
+    :param client_rack: the rack, or zone, of this consumer: brokers with `broker.rack` and a `replica.selector.class`
+        let it fetch from a replica there (KIP-392); None takes that of the client, "" fetches from leaders
+    :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and
+        256 MiB at least
     :raises TypeError, ValueError: an option is out of bounds, by name
     :raises TopicNotFoundError: there is no such topic
     :raises KafkaException: the brokers refuse, or cannot be reached
@@ -125,6 +131,28 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         getone = Elsewhere("one()")
         getmany = Elsewhere("poll()")
 
+    def _build(self, cluster: BaseCluster, topics: Iterable[Any], given: dict[str, Any]) -> None:
+        self._set_up(cluster, KafkaConsumerOptions.of(given), SubscriberOptions.of(given), given["listener"])
+        self._begin(tuple(topics))
+
+    @classmethod
+    def make(cls, cluster: BaseCluster, topics: Iterable[Any], given: dict[str, Any]) -> Self:
+        """Return a consumer with the client's configuration for options that are not given.
+
+        :param given: arguments of the constructor
+        """
+        known = inspect.signature(cls).parameters.keys() - {"cluster", "topics"}
+        if unknown := given.keys() - known:
+            meant = {name: ours for table in _TABLES for name, ours in table.elsewhere().items()}
+            raise unknown_option("consumer()", unknown, known, {**meant, **CONSUMER})
+        configuration = cluster.defaults.get("consumer", {})
+        options = KafkaConsumerOptions.configured(given, configuration)
+        consumer = cls.__new__(cls)
+        consumer._set_up(cluster, options, SubscriberOptions.of({**configuration, **given}), given.get("listener"))
+        consumer._begin(tuple(topics))
+        return consumer
+
+    @collected(_build, *_TABLES, more=CONSUMER)
     def __init__(
         self,
         cluster: BaseCluster,
@@ -158,33 +186,12 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         metadata_max_age_ms: int = 60 * 1000,
         client_rack: str | None = None,
         unpacked_max_bytes: int | None = None,
-    ) -> None:
-        members = SubscriberOptions.of(locals())
-        self._set_up(cluster, KafkaConsumerOptions.of(locals()), {}, members, listener)
-        self._begin(tuple(topics))
-
-    @classmethod
-    def make(cls, cluster: BaseCluster, topics: Iterable[Any], given: dict[str, Any]) -> Self:
-        """Return a consumer with the client's configuration for options that are not given.
-
-        :param given: arguments of the constructor
-        """
-        known = inspect.signature(cls).parameters.keys() - {"cluster", "topics"}
-        if unknown := given.keys() - known:
-            raise unknown_option("consumer()", unknown, known, CONSUMER)
-        defaults, more = from_configuration(cluster.defaults.get("consumer", {}), given)
-        options = KafkaConsumerOptions.of({**defaults, **given})
-        consumer = cls.__new__(cls)
-        members = SubscriberOptions.of({**more, **defaults, **given})
-        consumer._set_up(cluster, options, more, members, given.get("listener"))
-        consumer._begin(tuple(topics))
-        return consumer
+    ) -> None: ...
 
     def _set_up(
         self,
         cluster: BaseCluster,
         options: KafkaConsumerOptions,
-        more: dict[str, Any],
         members: SubscriberOptions,
         listener: Any,
     ) -> None:
@@ -194,17 +201,17 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         self._subscribed: tuple[tuple[str, ...], re.Pattern[str] | SubscriptionPattern | None] = ((), None)
         self._closing = self._closed = False
         self._closure = Closure(self._handler)
-        self._engine = AssignmentEngine(cluster, options.for_engine(more), options.rules)
+        self._engine = ConsumerEngine(cluster, options, options.rules)
         self._buffers = self._engine.buffers  # close at hand: each record is taken from there
-        self._handing = RecordPipeline(
+        self._pipeline = RecordPipeline(
             self._engine,
             options.key_deserializer,
             options.value_deserializer,
             options.on_bad_record,
             options.interceptors,
         )
-        if self._engine.commits is not None and self._handing.interceptors.see_commits:
-            self._engine.commits.on_commit = self._handing.interceptors.committed
+        if self._engine.commits is not None and self._pipeline.interceptors.see_commits:
+            self._engine.commits.on_commit = self._pipeline.interceptors.committed
         self._arrow = ArrowTables(self._engine)
         self._later = later = LaterCommits(self._handler, self._engine.worker_failed)
         timeout = cluster.socket_timeout_ms / 1000
@@ -228,7 +235,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     def __repr__(self) -> str:
         names, pattern = self._subscribed
         what = repr(pattern.pattern) if pattern is not None else repr(list(names) or self.assignment())
-        return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (group={self._options.group}, {what})>"
+        group = self._options.consumer_group
+        return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (group={group}, {what})>"
 
     def __enter__(self) -> Self:
         return self
@@ -260,7 +268,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         deadline = self._deadline(timeout)
         wanted = unpacked(topics)
         names, pattern = valid_topics(wanted)
-        if self._options.group is not None:
+        if self._options.consumer_group is not None:
             self._sharing.subscribe(wanted)
             self._subscribed = names, pattern
             return
@@ -288,7 +296,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         found = self._engine.find(keys, None if timeout is None else deadline, KNOWN_WITHIN_S)
         left = None if timeout is None else max(deadline - self._handler.now(), 0.0)
         self.unsubscribe(keeping=keys, timeout=left)
-        self._engine.take_up(found)
+        self._engine.assign(found)
         self._await_starts(keys, deadline, once=True)
 
     def unsubscribe(self, *, keeping: Collection[TopicPartition] = (), timeout: float | None = None) -> None:
@@ -314,8 +322,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
     def subscription(self) -> list[str]:
         """Return the names of the topics that are read as a whole; none for partitions of `assign()`."""
-        shares = self._sharing.shares
-        return sorted(self._engine.whole_topics if shares is None else shares.topics)
+        membership = self._sharing.membership
+        return sorted(self._engine.whole_topics if membership is None else membership.topics)
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -326,7 +334,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         """
         self._check_reads()
         take = self._buffers.next
-        plain = self._handing.plain
+        plain = self._pipeline.plain
         timeout_ms = self._options.consumer_timeout_ms
         timeout = None if timeout_ms < 0 else timeout_ms / 1000
         if self._source is not None and self._reading.locked() and not self._run_reads():
@@ -437,7 +445,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         """
         valid_int(max_records, name="max_records")
         valid_int(max_bytes, name="max_bytes")
-        if self._handing.reader.needed:
+        if self._pipeline.reader.needed:
             raise ValueError(
                 "arrow() returns bytes as they were sent: make the consumer without deserializers, or use poll()"
             )
@@ -447,8 +455,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
     def _take_one(self) -> Any:
         """Return the next record that is buffered and for the application."""
-        while (record := self._buffers.next()) is not None and not self._handing.plain:
-            record = self._handing.one(record)
+        while (record := self._buffers.next()) is not None and not self._pipeline.plain:
+            record = self._pipeline.one(record)
             if record is not None:
                 break
         return record
@@ -456,13 +464,13 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     def _take_many(self, max_records: int) -> list[Any] | None:
         """Return buffered records for the application, at least one; None where there is none."""
         while records := self._buffers.take(max_records):
-            if self._handing.plain or (records := self._handing.many(records)):
+            if self._pipeline.plain or (records := self._pipeline.many(records)):
                 return records
         return None
 
     def _at_once(self) -> Record[K, V] | None:
         """Return the next record if it is buffered as it is, for coroutines, which try this before they wait in `one`."""
-        record: Record[K, V] | None = self._buffers.next() if self._handing.plain else None
+        record: Record[K, V] | None = self._buffers.next() if self._pipeline.plain else None
         return record
 
     def _read(self, take: Any, timeout: float | None, begins: bool = False) -> Any:
@@ -477,6 +485,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         """
         deadline = None if timeout is None else self._handler.now() + valid_timeout(timeout)
         before: int | None = None
+        engine, sharing = self._engine, self._sharing
         try:
             with (turn := self._handler.Lock()):
                 if not (self._reading.enter(turn) or self._run_reads()):
@@ -485,10 +494,13 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
                 if begins:
                     self._buffers.begin_call()
                 while True:
-                    self._sharing.serve(deadline)
-                    self._engine.look()
+                    if sharing.membership is not None:
+                        sharing.poll(deadline)
+                    engine.look()
                     found = take()
-                    if found is not None or self._take_wakeup() or not self._sharing.wait(deadline):
+                    if found is not None or (sharing.is_called_back and self._take_wakeup()):
+                        return found
+                    if not (engine.await_records if sharing.membership is None else sharing.wait)(deadline):
                         return found
         except KafkaException:  # whoever raises it has given back what it took
             raise

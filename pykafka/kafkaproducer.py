@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from inspect import signature
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Literal
 
@@ -24,14 +23,14 @@ from pykafka.transactions.calls import Transacting
 from pykafka.transactions.engine import TransactionalEngine
 from pykafka.utils import get_string
 from pykafka.utils.error_handlers import LONGEST_S, valid_callable, valid_int, valid_timeout
-from pykafka.utils.hints import Elsewhere
+from pykafka.utils.hints import PRODUCER, Elsewhere
+from pykafka.utils.option_table import collected
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition
-    from pykafka.producer.batch import ProducerBatch
     from pykafka.serialization import SerializerLike
 
 __all__ = ["Delivery", "KafkaProducer", "ProducerRecord"]
@@ -60,48 +59,51 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
     else to the present one, which changes when enough was written to it (KIP-480, KIP-794).
 
     :param cluster: to which to produce
-    :param acks: "all" (or -1) waits for all replicas in sync; 1 for the leader's log alone: a message is lost if the leader
-        fails before another replica has copied it; 0 for nothing
-    :param enable_idempotence: number the batches of each partition (KIP-98), so that what is sent again is stored once and
-        in its place; None: where `acks` is "all", retries are allowed, and brokers can (0.11 on); True: or refuse
-    :param linger_ms: how long a message may wait for others to fill its batch (ms); 0 sends at once; `Delivery.get()` and
-        `flush()` send without waiting
-    :param batch_size: at which size a batch is full (bytes, uncompressed); None: when it fills a request. A larger message
-        has a batch of its own
+    :param acks: "all" (or -1) waits for all replicas in sync; 1 for the leader's log alone: a message is lost if the
+        leader fails before another replica has copied it; 0 for nothing
+    :param enable_idempotence: number the batches of each partition (KIP-98), so that what is sent again is stored once
+        and in its place; None: if `acks` is "all", retries are allowed, and brokers can (0.11 on); True: or refuse
+    :param linger_ms: how long a message may wait for others to fill its batch (ms); 0 sends at once; `Delivery.get()`
+        and `flush()` send without waiting
+    :param batch_size: at which size a batch is full (bytes, uncompressed); None: when it fills a request. A larger
+        message has a batch of its own
     :param max_request_size: of one request, and so of a message (bytes)
     :param compression: the codec: "none", "gzip", "snappy", "lz4" or "zstd", or a `pykafka.common.CompressionType`
-    :param compression_level: how hard the codec tries: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22; None: the codec's own
-        (6 for gzip, 3 for zstd, the fast mode for lz4); snappy has none
-    :param buffer_memory: what messages may take that are not acknowledged yet (bytes); beyond, `produce()` waits or raises.
-        `KafkaClient(buffer_memory=)` bounds all producers of the client together
-    :param on_full: what `produce()` does without room: "wait" for `max_block_ms`, or "raise" `ProducerQueueFullError` at
-        once; `room()` tells before
+    :param compression_level: how hard the codec tries: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22; None: the codec's
+        own (6 for gzip, 3 for zstd, the fast mode for lz4); snappy has none
+    :param buffer_memory: what messages may take that are not acknowledged yet (bytes); beyond, `produce()` waits or
+        raises. `KafkaClient(buffer_memory=)` bounds all producers of the client together
+    :param on_full: what `produce()` does without room: "wait" for `max_block_ms`, or "raise" `ProducerQueueFullError`
+        at once; `room()` says before whether there is some
     :param max_block_ms: how long `produce()` may wait for room, and for the metadata of a topic (ms)
     :param delivery_timeout_ms: how old a message may get before it has failed (ms)
     :param ack_timeout_ms: how long the leader may wait for replicas (ms)
-    :param max_retries: how often a batch is sent again, within `delivery_timeout_ms`, that a broker found wrong or, where
-        batches have no sequence numbers, may have stored without saying so; a cluster that is not ready is waited for in any
-        case
+    :param max_retries: how often a batch is sent again, within `delivery_timeout_ms`, that a broker found wrong or,
+        where batches have no sequence numbers, may have stored without saying so; a cluster that is not ready is waited
+        for in any case
     :param retry_backoff_ms: pause before the first time (ms), give or take a fifth; twice as long each time after that
-    :param retry_backoff_max_ms: the longest such pause (ms); `retry_backoff_ms` where that is longer
+    :param retry_backoff_max_ms: the longest such pause (ms); `retry_backoff_ms` if that is longer
     :param partitioner: `(partitions, key) -> partition`, for messages that name none; None: by key, else uniform sticky
-    :param key_serializer: of keys; None: keys are bytes. `pykafka.serialization` has some, and takes those of other clients
+    :param key_serializer: of keys; None: keys are bytes. `pykafka.serialization` has some, and takes those of other
+        clients
     :param value_serializer: of values, likewise
-    :param on_delivery: `(error, delivery)`, called for each message when it is acknowledged (error is None) or has failed, by
-        a worker of its own, in the order of each partition; what it raises is logged, and raised by `flush()` and `close()`,
-        which wait for it; on greenlets and asyncio it must not hold up the loop
+    :param on_delivery: `(error, delivery)`, called for each message when it is acknowledged (error is None) or has
+        failed, by a worker of its own, in the order of each partition; what it raises is logged, and raised by
+        `flush()` and `close()`, which wait for it; on greenlets and asyncio it must not hold up the loop
     :param interceptors: objects with `on_send(record)`, which may return another `ProducerRecord`, and
         `on_acknowledgement(delivery, error)`, or one of them; what they raise is logged, and loses no message
-    :param max_failed_messages: how many messages may have failed without anybody being told (by `on_delivery`,
-        `Delivery.get()`, or what `flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of them, and
+    :param max_failed_messages: how many messages may have failed without a report (by `on_delivery`, `Delivery.get()`,
+        or the error that `flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of them, and
         forgets them
     :param max_failed_bytes: how many bytes these may take
-    :param on_topic_recreated: what becomes of messages for a topic that was deleted and made anew: "continue" sends them to
-        the new topic, with a warning that has both ids; "fail" fails them with `TopicRecreatedError`
-    :param transactional_id: makes a producer that writes in transactions (KIP-98): the name under which the coordinator knows
-        it; a later producer of this name fences it; None for none
-    :param transaction_timeout_ms: after which the coordinator aborts a transaction that is still open (ms), and fences the
-        producer; brokers have a limit, 15 minutes by default
+    :param on_topic_recreated: what becomes of messages for a topic that was deleted and made anew: "continue" sends
+        them to the new topic, with a warning that has both ids; "fail" fails them with `TopicRecreatedError` until the
+        producer is started, or made, again. Brokers tell topics apart since Kafka 4.1; with 2.8 to 4.0 the client
+        compares ids when it asks for metadata; older ones have no ids, and messages go to the new topic
+    :param transactional_id: makes a producer that writes in transactions (KIP-98): the name under which the coordinator
+        knows it; a later producer of this name fences it; None for none
+    :param transaction_timeout_ms: after which the coordinator aborts a transaction that is still open (ms), and fences
+        the producer; brokers have a limit, 15 minutes by default
     :raises TypeError, ValueError: an option is out of bounds, by name
     """
 
@@ -109,6 +111,33 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         send = Elsewhere("produce()")
         send_and_wait = Elsewhere("produce().get()")
 
+    def _build(self, cluster: BaseCluster, given: dict[str, Any]) -> None:
+        options = KafkaProducerOptions.of(given)
+        self._handler = cluster.handler
+        self._of_key = serializer_of(options.key_serializer, True, self._handler.offload)
+        self._of_value = serializer_of(options.value_serializer, False, self._handler.offload)
+        self._may_wait = may_wait(self._of_key) or may_wait(self._of_value)
+        partitioner = options.partitioner
+        chooses: Partitioner | None = None if type(partitioner) is Murmur2Partitioner else partitioner
+        self._engine: KafkaProducerEngine
+        if options.transactional_id is None:
+            self._engine = KafkaProducerEngine(cluster, options, chooses)
+        else:
+            self._engine = TransactionalEngine(cluster, options, chooses)
+            self._transactions = self._engine.transactions
+        self._engine.producer = self
+        self._interceptors = Interceptors(options.interceptors, self._handler) if options.interceptors else None
+        self._engine.completion.observed = self._interceptors is not None
+        self._callback = self._make_callback(options.on_delivery)
+        self._last_callback = None
+        #: Whether a message needs nothing but to be written.
+        self._plain = self._of_key is None and self._of_value is None and self._interceptors is None
+        self._accumulator = self._engine.accumulator
+        cluster.stop_at_close(self)
+        self._handler.at_fork(self._after_fork)
+        self._engine.start()
+
+    @collected(_build, KafkaProducerOptions, more=PRODUCER)
     def __init__(
         self,
         cluster: BaseCluster,
@@ -123,7 +152,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         buffer_memory: int = 32 * 1024 * 1024,
         on_full: Literal["wait", "raise"] = "wait",
         max_block_ms: int = 60 * 1000,
-        delivery_timeout_ms: int = 120 * 1000,
+        delivery_timeout_ms: int = 2 * 60 * 1000,
         ack_timeout_ms: int = 10 * 1000,
         max_retries: int = 2**31 - 1,
         retry_backoff_ms: int = 100,
@@ -133,38 +162,15 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         value_serializer: SerializerLike[V] | None = None,
         on_delivery: Callable[[KafkaException | None, Delivery[K, V]], object] | None = None,
         interceptors: Iterable[Any] = (),
-        max_failed_messages: int = 10_000,
+        max_failed_messages: int = 10000,
         max_failed_bytes: int = 32 * 1024 * 1024,
         on_topic_recreated: Literal["continue", "fail"] = "continue",
         transactional_id: str | None = None,
         transaction_timeout_ms: int = 60 * 1000,
-    ) -> None:
-        options = KafkaProducerOptions.of(locals())
-        self._handler = cluster.handler
-        self._of_key = serializer_of(key_serializer, True, self._handler.offload)
-        self._of_value = serializer_of(value_serializer, False, self._handler.offload)
-        self._may_wait = may_wait(self._of_key) or may_wait(self._of_value)
-        valid_callable(partitioner, "partitioner")
-        chooses: Partitioner | None = None if type(partitioner) is Murmur2Partitioner else partitioner
-        self._engine: KafkaProducerEngine
-        if options.transactional_id is None:
-            self._engine = KafkaProducerEngine(cluster, options, self, chooses)
-        else:
-            self._engine = TransactionalEngine(cluster, options, self, chooses)
-            self._transactions = self._engine.transactions
-        self._interceptors = Interceptors(options.interceptors, self._handler) if options.interceptors else None
-        self._engine.settlement.observed = self._interceptors is not None
-        self._told = self._callback(on_delivery)
-        self._last_told = None
-        #: Whether a message needs nothing but to be written.
-        self._plain = self._of_key is None and self._of_value is None and self._interceptors is None
-        self._accumulator = self._engine.accumulator
-        cluster.stop_at_close(self)
-        self._handler.at_fork(self._after_fork)
-        self._engine.start()
+    ) -> None: ...
 
     def __repr__(self) -> str:
-        topics = len(self._engine.routing.routes)
+        topics = len(self._engine.routing.topics)
         return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} ({topics} topics)>"
 
     def __enter__(self) -> KafkaProducer[K, V]:
@@ -188,7 +194,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
     ) -> Delivery[K, V]:
         """Produce with whatever was asked for: the way of a message that is not plain, or found no room."""
-        placed = self._engine.place(self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery))
+        placed = self._engine.append(self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery))
         assert placed is not None
         return placed
 
@@ -199,10 +205,10 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         if self._may_wait:
             return lambda: self._produce_fully(topic, value, key, headers, timestamp, partition, on_delivery)
         made = self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery)
-        placed = self._engine.place(made, wait=False)
+        placed = self._engine.append(made, wait=False)
 
         def rest() -> Delivery[K, V]:
-            waited = self._engine.place(made)
+            waited = self._engine.append(made)
             assert waited is not None
             return waited
 
@@ -236,7 +242,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
     def _outgoing(
         self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
     ) -> Outgoing:
-        """Return the arguments of `KafkaProducerEngine.place`: checked, intercepted and serialized."""
+        """Return the arguments of `KafkaProducerEngine.append`: checked, intercepted and serialized."""
         engine = self._engine
         if engine.starts.due:
             engine.start()
@@ -252,19 +258,19 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         payload = as_bytes("value", value) if self._of_value is None else self._of_value(topic, value, pairs)
         number = -1 if partition is None else valid_int(partition, allow_zero=True, name="partition")
         when = -1 if timestamp is None else timestamp_ms(timestamp)
-        told = self._told if on_delivery is None else self._callback(on_delivery)
+        callback = self._callback if on_delivery is None else self._make_callback(on_delivery)
         if pairs or timestamp is not None:
             self._check_format(topic, bool(pairs), timestamp is not None)
-        return topic, payload, octets, when, pairs or None, number, told, value, key
+        return topic, payload, octets, when, pairs or None, number, callback, value, key
 
-    def _callback(self, on_delivery: Callable[..., object] | None) -> Callback | None:
+    def _make_callback(self, on_delivery: Callable[..., object] | None) -> Callback | None:
         if self._interceptors is not None:
             return self._interceptors.callback(on_delivery)
         return None if on_delivery is None else Callback(on_delivery)
 
     def _check_format(self, topic: str, has_headers: bool, has_timestamp: bool) -> None:
-        route = self._engine.accumulator.routes.get(topic)
-        leaders = {queue.owner.broker for queue in route.queues if queue.owner is not None} if route else set()
+        info = self._engine.accumulator.topics.get(topic)
+        leaders = {queue.owner.broker for queue in info.queues if queue.owner is not None} if info else set()
         for leader in leaders:
             if not leader.knows_versions:
                 continue  # found out when the batch is sent
@@ -278,7 +284,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
 
     def room(self) -> int:
         """Return how many bytes `produce()` would take now without waiting; a message takes up to 32 besides key and value."""
-        return self._engine.memory.room
+        return self._engine.buffer_pool.room
 
     def partitions_for(self, topic: str, timeout: float | None = None) -> list[int]:
         """Return the numbers of a topic's partitions, looking the topic up where it is not known.
@@ -297,7 +303,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
 
         :param timeout: how long to wait at most (s); None: as long as messages may take (`delivery_timeout_ms`)
         :raises ResponseTimeoutError: that time passed; what is queued stays so, and is sent if it can be
-        :raises MessagesNotDelivered: messages failed of which nobody was told yet; `.failures` has (delivery, error) pairs
+        :raises MessagesNotDelivered: messages failed that were not reported yet; `.failures` has (delivery, error) pairs
         :raises OnDeliveryError: functions given as `on_delivery` have raised
         """
         patience = _ms(timeout)
@@ -309,7 +315,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         Where somebody's timeout or cancellation cuts it off, nothing is given up: call it again, and it goes on.
 
         :param timeout: how long to wait at most (s); None: as long as messages may take; what is left then has failed
-        :raises MessagesNotDelivered: messages failed of which nobody was told yet; `.failures` has (delivery, error) pairs
+        :raises MessagesNotDelivered: messages failed that were not reported yet; `.failures` has (delivery, error) pairs
         :raises OnDeliveryError: functions given as `on_delivery` have raised
         :raises TransactionError: the transaction that was open could not be aborted; its coordinator will
         """
@@ -334,7 +340,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
 
     def _ended(self, end: Callable[[], None]) -> None:
         """Flush or close, and tell of functions that have raised."""
-        deliveries = self._engine.settlement.deliveries
+        deliveries = self._engine.completion.callbacks
         try:
             end()
         except KafkaException as error:
@@ -351,26 +357,10 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
                 count,
             ) from first
 
-    # -- for the engine -----------------------------------------------------------------------------------------------
-
-    def _send_request(self, message_batch: Iterable[ProducerBatch], owned_broker: Any) -> None:
-        owned_broker._send(list(message_batch))
-
-    def _mark_as_delivered(self, owned_broker: Any, message_batch: Iterable[ProducerBatch], req: Any = None) -> None:
-        for batch in message_batch:
-            self._engine.settlement.finish(batch, None)
-
-    def _setup_owned_brokers(self) -> None:
-        self._engine.set_up()
-
     def _after_fork(self) -> None:
         self._engine.after_fork()
-        self._engine.settlement.observed = self._interceptors is not None
+        self._engine.completion.observed = self._interceptors is not None
         self._accumulator = self._engine.accumulator
-
-
-#: Options of the documented producer under their names here.
-_RENAMED = {"required_acks": "acks", "max_queued_bytes": "buffer_memory"}
 
 
 def configured(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -379,8 +369,7 @@ def configured(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[st
     :param defaults: options of producers, by their names in `ProducerOptions`, and those that only this one has
     :param given: what the caller gives; a codec of its own is not given the configuration's level
     """
-    taken = signature(KafkaProducer).parameters
-    own = {_RENAMED.get(name, name): value for name, value in defaults.items() if _RENAMED.get(name, name) in taken}
+    own = {row.name: defaults[row.field] for row in KafkaProducerOptions.rows() if row.name and row.field in defaults}
     if "compression" in given and "compression" in own:
         own.pop("compression_level", None)
     return own

@@ -10,9 +10,8 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from pykafka.common import OffsetType
-from pykafka.compat import messages
 from pykafka.metadata.cluster import BaseCluster
-from pykafka.metadata.partition import Partition
+from pykafka.metadata.partition import OffsetPartitionResponse, Partition, TopicMetadata
 from pykafka.utils import get_string, milliseconds, old_names
 from pykafka.utils.error_handlers import valid_int
 from pykafka.utils.name import Name
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
         ProducerArguments,
         SimpleConsumerArguments,
     )
+    from pykafka.compat.producer import Producer
     from pykafka.compat.simple_consumer import SimpleConsumer
-    from pykafka.producer import Producer
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +43,7 @@ class Topic:
     :param topic_metadata: the topic's metadata
     """
 
-    def __init__(self, cluster: BaseCluster, topic_metadata: messages.TopicMetadata) -> None:
+    def __init__(self, cluster: BaseCluster, topic_metadata: TopicMetadata) -> None:
         self._plain_name = get_string(topic_metadata.name)
         self._name = Name.of(self._plain_name)  # programs for PyKafka 2 read that, too
         self._cluster = cluster
@@ -67,7 +66,7 @@ class Topic:
         """The partitions by id. The client updates the dict in place and keeps the same objects."""
         return self._partitions
 
-    def update(self, metadata: messages.TopicMetadata) -> None:
+    def update(self, metadata: TopicMetadata) -> None:
         """Apply fresh metadata: add new partitions, and update leaders.
 
         :param metadata: this topic's metadata
@@ -102,7 +101,7 @@ class Topic:
         offsets_before: int | datetime.datetime,
         max_offsets: int = 1,
         partitions: Iterable[int] | None = None,
-    ) -> dict[int, messages.OffsetPartitionResponse]:
+    ) -> dict[int, OffsetPartitionResponse]:
         """Return the offsets of each partition by time.
 
         -1 returns the offset of the next message, -2 the oldest offset kept. A time returns the first offset whose message
@@ -120,15 +119,13 @@ class Topic:
         found = self._cluster.list_offsets(
             {(self._plain_name, id_): timestamp for id_ in wanted}, max_offsets=max_offsets
         )
-        return {
-            id_: messages.OffsetPartitionResponse(offset=found[self._plain_name, id_].offsets, err=0) for id_ in wanted
-        }
+        return {id_: OffsetPartitionResponse(offset=found[self._plain_name, id_].offsets, err=0) for id_ in wanted}
 
-    def earliest_available_offsets(self) -> dict[int, messages.OffsetPartitionResponse]:
+    def earliest_available_offsets(self) -> dict[int, OffsetPartitionResponse]:
         """Return the oldest offset kept in each partition, in the form of `fetch_offset_limits`."""
         return self.fetch_offset_limits(OffsetType.EARLIEST)
 
-    def latest_available_offsets(self) -> dict[int, messages.OffsetPartitionResponse]:
+    def latest_available_offsets(self) -> dict[int, OffsetPartitionResponse]:
         """Return the offset of the next message of each partition, in the form of `fetch_offset_limits`."""
         return self.fetch_offset_limits(OffsetType.LATEST)
 
@@ -146,11 +143,11 @@ class Topic:
         :param kwargs: options of `Producer` or `RdKafkaProducer`
         :raises ImportError: librdkafka is not installed
         """
-        from pykafka.producer import Producer
+        from pykafka.compat.producer import Producer
 
         given = self._with_defaults("producer", Producer, kwargs)
         if use_rdkafka:
-            from pykafka.rdkafka import RdKafkaProducer
+            from pykafka.compat.rdkafka.classes import RdKafkaProducer
 
             return RdKafkaProducer(self._cluster, self, **given)
         return Producer(self._cluster, self, **given)
@@ -182,7 +179,7 @@ class Topic:
         if isinstance(configured, OffsetType) and "auto_offset_reset" not in kwargs:
             given["auto_offset_reset"] = configured.name.lower()  # it means what the name does: no old program has it
         if use_rdkafka:
-            from pykafka.rdkafka import RdKafkaSimpleConsumer
+            from pykafka.compat.rdkafka.classes import RdKafkaSimpleConsumer
 
             return RdKafkaSimpleConsumer(self, self._cluster, **given)
         return SimpleConsumer(self, self._cluster, **given)

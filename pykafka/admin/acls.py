@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, several
 from pykafka.admin.releases import need, version_of
-from pykafka.admin.results import AclOperation, Results, fault, outcome
-from pykafka.admin.routing import AnyBroker, Controller, RequestFactory
+from pykafka.admin.results import AclOperation, Results, response_error
+from pykafka.admin.routing import Controller, RequestFactory
 from pykafka.exceptions import KafkaException
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
     from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
+
+F = TypeVar("F", wire.DescribeAclsRequest, wire.DeleteAclsRequest.Filter)
 
 #: The name of the one resource of type CLUSTER.
 CLUSTER_NAME = "kafka-cluster"
@@ -131,41 +133,18 @@ class AclsAdmin(AdminBase):
         """
         wanted = acls or AclFilter()
 
-        def request(items: Sequence[str], broker: Node, left: int) -> wire.DescribeAclsRequest:
-            made = wire.DescribeAclsRequest(
-                resource_type_filter=int(wanted.resource),
-                resource_name_filter=wanted.name,
-                principal_filter=wanted.principal,
-                host_filter=wanted.host,
-                operation=int(wanted.operation),
-                permission_type=int(wanted.permission),
-            )
-            pattern = _pattern(broker, wire.DescribeAclsRequest, wanted.pattern)
-            if pattern is not None:
-                made.pattern_type_filter = pattern
-            return made
+        def request(broker: Node, left: int) -> wire.DescribeAclsRequest:
+            return _filter(wire.DescribeAclsRequest, wanted, broker, wire.DescribeAclsRequest)
 
-        def read(
-            response: wire.DescribeAclsResponse, items: Sequence[str], broker: Node
-        ) -> Mapping[str, list[AclBinding] | KafkaException]:
-            error = outcome(response.error_code, response.error_message, broker=broker, api="DescribeAcls")
+        def read(response: wire.DescribeAclsResponse) -> list[AclBinding]:
             found = [
-                AclBinding(
-                    ResourceType(resource.resource_type),
-                    resource.resource_name,
-                    acl.principal,
-                    AclOperation(acl.operation),
-                    Permission(acl.permission_type),
-                    acl.host,
-                    PatternType(resource.pattern_type),
-                )
+                _binding(resource.resource_type, resource.resource_name, resource.pattern_type, acl)
                 for resource in response.resources
                 for acl in resource.acls
             ]
-            return {"": error or sorted(found, key=str)}
+            return sorted(found, key=str)
 
-        asked: RequestFactory[str, list[AclBinding]] = RequestFactory(wire.DescribeAclsRequest, request, read)
-        return self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]
+        return self._ask_one(wire.DescribeAclsRequest, request, read, timeout_ms)
 
     def create_acls(
         self, acls: AclBinding | Iterable[AclBinding], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
@@ -185,12 +164,12 @@ class AclsAdmin(AdminBase):
             response: wire.CreateAclsResponse, items: Sequence[AclBinding], broker: Node
         ) -> Mapping[AclBinding, KafkaException | None]:
             return {
-                item: outcome(one.error_code, one.error_message, broker=broker, api="CreateAcls", what=str(item))
-                for item, one in zip(items, response.results, strict=False)
+                item: response_error(one, what=str(item)) for item, one in zip(items, response.results, strict=False)
             }
 
-        asked: RequestFactory[AclBinding, None] = RequestFactory(wire.CreateAclsRequest, request, read, waits=True)
-        return self._ask(several(acls, "acls", AclBinding), Controller(self._cluster), asked, timeout_ms, raise_errors)
+        factory = RequestFactory(wire.CreateAclsRequest, request, read, waits=True)
+        bindings: list[AclBinding] = several(acls, "acls", AclBinding)
+        return self._ask(bindings, Controller(self._cluster), factory, timeout_ms, raise_errors)
 
     def delete_acls(
         self, acls: AclFilter | Iterable[AclFilter], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
@@ -204,19 +183,19 @@ class AclsAdmin(AdminBase):
         """
 
         def request(items: Sequence[AclFilter], broker: Node, left: int) -> wire.DeleteAclsRequest:
-            return wire.DeleteAclsRequest(filters=[_filter(item, broker) for item in items])
+            make = wire.DeleteAclsRequest.Filter
+            return wire.DeleteAclsRequest(
+                filters=[_filter(make, item, broker, wire.DeleteAclsRequest) for item in items]
+            )
 
         def read(
             response: wire.DeleteAclsResponse, items: Sequence[AclFilter], broker: Node
         ) -> Mapping[AclFilter, list[AclBinding] | KafkaException]:
-            return {
-                item: _deleted(item, one, broker) for item, one in zip(items, response.filter_results, strict=False)
-            }
+            return {item: _deleted(item, one) for item, one in zip(items, response.filter_results, strict=False)}
 
-        asked: RequestFactory[AclFilter, list[AclBinding]] = RequestFactory(
-            wire.DeleteAclsRequest, request, read, waits=True
-        )
-        return self._ask(several(acls, "acls", AclFilter), Controller(self._cluster), asked, timeout_ms, raise_errors)
+        factory = RequestFactory(wire.DeleteAclsRequest, request, read, waits=True)
+        filters: list[AclFilter] = several(acls, "acls", AclFilter)
+        return self._ask(filters, Controller(self._cluster), factory, timeout_ms, raise_errors)
 
 
 def _pattern(broker: Node, api: type[Request[Any]], pattern: PatternType) -> int | None:
@@ -246,8 +225,9 @@ def _creation(item: AclBinding, broker: Node) -> wire.CreateAclsRequest.Creation
     return made
 
 
-def _filter(item: AclFilter, broker: Node) -> wire.DeleteAclsRequest.Filter:
-    made = wire.DeleteAclsRequest.Filter(
+def _filter(make: type[F], item: AclFilter, broker: Node, api: type[Request[Any]]) -> F:
+    """Return a filter as requests of an API have it."""
+    made = make(
         resource_type_filter=int(item.resource),
         resource_name_filter=item.name,
         principal_filter=item.principal,
@@ -255,29 +235,33 @@ def _filter(item: AclFilter, broker: Node) -> wire.DeleteAclsRequest.Filter:
         operation=int(item.operation),
         permission_type=int(item.permission),
     )
-    pattern = _pattern(broker, wire.DeleteAclsRequest, item.pattern)
+    pattern = _pattern(broker, api, item.pattern)
     if pattern is not None:
         made.pattern_type_filter = pattern
     return made
 
 
-def _deleted(
-    item: AclFilter, result: wire.DeleteAclsResponse.FilterResult, broker: Node
-) -> list[AclBinding] | KafkaException:
-    if result.error_code:
-        return fault(result.error_code, result.error_message, broker=broker, api="DeleteAcls", what=str(item))
+def _binding(
+    resource: int,
+    name: str,
+    pattern: int,
+    acl: wire.DescribeAclsResponse.Resource.Acl | wire.DeleteAclsResponse.FilterResult.MatchingAcl,
+) -> AclBinding:
+    return AclBinding(
+        ResourceType(resource),
+        name,
+        acl.principal,
+        AclOperation(acl.operation),
+        Permission(acl.permission_type),
+        acl.host,
+        PatternType(pattern),
+    )
+
+
+def _deleted(item: AclFilter, result: wire.DeleteAclsResponse.FilterResult) -> list[AclBinding] | KafkaException:
+    error = response_error(result, what=str(item))
     found = []
     for acl in result.matching_acls:
-        binding = AclBinding(
-            ResourceType(acl.resource_type),
-            acl.resource_name,
-            acl.principal,
-            AclOperation(acl.operation),
-            Permission(acl.permission_type),
-            acl.host,
-            PatternType(acl.pattern_type),
-        )
-        if acl.error_code:
-            return fault(acl.error_code, acl.error_message, broker=broker, api="DeleteAcls", what=str(binding))
-        found.append(binding)
-    return sorted(found, key=str)
+        found.append(_binding(acl.resource_type, acl.resource_name, acl.pattern_type, acl))
+        error = error or response_error(acl, what=str(found[-1]))
+    return error or sorted(found, key=str)

@@ -8,7 +8,7 @@ from pykafka.admin.configs import ConfigsAdmin
 from pykafka.admin.log_dirs import LogDirsAdmin
 from pykafka.admin.quorum import QuorumAdmin
 from pykafka.admin.quotas import QuotasAdmin
-from pykafka.admin.reassignments import MovesAdmin
+from pykafka.admin.reassignments import ReassignmentsAdmin
 from pykafka.admin.scram_users import ScramUsersAdmin
 from pykafka.admin.tokens import TokensAdmin
 from pykafka.admin.transactions import TransactionsAdmin
@@ -23,7 +23,7 @@ class Admin(
     QuotasAdmin,
     TokensAdmin,
     TransactionsAdmin,
-    MovesAdmin,
+    ReassignmentsAdmin,
     LogDirsAdmin,
     QuorumAdmin,
     ClusterAdmin,

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from pykafka.admin.results import Results
-from pykafka.admin.routing import GROUP, Coordinators, RequestFactory, RequestTarget, Router
+from pykafka.admin.results import Results, api_name, checked, response_error
+from pykafka.admin.routing import GROUP, AnyBroker, Coordinators, RequestFactory, RequestTarget, Router
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
+from pykafka.metadata.group_offsets import by_topic
 from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_ms
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
+    from pykafka.protocol.schema import Request
 
 log = logging.getLogger(__name__)
 
@@ -48,19 +51,48 @@ class AdminBase:
     def _ask(
         self,
         items: Iterable[K],
-        placement: RequestTarget[K],
-        question: RequestFactory[K, V],
+        target: RequestTarget[K],
+        factory: RequestFactory[K, V],
         timeout_ms: int,
         raise_errors: bool,
     ) -> Results[K, V]:
         """Return the outcome of each item; raise for items that failed if wanted."""
         found: dict[K, V | KafkaException] = self._router.ask(
-            items, placement, question, valid_ms(timeout_ms, "timeout_ms")
+            items, target, factory, valid_ms(timeout_ms, "timeout_ms")
         )
-        results = Results(found)
-        if raise_errors:
-            results.raise_errors()
-        return results
+        return checked(Results(found), raise_errors)
+
+    def _ask_one(
+        self,
+        api: type[Request[Any]],
+        request: Callable[[Node, int], Request[Any]],
+        read: Callable[[Any], V],
+        timeout_ms: int,
+        target: RequestTarget[str] | None = None,
+        **options: Any,
+    ) -> V:
+        """Return the answer to one request about the whole cluster; raise its error.
+
+        :param request: (broker, time left in ms) to the request
+        :param read: reads a response without an error
+        :param target: finds the broker; None for any broker
+        :param options: of `RequestFactory`
+        """
+
+        def answer(response: Any, items: Sequence[str], broker: Node) -> dict[str, V | KafkaException]:
+            value = response_error(response) or read(response)
+            if isinstance(value, dict):  # the items of some APIs are known by the response only
+                for nested in value.values():
+                    if isinstance(nested, KafkaException):
+                        nested.with_context(broker=broker.address, api=api_name(api))
+            return {"": value}
+
+        factory = RequestFactory(api, lambda items, broker, left: request(broker, left), answer, **options)
+        return self._ask([""], target or AnyBroker(self._cluster), factory, timeout_ms, True)[""]
+
+    def _named(self, group: str) -> Coordinators[Any]:
+        """Every item goes to the coordinator of this group."""
+        return Coordinators(self._cluster, lambda _: group)
 
     def _once(self, entries: Iterable[L], name: Callable[[L], str], deadline: float, kind: int = GROUP) -> list[L]:
         """Return one entry for each name, by name; while a coordinator moves, two brokers list what it keeps.
@@ -117,3 +149,9 @@ def several(items: Any, name: str, kinds: type | tuple[type, ...]) -> list[Any]:
 def topic_partition(key: tuple[str, int]) -> TopicPartition:
     """Return a pair of topic and number as a TopicPartition, whose topic is plain `str`."""
     return TopicPartition(get_string(key[0]), *key[1:])
+
+
+def ids_by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    """Return the numbers of partitions by topic."""
+    keys = dict.fromkeys((topic_partition(part) for part in partitions), 0)
+    return {name: list(ids) for name, ids in by_topic(keys).items()}

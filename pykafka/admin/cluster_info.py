@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pykafka._version import __version__
 from pykafka.admin.base import TIMEOUT_MS, AdminBase
 from pykafka.admin.releases import need
-from pykafka.admin.results import AclOperation, Results, operations, outcome
+from pykafka.admin.results import AclOperation, Results, operations, response_error
 from pykafka.admin.routing import AnyBroker, Controller, RequestFactory
 from pykafka.exceptions import KafkaException, UnsupportedVersion
 from pykafka.protocol import wire
@@ -101,27 +101,20 @@ class ClusterAdmin(AdminBase):
         :param timeout_ms: of the whole call
         """
 
-        def request(items: Sequence[str], broker: Node, left: int) -> wire.DescribeClusterRequest:
+        def request(broker: Node, left: int) -> wire.DescribeClusterRequest:
             made = wire.DescribeClusterRequest(include_cluster_authorized_operations=authorized_operations)
             if fenced_brokers:
                 need(broker, wire.DescribeClusterRequest, 2, "fenced_brokers", "4.0")
                 made.include_fenced_brokers = True
             return made
 
-        asked: RequestFactory[str, ClusterDescription] = RequestFactory(
-            wire.DescribeClusterRequest, request, _described
-        )
         try:
-            return self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]
+            return self._ask_one(wire.DescribeClusterRequest, request, _described, timeout_ms)
         except UnsupportedVersion:
             if authorized_operations or fenced_brokers:
                 raise
-        older: RequestFactory[str, ClusterDescription] = RequestFactory(
-            wire.MetadataRequest,
-            lambda items, broker, left: wire.MetadataRequest(topics=[], allow_auto_topic_creation=False),
-            _of_metadata,
-        )
-        return self._ask([""], AnyBroker(self._cluster), older, timeout_ms, True)[""]
+        older = wire.MetadataRequest(topics=[], allow_auto_topic_creation=False)
+        return self._ask_one(wire.MetadataRequest, lambda broker, left: older, _of_metadata, timeout_ms)
 
     def unregister_broker(self, broker_id: int, *, timeout_ms: int = TIMEOUT_MS) -> None:
         """Make a cluster without ZooKeeper forget a broker that is gone for good (since Kafka 3.3).
@@ -131,20 +124,16 @@ class ClusterAdmin(AdminBase):
         :raises BrokerIdNotRegistered: there is no such broker
         """
 
-        def request(items: Sequence[str], broker: Node, left: int) -> wire.UnregisterBrokerRequest:
-            return wire.UnregisterBrokerRequest(broker_id=broker_id)
+        def request(items: Sequence[int], broker: Node, left: int) -> wire.UnregisterBrokerRequest:
+            return wire.UnregisterBrokerRequest(broker_id=items[0])
 
         def read(
-            response: wire.UnregisterBrokerResponse, items: Sequence[str], broker: Node
-        ) -> Mapping[str, KafkaException | None]:
-            what = f"broker {broker_id}"
-            api = "UnregisterBroker"
-            return {"": outcome(response.error_code, response.error_message, broker=broker, api=api, what=what)}
+            response: wire.UnregisterBrokerResponse, items: Sequence[int], broker: Node
+        ) -> Mapping[int, KafkaException | None]:
+            return {items[0]: response_error(response, f"broker {items[0]}")}
 
-        asked: RequestFactory[str, None] = RequestFactory(
-            wire.UnregisterBrokerRequest, request, read, once=True, waits=True
-        )
-        self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)
+        factory = RequestFactory(wire.UnregisterBrokerRequest, request, read, once=True, waits=True)
+        self._ask([broker_id], AnyBroker(self._cluster), factory, timeout_ms, True)
 
     def describe_features(self, *, timeout_ms: int = TIMEOUT_MS) -> FeatureDescription:
         """Return the features of the cluster (since Kafka 2.7).
@@ -152,23 +141,19 @@ class ClusterAdmin(AdminBase):
         :param timeout_ms: of the whole call
         """
 
-        def request(items: Sequence[str], broker: Node, left: int) -> wire.ApiVersionsRequest:
+        def request(broker: Node, left: int) -> wire.ApiVersionsRequest:
             need(broker, wire.ApiVersionsRequest, _FEATURES_VERSION, "a description of features", "2.7")
             return wire.ApiVersionsRequest(client_software_name="pykafka", client_software_version=__version__)
 
-        def read(
-            response: wire.ApiVersionsResponse, items: Sequence[str], broker: Node
-        ) -> Mapping[str, FeatureDescription | KafkaException]:
-            error = outcome(response.error_code, broker=broker, api="ApiVersions")
+        def read(response: wire.ApiVersionsResponse) -> FeatureDescription:
             final = {
                 one.name: Levels(one.min_version_level, one.max_version_level) for one in response.finalized_features
             }
             supported = {one.name: Levels(one.min_version, one.max_version) for one in response.supported_features}
             epoch = response.finalized_features_epoch
-            return {"": error or FeatureDescription(final, supported, epoch if epoch >= 0 else None)}
+            return FeatureDescription(final, supported, epoch if epoch >= 0 else None)
 
-        asked: RequestFactory[str, FeatureDescription] = RequestFactory(wire.ApiVersionsRequest, request, read)
-        return self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]
+        return self._ask_one(wire.ApiVersionsRequest, request, read, timeout_ms)
 
     def update_features(
         self,
@@ -199,48 +184,37 @@ class ClusterAdmin(AdminBase):
         def read(
             response: wire.UpdateFeaturesResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, KafkaException | None]:
-            api = "UpdateFeatures"
-            error = outcome(response.error_code, response.error_message, broker=broker, api=api)
+            error = response_error(response)
             found: dict[str, KafkaException | None] = dict.fromkeys(items, error)
             for one in response.results:
-                what = f"feature {one.feature}"
-                found[one.feature] = error or outcome(
-                    one.error_code, one.error_message, broker=broker, api=api, what=what
-                )
+                found[one.feature] = error or response_error(one, f"feature {one.feature}")
             return found
 
-        asked: RequestFactory[str, None] = RequestFactory(
-            wire.UpdateFeaturesRequest, request, read, once=True, waits=True
-        )
-        return self._ask(levels, Controller(self._cluster), asked, timeout_ms, raise_errors)
+        factory = RequestFactory(wire.UpdateFeaturesRequest, request, read, once=True, waits=True)
+        return self._ask(levels, Controller(self._cluster), factory, timeout_ms, raise_errors)
 
 
-def _described(
-    response: wire.DescribeClusterResponse, items: Sequence[str], broker: Node
-) -> Mapping[str, ClusterDescription | KafkaException]:
-    error = outcome(response.error_code, response.error_message, broker=broker, api="DescribeCluster")
+def _described(response: wire.DescribeClusterResponse) -> ClusterDescription:
     brokers = [
         BrokerDescription(one.broker_id, one.host, one.port, one.rack, one.is_fenced) for one in response.brokers
     ]
-    return {
-        "": error
-        or ClusterDescription(
-            response.cluster_id,
-            response.controller_id if response.controller_id >= 0 else None,
-            tuple(sorted(brokers, key=lambda one: one.id)),
-            operations(response.cluster_authorized_operations),
-        )
-    }
+    may: frozenset[AclOperation] | None = operations(response.cluster_authorized_operations)
+    return _cluster(response, brokers, may)
 
 
-def _of_metadata(
-    response: wire.MetadataResponse, items: Sequence[str], broker: Node
-) -> Mapping[str, ClusterDescription]:
+def _of_metadata(response: wire.MetadataResponse) -> ClusterDescription:
     brokers = [BrokerDescription(one.node_id, one.host, one.port, one.rack) for one in response.brokers]
-    return {
-        "": ClusterDescription(
-            response.cluster_id,
-            response.controller_id if response.controller_id >= 0 else None,
-            tuple(sorted(brokers, key=lambda one: one.id)),
-        )
-    }
+    return _cluster(response, brokers, None)
+
+
+def _cluster(
+    response: wire.DescribeClusterResponse | wire.MetadataResponse,
+    brokers: Iterable[BrokerDescription],
+    authorized_operations: frozenset[AclOperation] | None,
+) -> ClusterDescription:
+    return ClusterDescription(
+        response.cluster_id,
+        response.controller_id if response.controller_id >= 0 else None,
+        tuple(sorted(brokers, key=lambda one: one.id)),
+        authorized_operations,
+    )

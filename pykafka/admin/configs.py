@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, several
 from pykafka.admin.releases import need, version_of
-from pykafka.admin.results import Results, fault, outcome
+from pykafka.admin.results import Results, outcome, response_error
 from pykafka.admin.routing import AnyBroker, CertainBrokers, RequestFactory, RequestTarget
 from pykafka.admin.topics import config_text
 from pykafka.exceptions import KafkaException
@@ -137,7 +137,7 @@ class ConfigEntry:
 
     @property
     def is_default(self) -> bool:
-        """Whether nobody has set it."""
+        """Whether it is not set anywhere."""
         return self.source == ConfigSource.DEFAULT
 
 
@@ -200,12 +200,11 @@ def as_changes(changes: Mapping[str, Any] | Iterable[ConfigChange]) -> list[Conf
 Configs = dict[str, ConfigEntry]
 
 
-class _Keepers:
+class _ConfigOwners(RequestTarget[ConfigResource]):
     """Settings of a broker go to that broker, others to any."""
 
-    stale: tuple[type[KafkaException], ...] = ()
-
     def __init__(self, cluster: BaseCluster) -> None:
+        super().__init__(cluster)
         self._any = AnyBroker(cluster)
         self._certain: CertainBrokers[ConfigResource] = CertainBrokers(cluster, lambda item: item.broker_id or 0)
 
@@ -217,10 +216,6 @@ class _Keepers:
         if others:
             found.update(self._any.find(others, left_ms))
         return found
-
-    def refresh(self, seen: int, items: Sequence[ConfigResource], left_ms: int) -> None:
-        """Ask for the brokers of the cluster."""
-        self._any.refresh(seen, items, left_ms)
 
 
 class ConfigsAdmin(AdminBase):
@@ -273,14 +268,11 @@ class ConfigsAdmin(AdminBase):
             for result in response.results:
                 item = known.get((result.resource_type, result.resource_name))
                 if item is not None:
-                    found[item] = _error(result, item, broker, "DescribeConfigs") or {
-                        one.name: _entry(one, item) for one in result.configs
-                    }
+                    found[item] = _error(result, item) or {one.name: _entry(one, item) for one in result.configs}
             return found
 
-        asked: RequestFactory[ConfigResource, Configs] = RequestFactory(wire.DescribeConfigsRequest, request, read)
-        placement: RequestTarget[ConfigResource] = _Keepers(self._cluster)
-        return self._ask(wanted, placement, asked, timeout_ms, raise_errors)
+        factory = RequestFactory(wire.DescribeConfigsRequest, request, read)
+        return self._ask(wanted, _ConfigOwners(self._cluster), factory, timeout_ms, raise_errors)
 
     def alter_configs(
         self,
@@ -314,14 +306,11 @@ class ConfigsAdmin(AdminBase):
             for result in response.responses:
                 item = known.get((result.resource_type, result.resource_name))
                 if item is not None:
-                    error = _error(result, item, broker, "IncrementalAlterConfigs")
-                    found[item] = _without(error, wanted[item])
+                    found[item] = _without(_error(result, item), wanted[item])
             return found
 
-        asked: RequestFactory[ConfigResource, None] = RequestFactory(
-            wire.IncrementalAlterConfigsRequest, request, read, waits=True
-        )
-        return self._ask(wanted, _Keepers(self._cluster), asked, timeout_ms, raise_errors)
+        factory = RequestFactory(wire.IncrementalAlterConfigsRequest, request, read, waits=True)
+        return self._ask(wanted, _ConfigOwners(self._cluster), factory, timeout_ms, raise_errors)
 
     def list_config_resources(
         self, types: ConfigType | Iterable[ConfigType] = (), *, timeout_ms: int = TIMEOUT_MS
@@ -333,37 +322,25 @@ class ConfigsAdmin(AdminBase):
         """
         kinds: list[ConfigType] = several(types, "types", ConfigType)
 
-        def request(items: Sequence[str], broker: Node, left: int) -> wire.ListConfigResourcesRequest:
+        def request(broker: Node, left: int) -> wire.ListConfigResourcesRequest:
             if kinds == [ConfigType.CLIENT_METRICS] and version_of(broker, wire.ListConfigResourcesRequest) == 0:
                 return wire.ListConfigResourcesRequest()
             need(broker, wire.ListConfigResourcesRequest, 1, "a list of other resources than client metrics", "4.1")
             return wire.ListConfigResourcesRequest(resource_types=[int(kind) for kind in kinds])
 
-        def read(
-            response: wire.ListConfigResourcesResponse, items: Sequence[str], broker: Node
-        ) -> Mapping[str, list[ConfigResource] | KafkaException]:
-            error = outcome(response.error_code, broker=broker, api="ListConfigResources")
+        def read(response: wire.ListConfigResourcesResponse) -> list[ConfigResource]:
             listed = [(one.resource_type, one.resource_name) for one in response.config_resources]
-            known = [ConfigResource(ConfigType(kind), name) for kind, name in listed if kind in set(ConfigType)]
-            return {"": error or sorted(known)}
+            return sorted(ConfigResource(ConfigType(kind), name) for kind, name in listed if kind in set(ConfigType))
 
-        asked: RequestFactory[str, list[ConfigResource]] = RequestFactory(
-            wire.ListConfigResourcesRequest, request, read
-        )
-        return self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]
+        return self._ask_one(wire.ListConfigResourcesRequest, request, read, timeout_ms)
 
 
 def _error(
-    result: wire.DescribeConfigsResponse.Resource | wire.IncrementalAlterConfigsResponse.Result,
-    item: ConfigResource,
-    broker: Node,
-    api: str,
+    result: wire.DescribeConfigsResponse.Resource | wire.IncrementalAlterConfigsResponse.Result, item: ConfigResource
 ) -> KafkaException | None:
-    if not result.error_code:
-        return None
     if item.type == ConfigType.TOPIC:
-        return fault(result.error_code, result.error_message, broker=broker, api=api, topic=item.name)
-    return fault(result.error_code, result.error_message, broker=broker, api=api, what=str(item))
+        return outcome(result.error_code, result.error_message, topic=item.name)
+    return response_error(result, str(item))
 
 
 def _without(error: KafkaException | None, changes: Iterable[ConfigChange]) -> KafkaException | None:
@@ -410,7 +387,7 @@ def _entry(config: wire.DescribeConfigsResponse.Resource.Config, item: ConfigRes
 def _source(config: wire.DescribeConfigsResponse.Resource.Config, item: ConfigResource) -> ConfigSource:
     if config.config_source >= 0:
         return _as_source(config.config_source)
-    if config.is_default:  # version 0 tells no more
+    if config.is_default:  # version 0 has nothing else
         return ConfigSource.DEFAULT
     return ConfigSource.TOPIC if item.type == ConfigType.TOPIC else ConfigSource.STATIC_BROKER
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pykafka.admin.base import TIMEOUT_MS, several, topic_partition
+from pykafka.admin.base import TIMEOUT_MS, ids_by_topic, several, topic_partition
 from pykafka.admin.group_types import GroupType
 from pykafka.admin.groups import GroupsAdmin
 from pykafka.admin.offsets import OffsetChange, OffsetsAdmin, OffsetSpec
 from pykafka.admin.releases import need, version_of
-from pykafka.admin.results import Results, fault, outcome
+from pykafka.admin.results import (
+    Results,
+    checked,
+    partition_error,
+    partition_errors,
+    partitions_in,
+    response_error,
+)
 from pykafka.admin.routing import Coordinators, RequestFactory
 from pykafka.admin.share_offsets import ShareOffsetsAdmin
 from pykafka.admin.topics import TopicsAdmin
@@ -25,7 +32,7 @@ from pykafka.exceptions import (
     StaleMemberEpoch,
     UnknownMemberId,
 )
-from pykafka.metadata.group_offsets import STABLE_FROM, by_topic, commit_failures, commit_request, means_no_commit
+from pykafka.metadata.group_offsets import STABLE_FROM, commit_failures, commit_request, means_no_commit
 from pykafka.protocol import wire
 from pykafka.utils import get_string
 
@@ -120,7 +127,7 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
                 made.topics = None
             else:
                 topic = wire.OffsetFetchRequest.Topic
-                made.topics = [topic(name=name, partition_indexes=ids) for name, ids in _ids(parts).items()]
+                made.topics = [topic(name=name, partition_indexes=ids) for name, ids in ids_by_topic(parts).items()]
             return made
 
         def read(
@@ -130,15 +137,14 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
                 return {group.group_id: _committed(group.group_id, group, broker) for group in response.groups}
             return {items[0]: _committed(items[0], response, broker)}
 
-        asked: RequestFactory[str, Committed] = RequestFactory(
+        factory = RequestFactory(
             wire.OffsetFetchRequest,
             request,
             read,
             ceiling=_CEILING,
             most=lambda version: None if version >= _SEVERAL_GROUPS else 1,
         )
-        placement: Coordinators[str] = Coordinators(self._cluster, str)
-        return self._ask(wanted, placement, asked, timeout_ms, raise_errors)
+        return self._ask(wanted, Coordinators[str](self._cluster, str), factory, timeout_ms, raise_errors)
 
     def alter_group_offsets(
         self,
@@ -174,11 +180,8 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
                 found[item] = _occupied(group, item, error, broker) if isinstance(error, _OCCUPIED) else error
             return found
 
-        asked: RequestFactory[TopicPartition, None] = RequestFactory(
-            wire.OffsetCommitRequest, request, read, ceiling=_CEILING
-        )
-        placement: Coordinators[TopicPartition] = Coordinators(self._cluster, lambda _: group)
-        return self._ask(wanted, placement, asked, timeout_ms, raise_errors)
+        factory = RequestFactory(wire.OffsetCommitRequest, request, read, ceiling=_CEILING)
+        return self._ask(wanted, self._named(group), factory, timeout_ms, raise_errors)
 
     def delete_group_offsets(
         self,
@@ -202,31 +205,17 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
             topic = wire.OffsetDeleteRequest.Topic
             topics = [
                 topic(name=name, partitions=[topic.Partition(partition_index=id_) for id_ in ids])
-                for name, ids in _ids(items).items()
+                for name, ids in ids_by_topic(items).items()
             ]
             return wire.OffsetDeleteRequest(group_id=group, topics=topics)
 
-        def read(
-            response: wire.OffsetDeleteResponse, items: Sequence[TopicPartition], broker: Node
-        ) -> Mapping[TopicPartition, KafkaException | None]:
-            if response.error_code:
-                what = f"group {group}"
-                return dict.fromkeys(items, fault(response.error_code, broker=broker, api="OffsetDelete", what=what))
-            return {
-                TopicPartition(topic.name, part.partition_index): outcome(
-                    part.error_code,
-                    broker=broker,
-                    api="OffsetDelete",
-                    topic=topic.name,
-                    partition=part.partition_index,
-                )
-                for topic in response.topics
-                for part in topic.partitions
-            }
-
-        asked: RequestFactory[TopicPartition, None] = RequestFactory(wire.OffsetDeleteRequest, request, read)
-        placement: Coordinators[TopicPartition] = Coordinators(self._cluster, lambda _: group)
-        return self._ask([topic_partition(part) for part in partitions], placement, asked, timeout_ms, raise_errors)
+        factory: RequestFactory[TopicPartition, None] = RequestFactory(
+            wire.OffsetDeleteRequest,
+            request,
+            lambda response, items, broker: partition_errors(response, response.topics, items, f"group {group}"),
+        )
+        parts = [topic_partition(part) for part in partitions]
+        return self._ask(parts, self._named(group), factory, timeout_ms, raise_errors)
 
     def reset_group_offsets(
         self,
@@ -275,10 +264,7 @@ class GroupOffsetsAdmin(TopicsAdmin, GroupsAdmin, OffsetsAdmin, ShareOffsetsAdmi
         if changes and not dry_run:
             alter = self.alter_share_group_offsets if is_share else self.alter_group_offsets
             found.update(alter(group, changes, timeout_ms=self._left_ms(deadline), raise_errors=False).errors)
-        results = Results(found)
-        if raise_errors:
-            results.raise_errors()
-        return results
+        return checked(Results(found), raise_errors)
 
     def _empty_type(self, group: str, timeout_ms: int) -> GroupType | None:
         """Return the type of a group that must have no members; None for no such group."""
@@ -343,36 +329,26 @@ def _by_hand(to: Any) -> dict[TopicPartition, OffsetSpec]:
     return {topic_partition(key): spec for key, spec in to.items()}
 
 
-def _ids(parts: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    return {name: list(ids) for name, ids in by_topic(dict.fromkeys(parts, 0)).items()}
-
-
 def _fetched_group(name: str, parts: Sequence[TopicPartition] | None) -> wire.OffsetFetchRequest.Group:
     group = wire.OffsetFetchRequest.Group
     if parts is None:
         return group(group_id=name, topics=None)
-    topics = [group.Topic(name=topic, partition_indexes=ids) for topic, ids in _ids(parts).items()]
+    topics = [group.Topic(name=topic, partition_indexes=ids) for topic, ids in ids_by_topic(parts).items()]
     return group(group_id=name, topics=topics)
 
 
 def _committed(
     name: str, answer: wire.OffsetFetchResponse | wire.OffsetFetchResponse.Group, broker: Node
 ) -> Committed | KafkaException:
-    if answer.error_code:
-        return fault(answer.error_code, broker=broker, api="OffsetFetch", what=f"group {name}")
+    error = response_error(answer, f"group {name}")
     version = version_of(broker, wire.OffsetFetchRequest, _CEILING)
     found: Committed = {}
-    topics: Sequence[Any] = answer.topics
-    for topic in topics:
-        for part in topic.partitions:
-            if part.error_code and not means_no_commit(part.error_code, version):
-                return fault(
-                    part.error_code, broker=broker, api="OffsetFetch", topic=topic.name, partition=part.partition_index
-                )
-            if part.committed_offset >= 0:
-                key = TopicPartition(topic.name, part.partition_index)
-                found[key] = OffsetAndMetadata(part.committed_offset, part.metadata or "")
-    return found
+    for key, part in partitions_in(answer.topics):
+        if part.error_code and not means_no_commit(part.error_code, version):
+            error = error or partition_error(key, part)
+        if part.committed_offset >= 0:
+            found[key] = OffsetAndMetadata(part.committed_offset, part.metadata or "")
+    return error or found
 
 
 def _occupied(group: str, item: TopicPartition, error: KafkaException, broker: Node) -> KafkaException:

@@ -10,10 +10,9 @@ from typing import Protocol
 
 from pykafka.admin.results import AclOperation
 from pykafka.common import TopicPartition
-from pykafka.compat import messages
 from pykafka.exceptions import CorruptResponseError
 from pykafka.protocol import wire
-from pykafka.utils import get_string
+from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 
 class GroupType(Enum):
@@ -71,7 +70,7 @@ class GroupListing:
 
     @property
     def is_simple(self) -> bool:
-        """Whether programs only commit offsets in its name, and nobody joins it."""
+        """Whether programs only commit offsets in its name, without members."""
         return self.type == GroupType.CLASSIC and not self.protocol_type
 
 
@@ -153,12 +152,11 @@ def classic_member(member: wire.DescribeGroupsResponse.Group.Member, of_consumer
     # Any client may call its group one of consumers, with metadata of its own format.
     if of_consumers and member.member_metadata:
         with suppress(CorruptResponseError):
-            names = messages.ConsumerGroupProtocolMetadata.read(member.member_metadata).topic_names
-            wanted = tuple(get_string(name) for name in names)
+            wanted = tuple(ConsumerProtocolSubscription.from_bytestring(member.member_metadata).topic_names)
     if of_consumers and member.member_assignment:
         with suppress(CorruptResponseError):
-            shares = messages.MemberAssignment.read(member.member_assignment).partition_assignment
-            assigned = tuple(sorted(TopicPartition(get_string(topic), id_) for topic, ids in shares for id_ in ids))
+            assignment = ConsumerProtocolAssignment.from_bytestring(member.member_assignment).partition_assignment
+            assigned = tuple(sorted(TopicPartition(topic, id_) for topic, ids in assignment for id_ in ids))
     return MemberDescription(
         member.member_id,
         member.client_id,
@@ -170,7 +168,7 @@ def classic_member(member: wire.DescribeGroupsResponse.Group.Member, of_consumer
 
 
 def consumer_member(member: wire.ConsumerGroupDescribeResponse.Group.Member) -> MemberDescription:
-    """Return a member of a group whose shares the broker works out."""
+    """Return a member of a group that the broker assigns partitions to."""
     return MemberDescription(
         member.member_id,
         member.client_id,

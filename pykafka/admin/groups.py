@@ -18,7 +18,7 @@ from pykafka.admin.group_types import (
     streams_members,
 )
 from pykafka.admin.releases import need, version_of
-from pykafka.admin.results import Listing, Results, fault, operations, outcome
+from pykafka.admin.results import Listing, Results, checked, fault, operations, response_error
 from pykafka.admin.routing import CertainBrokers, Coordinators, RequestFactory
 from pykafka.exceptions import GroupIdNotFound, KafkaException, UnsupportedVersion
 from pykafka.protocol import wire
@@ -70,12 +70,11 @@ class GroupsAdmin(AdminBase):
         def read(
             response: wire.ListGroupsResponse, items: Sequence[int], broker: Node
         ) -> Mapping[int, list[GroupListing] | KafkaException]:
-            error = outcome(response.error_code, broker=broker, api="ListGroups")
-            return {items[0]: error or [_listed(group, broker) for group in response.groups]}
+            return {items[0]: response_error(response) or [_listed(group, broker) for group in response.groups]}
 
-        asked: RequestFactory[int, list[GroupListing]] = RequestFactory(wire.ListGroupsRequest, request, read)
-        placement: CertainBrokers[int] = CertainBrokers(self._cluster, int)
-        results = self._ask(self._every_broker(), placement, asked, timeout_ms, raise_errors)
+        factory = RequestFactory(wire.ListGroupsRequest, request, read)
+        target = CertainBrokers[int](self._cluster, int)
+        results = self._ask(self._every_broker(), target, factory, timeout_ms, raise_errors)
         listed = self._once((one for groups in results.values() for one in groups), lambda one: one.group, deadline)
         found = [
             group
@@ -107,19 +106,16 @@ class GroupsAdmin(AdminBase):
         for kind, ask in enumerate((_ask_classic, _ask_consumer, _ask_share, _ask_streams)):
             if not left:
                 break
-            placement: Coordinators[str] = Coordinators(self._cluster, str)
+            target = Coordinators[str](self._cluster, str)
             try:
-                answers = self._router.ask(left, placement, ask(authorized_operations), self._left_ms(deadline))
+                answers = self._router.ask(left, target, ask(authorized_operations), self._left_ms(deadline))
             except UnsupportedVersion:
                 if not kind:
                     raise
                 break  # these brokers have no such groups
             found.update(answers)
             left = [name for name in left if isinstance(found[name], GroupIdNotFound)]
-        results = Results({name: found[name] for name in names})
-        if raise_errors:
-            results.raise_errors()
-        return results
+        return checked(Results({name: found[name] for name in names}), raise_errors)
 
     def delete_groups(
         self, groups: str | Iterable[str], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
@@ -136,15 +132,16 @@ class GroupsAdmin(AdminBase):
         def request(items: Sequence[str], broker: Node, left: int) -> wire.DeleteGroupsRequest:
             return wire.DeleteGroupsRequest(groups_names=list(items))
 
-        def read(response: wire.DeleteGroupsResponse, items: Sequence[str], broker: Node) -> Mapping[str, Any]:
-            return {
-                one.group_id: outcome(one.error_code, broker=broker, api="DeleteGroups", what=f"group {one.group_id}")
-                for one in response.results
-            }
-
-        asked: RequestFactory[str, None] = RequestFactory(wire.DeleteGroupsRequest, request, read, once=True)
-        placement: Coordinators[str] = Coordinators(self._cluster, str)
-        return self._ask(several(groups, "groups", str), placement, asked, timeout_ms, raise_errors)
+        factory: RequestFactory[str, None] = RequestFactory(
+            wire.DeleteGroupsRequest,
+            request,
+            lambda response, items, broker: {
+                one.group_id: response_error(one, f"group {one.group_id}") for one in response.results
+            },
+            once=True,
+        )
+        names: list[str] = several(groups, "groups", str)
+        return self._ask(names, Coordinators[str](self._cluster, str), factory, timeout_ms, raise_errors)
 
     def remove_members(
         self,
@@ -196,29 +193,24 @@ class GroupsAdmin(AdminBase):
         ) -> Mapping[tuple[str, str, bool], KafkaException | None]:
             if response.error_code or not response.members:
                 what = f"group {group}" + (f", member {items[0][1]}" if len(items) == 1 else "")
-                error = outcome(response.error_code, broker=broker, api="LeaveGroup", what=what)
-                return dict.fromkeys(items, error)
+                return dict.fromkeys(items, response_error(response, what))
             found: dict[tuple[str, str, bool], KafkaException | None] = {}
             for one in response.members:
                 is_static = one.group_instance_id is not None and (group, one.group_instance_id, True) in items
                 name = one.group_instance_id if is_static and one.group_instance_id is not None else one.member_id
-                what = f"group {group}, member {name}"
-                found[group, name, is_static] = outcome(one.error_code, broker=broker, api="LeaveGroup", what=what)
+                found[group, name, is_static] = response_error(one, f"group {group}, member {name}")
             return found
 
-        asked: RequestFactory[tuple[str, str, bool], None] = RequestFactory(
+        factory = RequestFactory(
             wire.LeaveGroupRequest,
             request,
             read,
             once=True,
             most=lambda version: None if version >= _SEVERAL_LEAVE else 1,
         )
-        placement: Coordinators[tuple[str, str, bool]] = Coordinators(self._cluster, lambda item: item[0])
-        answers = self._router.ask(names.values(), placement, asked, self._left_ms(deadline))
+        answers = self._router.ask(names.values(), self._named(group), factory, self._left_ms(deadline))
         results: Results[str, None] = Results({name: answers[item] for name, item in names.items()})
-        if raise_errors:
-            results.raise_errors()
-        return results
+        return checked(results, raise_errors)
 
     def _every_broker(self) -> list[int]:
         if not self._cluster.brokers:
@@ -230,10 +222,6 @@ def _listed(group: wire.ListGroupsResponse.Group, broker: Node) -> GroupListing:
     return GroupListing(
         group.group_id, GroupType.of(group.group_type), GroupState.of(group.group_state), group.protocol_type, broker.id
     )
-
-
-def _missing(name: str, broker: Node, api: str) -> KafkaException:
-    return fault(GroupIdNotFound.ERROR_CODE, broker=broker, api=api, what=f"group {name}")
 
 
 def _described(
@@ -271,16 +259,17 @@ def _ask_classic(authorized_operations: bool) -> RequestFactory[str, GroupDescri
     ) -> Mapping[str, GroupDescription | KafkaException]:
         found: dict[str, GroupDescription | KafkaException] = {}
         for group in response.groups:
-            name, api = group.group_id, "DescribeGroups"
-            # Of a group that is of another type or does not exist, older brokers say that it is dead.
-            if group.error_code:
-                found[name] = fault(group.error_code, group.error_message, broker=broker, api=api, what=f"group {name}")
-            elif group.group_state == "Dead":
-                found[name] = _missing(name, broker, api)
+            what = f"group {group.group_id}"
+            # Older brokers return the state Dead for a group of another type, or one that does not exist.
+            error = response_error(group, what)
+            if error is None and group.group_state == "Dead":
+                error = fault(GroupIdNotFound.ERROR_CODE, what=what)
+            if error is not None:
+                found[group.group_id] = error
             else:
                 members = tuple(classic_member(one, group.protocol_type in _CONSUMERS) for one in group.members)
                 args = (GroupType.CLASSIC, group.protocol_type, group.protocol_data, members, broker)
-                found[name] = _described(group, *args)
+                found[group.group_id] = _described(group, *args)
         return found
 
     return RequestFactory(wire.DescribeGroupsRequest, request, read)
@@ -288,44 +277,32 @@ def _ask_classic(authorized_operations: bool) -> RequestFactory[str, GroupDescri
 
 def _ask_newer(
     api: type[Any],
-    authorized_operations: bool,
-    described: Callable[[Any, Node], GroupDescription],
-) -> RequestFactory[str, GroupDescription]:
-    name_of_api = api.__name__.removesuffix("Request")
-
-    def request(items: Sequence[str], broker: Node, left: int) -> Any:
-        return api(group_ids=list(items), include_authorized_operations=authorized_operations)
-
+    kind: GroupType,
+    members: Callable[[Any], tuple[MemberDescription, ...]],
+) -> Callable[[bool], RequestFactory[str, GroupDescription]]:
     def read(response: Any, items: Sequence[str], broker: Node) -> Mapping[str, GroupDescription | KafkaException]:
         return {
-            group.group_id: outcome(
-                group.error_code, group.error_message, broker=broker, api=name_of_api, what=f"group {group.group_id}"
-            )
-            or described(group, broker)
+            group.group_id: response_error(group, f"group {group.group_id}")
+            or _described(group, kind, kind.value, getattr(group, "assignor_name", ""), members(group), broker)
             for group in response.groups
         }
 
-    return RequestFactory(api, request, read)
+    def ask(authorized_operations: bool) -> RequestFactory[str, GroupDescription]:
+        return RequestFactory(
+            api,
+            lambda items, broker, left: api(group_ids=list(items), include_authorized_operations=authorized_operations),
+            read,
+        )
+
+    return ask
 
 
-def _ask_consumer(authorized_operations: bool) -> RequestFactory[str, GroupDescription]:
-    def described(group: wire.ConsumerGroupDescribeResponse.Group, broker: Node) -> GroupDescription:
-        members = tuple(consumer_member(one) for one in group.members)
-        return _described(group, GroupType.CONSUMER, "consumer", group.assignor_name, members, broker)
-
-    return _ask_newer(wire.ConsumerGroupDescribeRequest, authorized_operations, described)
-
-
-def _ask_share(authorized_operations: bool) -> RequestFactory[str, GroupDescription]:
-    def described(group: wire.ShareGroupDescribeResponse.Group, broker: Node) -> GroupDescription:
-        members = tuple(share_member(one) for one in group.members)
-        return _described(group, GroupType.SHARE, "share", group.assignor_name, members, broker)
-
-    return _ask_newer(wire.ShareGroupDescribeRequest, authorized_operations, described)
-
-
-def _ask_streams(authorized_operations: bool) -> RequestFactory[str, GroupDescription]:
-    def described(group: wire.StreamsGroupDescribeResponse.Group, broker: Node) -> GroupDescription:
-        return _described(group, GroupType.STREAMS, "streams", "", streams_members(group), broker)
-
-    return _ask_newer(wire.StreamsGroupDescribeRequest, authorized_operations, described)
+_ask_consumer = _ask_newer(
+    wire.ConsumerGroupDescribeRequest,
+    GroupType.CONSUMER,
+    lambda group: tuple(consumer_member(one) for one in group.members),
+)
+_ask_share = _ask_newer(
+    wire.ShareGroupDescribeRequest, GroupType.SHARE, lambda group: tuple(share_member(one) for one in group.members)
+)
+_ask_streams = _ask_newer(wire.StreamsGroupDescribeRequest, GroupType.STREAMS, streams_members)

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from pykafka.admin.base import TIMEOUT_MS, several, topic_partition
+from pykafka.admin.base import TIMEOUT_MS, ids_by_topic, several
 from pykafka.admin.groups import GroupsAdmin
-from pykafka.admin.results import Results, outcome
+from pykafka.admin.results import Results, partition_error, partitions_in, response_error
 from pykafka.admin.routing import CertainBrokers, RequestFactory
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
-from pykafka.metadata.group_offsets import by_topic
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -83,27 +82,21 @@ class LogDirsAdmin(GroupsAdmin):
         :param raise_errors: whether to raise for brokers that failed, see `Results`
         """
         ids: list[int] = self._every_broker() if brokers is None else several(brokers, "brokers", int)
-        wanted = (
-            None if partitions is None else by_topic(dict.fromkeys((topic_partition(one) for one in partitions), 0))
-        )
-
-        def request(items: Sequence[int], broker: Node, left: int) -> wire.DescribeLogDirsRequest:
-            topic = wire.DescribeLogDirsRequest.Topic
-            if wanted is None:
-                return wire.DescribeLogDirsRequest(topics=None)
-            return wire.DescribeLogDirsRequest(
-                topics=[topic(topic=name, partitions=list(its)) for name, its in wanted.items()]
-            )
+        topic = wire.DescribeLogDirsRequest.Topic
+        topics = None
+        if partitions is not None:
+            topics = [topic(topic=name, partitions=its) for name, its in ids_by_topic(partitions).items()]
 
         def read(
             response: wire.DescribeLogDirsResponse, items: Sequence[int], broker: Node
         ) -> Mapping[int, tuple[LogDir, ...] | KafkaException]:
-            error = outcome(response.error_code, broker=broker, api="DescribeLogDirs")
+            error = response_error(response)
             return {items[0]: error or tuple(_described(one, broker) for one in response.results)}
 
-        asked: RequestFactory[int, tuple[LogDir, ...]] = RequestFactory(wire.DescribeLogDirsRequest, request, read)
-        placement: CertainBrokers[int] = CertainBrokers(self._cluster, int)
-        return self._ask(ids, placement, asked, timeout_ms, raise_errors)
+        factory: RequestFactory[int, tuple[LogDir, ...]] = RequestFactory(
+            wire.DescribeLogDirsRequest, lambda items, broker, left: wire.DescribeLogDirsRequest(topics=topics), read
+        )
+        return self._ask(ids, CertainBrokers[int](self._cluster, int), factory, timeout_ms, raise_errors)
 
     def alter_replica_log_dirs(
         self,
@@ -136,31 +129,21 @@ class LogDirsAdmin(GroupsAdmin):
         def read(
             response: wire.AlterReplicaLogDirsResponse, items: Sequence[Replica], broker: Node
         ) -> Mapping[Replica, KafkaException | None]:
-            return {
-                Replica(topic.topic_name, part.partition_index, broker.id): outcome(
-                    part.error_code,
-                    broker=broker,
-                    api="AlterReplicaLogDirs",
-                    topic=topic.topic_name,
-                    partition=part.partition_index,
-                )
-                for topic in response.results
-                for part in topic.partitions
-            }
+            found = partitions_in(response.results)
+            return {Replica(*key, broker.id): partition_error(key, part) for key, part in found}
 
-        asked: RequestFactory[Replica, None] = RequestFactory(wire.AlterReplicaLogDirsRequest, request, read)
-        placement: CertainBrokers[Replica] = CertainBrokers(self._cluster, lambda item: item.broker)
-        return self._ask(wanted, placement, asked, timeout_ms, raise_errors)
+        factory = RequestFactory(wire.AlterReplicaLogDirsRequest, request, read)
+        target: CertainBrokers[Replica] = CertainBrokers(self._cluster, lambda item: item.broker)
+        return self._ask(wanted, target, factory, timeout_ms, raise_errors)
 
 
 def _described(one: wire.DescribeLogDirsResponse.Result, broker: Node) -> LogDir:
-    error = outcome(one.error_code, broker=broker, api="DescribeLogDirs", what=f"directory {one.log_dir}")
+    error = response_error(one, f"directory {one.log_dir}")
+    if error is not None:
+        error.with_context(broker=broker.address, api="DescribeLogDirs")
     found = {
-        TopicPartition(topic.name, part.partition_index): ReplicaSize(
-            part.partition_size, part.offset_lag, part.is_future_key
-        )
-        for topic in one.topics
-        for part in topic.partitions
+        key: ReplicaSize(part.partition_size, part.offset_lag, part.is_future_key)
+        for key, part in partitions_in(one.topics)
     }
     return LogDir(
         one.log_dir,

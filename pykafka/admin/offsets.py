@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, topic_partition
 from pykafka.admin.releases import need, version_of
-from pykafka.admin.results import Results, fault
+from pykafka.admin.results import Results, partition_error, partitions_in
 from pykafka.admin.routing import Leaders, RequestFactory
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
@@ -226,20 +226,13 @@ class OffsetsAdmin(AdminBase):
         def read(
             response: wire.ListOffsetsResponse, items: Sequence[TopicPartition], broker: Node
         ) -> Mapping[TopicPartition, ListedOffset | KafkaException]:
-            return {
-                TopicPartition(topic.name, part.partition_index): _listed(topic.name, part, broker)
-                for topic in response.topics
-                for part in topic.partitions
-            }
+            return {key: partition_error(key, part) or _listed(part) for key, part in partitions_in(response.topics)}
 
-        asked: RequestFactory[TopicPartition, ListedOffset] = RequestFactory(wire.ListOffsetsRequest, request, read)
-        placement: Leaders[TopicPartition] = Leaders(self._cluster, lambda item: item)
-        return self._ask(wanted, placement, asked, timeout_ms, raise_errors)
+        factory = RequestFactory(wire.ListOffsetsRequest, request, read)
+        return self._ask(wanted, Leaders(self._cluster), factory, timeout_ms, raise_errors)
 
 
-def _listed(topic: str, part: wire.ListOffsetsResponse.Topic.Partition, broker: Node) -> ListedOffset | KafkaException:
-    if part.error_code:
-        return fault(part.error_code, broker=broker, api="ListOffsets", topic=topic, partition=part.partition_index)
+def _listed(part: wire.ListOffsetsResponse.Topic.Partition) -> ListedOffset:
     offset = part.old_style_offsets[0] if part.old_style_offsets else part.offset
     return ListedOffset(
         offset if offset >= 0 else None,

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from pykafka.admin.base import TIMEOUT_MS, AdminBase
-from pykafka.admin.results import outcome
-from pykafka.admin.routing import AnyBroker, RequestFactory
-from pykafka.exceptions import IncompleteResponseError, KafkaException
+from pykafka.admin.results import response_error
+from pykafka.exceptions import IncompleteResponseError
 from pykafka.protocol import wire
-
-if TYPE_CHECKING:
-    from pykafka.network.node import Node
 
 _TOPIC = "__cluster_metadata"
 _ZERO = UUID(int=0)
@@ -74,25 +70,20 @@ class QuorumAdmin(AdminBase):
 
         :param timeout_ms: of the whole call
         """
+        topic = wire.DescribeQuorumRequest.Topic
+        topics = [topic(topic_name=_TOPIC, partitions=[topic.Partition(partition_index=0)])]
 
-        def request(items: Sequence[str], broker: Node, left: int) -> wire.DescribeQuorumRequest:
-            topic = wire.DescribeQuorumRequest.Topic
-            partition = topic.Partition(partition_index=0)
-            return wire.DescribeQuorumRequest(topics=[topic(topic_name=_TOPIC, partitions=[partition])])
-
-        def read(
-            response: wire.DescribeQuorumResponse, items: Sequence[str], broker: Node
-        ) -> Mapping[str, QuorumInfo | KafkaException]:
-            api = "DescribeQuorum"
-            error = outcome(response.error_code, response.error_message, broker=broker, api=api)
+        def read(response: wire.DescribeQuorumResponse) -> QuorumInfo:
             parts = [part for topic in response.topics for part in topic.partitions]
-            if error is not None or not parts:
-                return {"": error or IncompleteResponseError("quorum", broker=broker.address, api=api)}
-            error = outcome(parts[0].error_code, parts[0].error_message, broker=broker, api=api)
-            return {"": error or _described(parts[0], response.nodes)}
+            if not parts:
+                raise IncompleteResponseError("quorum")
+            error = response_error(parts[0])
+            if error is not None:
+                raise error
+            return _described(parts[0], response.nodes)
 
-        asked: RequestFactory[str, QuorumInfo] = RequestFactory(wire.DescribeQuorumRequest, request, read)
-        return self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]
+        api = wire.DescribeQuorumRequest
+        return self._ask_one(api, lambda broker, left: api(topics=topics), read, timeout_ms)
 
     def add_raft_voter(
         self,
@@ -111,27 +102,23 @@ class QuorumAdmin(AdminBase):
         :raises DuplicateVoter: it is a voter already
         :raises UnsupportedVersion: the quorum is a static one
         """
+        make = wire.AddRaftVoterRequest.Listener
         places = [endpoints] if isinstance(endpoints, Endpoint) else list(endpoints)
-
-        def request(items: Sequence[str], broker: Node, left: int) -> wire.AddRaftVoterRequest:
-            make = wire.AddRaftVoterRequest.Listener
-            return wire.AddRaftVoterRequest(
+        listeners = [make(name=one.listener, host=one.host, port=one.port) for one in places]
+        self._ask_one(
+            wire.AddRaftVoterRequest,
+            lambda broker, left: wire.AddRaftVoterRequest(
                 cluster_id=None,
                 timeout_ms=left,
                 voter_id=voter,
                 voter_directory_id=directory_id,
-                listeners=[make(name=one.listener, host=one.host, port=one.port) for one in places],
-            )
-
-        def read(
-            response: wire.AddRaftVoterResponse, items: Sequence[str], broker: Node
-        ) -> Mapping[str, KafkaException | None]:
-            return {"": outcome(response.error_code, response.error_message, broker=broker, api="AddRaftVoter")}
-
-        asked: RequestFactory[str, None] = RequestFactory(
-            wire.AddRaftVoterRequest, request, read, once=True, waits=True
+                listeners=listeners,
+            ),
+            lambda response: None,
+            timeout_ms,
+            once=True,
+            waits=True,
         )
-        self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)
 
     def remove_raft_voter(self, voter: int, directory_id: UUID, *, timeout_ms: int = TIMEOUT_MS) -> None:
         """Take a controller out of the voters (since Kafka 3.9, with a dynamic quorum).
@@ -142,19 +129,10 @@ class QuorumAdmin(AdminBase):
         :raises VoterNotFound: there is no such voter
         :raises UnsupportedVersion: the quorum is a static one
         """
-
-        def request(items: Sequence[str], broker: Node, left: int) -> wire.RemoveRaftVoterRequest:
-            return wire.RemoveRaftVoterRequest(cluster_id=None, voter_id=voter, voter_directory_id=directory_id)
-
-        def read(
-            response: wire.RemoveRaftVoterResponse, items: Sequence[str], broker: Node
-        ) -> Mapping[str, KafkaException | None]:
-            return {"": outcome(response.error_code, response.error_message, broker=broker, api="RemoveRaftVoter")}
-
-        asked: RequestFactory[str, None] = RequestFactory(
-            wire.RemoveRaftVoterRequest, request, read, once=True, waits=True
+        request = wire.RemoveRaftVoterRequest(cluster_id=None, voter_id=voter, voter_directory_id=directory_id)
+        self._ask_one(
+            type(request), lambda broker, left: request, lambda response: None, timeout_ms, once=True, waits=True
         )
-        self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)
 
 
 def _described(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from pykafka.admin.base import TIMEOUT_MS, AdminBase
 from pykafka.admin.releases import need
-from pykafka.admin.results import Results, outcome
-from pykafka.admin.routing import AnyBroker, Controller, RequestFactory
+from pykafka.admin.results import Results, response_error
+from pykafka.admin.routing import Controller, RequestFactory
 from pykafka.exceptions import KafkaException
 from pykafka.protocol import wire
 
@@ -71,7 +71,7 @@ class QuotasAdmin(AdminBase):
         """
         wanted = entity or QuotaEntity()
 
-        def request(items: Sequence[str], broker: Node, left: int) -> wire.DescribeClientQuotasRequest:
+        def request(broker: Node, left: int) -> wire.DescribeClientQuotasRequest:
             if wanted.ip is not None:
                 need(broker, wire.DescribeClientQuotasRequest, 1, "a quota by address", "2.7")
             make = wire.DescribeClientQuotasRequest.Component
@@ -81,20 +81,11 @@ class QuotasAdmin(AdminBase):
             ]
             return wire.DescribeClientQuotasRequest(components=components, strict=strict)
 
-        def read(
-            response: wire.DescribeClientQuotasResponse, items: Sequence[str], broker: Node
-        ) -> Mapping[str, dict[QuotaEntity, Quotas] | KafkaException]:
-            api = "DescribeClientQuotas"
-            error = outcome(response.error_code, response.error_message, broker=broker, api=api)
-            found = {
-                _entity(one.entity): {quota.key: quota.value for quota in one.values} for one in response.entries or ()
-            }
-            return {"": error or found}
+        def read(response: wire.DescribeClientQuotasResponse) -> dict[QuotaEntity, Quotas]:
+            entries = response.entries or ()
+            return {_entity(one.entity): {quota.key: quota.value for quota in one.values} for one in entries}
 
-        asked: RequestFactory[str, dict[QuotaEntity, Quotas]] = RequestFactory(
-            wire.DescribeClientQuotasRequest, request, read
-        )
-        return self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]
+        return self._ask_one(wire.DescribeClientQuotasRequest, request, read, timeout_ms)
 
     def alter_client_quotas(
         self,
@@ -141,17 +132,11 @@ class QuotasAdmin(AdminBase):
         def read(
             response: wire.AlterClientQuotasResponse, items: Sequence[QuotaEntity], broker: Node
         ) -> Mapping[QuotaEntity, KafkaException | None]:
-            api = "AlterClientQuotas"
             found = {_entity(one.entity): one for one in response.entries}
-            return {
-                item: outcome(one.error_code, one.error_message, broker=broker, api=api, what=str(item))
-                for item, one in found.items()
-            }
+            return {item: response_error(one, str(item)) for item, one in found.items()}
 
-        asked: RequestFactory[QuotaEntity, None] = RequestFactory(
-            wire.AlterClientQuotasRequest, request, read, waits=True
-        )
-        return self._ask(quotas, Controller(self._cluster), asked, timeout_ms, raise_errors)
+        factory = RequestFactory(wire.AlterClientQuotasRequest, request, read, waits=True)
+        return self._ask(quotas, Controller(self._cluster), factory, timeout_ms, raise_errors)
 
 
 def _match(value: str | QuotaName) -> int:

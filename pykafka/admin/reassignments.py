@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from pykafka.admin.base import TIMEOUT_MS, AdminBase, topic_partition
+from pykafka.admin.base import TIMEOUT_MS, AdminBase, ids_by_topic, topic_partition
 from pykafka.admin.releases import need
-from pykafka.admin.results import Results, fault, outcome
+from pykafka.admin.results import Results, checked, partition_error, partition_errors, partitions_in
 from pykafka.admin.routing import Controller, RequestFactory
 from pykafka.common import TopicPartition
 from pykafka.exceptions import ElectionNotNeeded, KafkaException
@@ -44,7 +44,7 @@ class PartitionReassignment:
 Elected = dict[TopicPartition, bool | KafkaException]
 
 
-class MovesAdmin(AdminBase):
+class ReassignmentsAdmin(AdminBase):
     """The brokers that keep and lead partitions."""
 
     def alter_partition_reassignments(
@@ -80,29 +80,13 @@ class MovesAdmin(AdminBase):
             ]
             return wire.AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=left)
 
-        def read(
-            response: wire.AlterPartitionReassignmentsResponse, items: Sequence[TopicPartition], broker: Node
-        ) -> Mapping[TopicPartition, KafkaException | None]:
-            api = "AlterPartitionReassignments"
-            if response.error_code:
-                return dict.fromkeys(items, fault(response.error_code, response.error_message, broker=broker, api=api))
-            return {
-                TopicPartition(topic.name, part.partition_index): outcome(
-                    part.error_code,
-                    part.error_message,
-                    broker=broker,
-                    api=api,
-                    topic=topic.name,
-                    partition=part.partition_index,
-                )
-                for topic in response.responses
-                for part in topic.partitions
-            }
-
-        asked: RequestFactory[TopicPartition, None] = RequestFactory(
-            wire.AlterPartitionReassignmentsRequest, request, read, waits=True
+        factory: RequestFactory[TopicPartition, None] = RequestFactory(
+            wire.AlterPartitionReassignmentsRequest,
+            request,
+            lambda response, items, broker: partition_errors(response, response.responses, items),
+            waits=True,
         )
-        return self._ask(wanted, Controller(self._cluster), asked, timeout_ms, raise_errors)
+        return self._ask(wanted, Controller(self._cluster), factory, timeout_ms, raise_errors)
 
     def list_partition_reassignments(
         self, partitions: Iterable[tuple[str, int]] | None = None, *, timeout_ms: int = TIMEOUT_MS
@@ -112,33 +96,28 @@ class MovesAdmin(AdminBase):
         :param partitions: (topic, partition) pairs; by default all
         :param timeout_ms: of the whole call
         """
-        wanted = None if partitions is None else _named(partitions)
+        topic = wire.ListPartitionReassignmentsRequest.Topic
+        topics = None
+        if partitions is not None:
+            topics = [topic(name=name, partition_indexes=ids) for name, ids in ids_by_topic(partitions).items()]
 
-        def request(items: Sequence[str], broker: Node, left: int) -> wire.ListPartitionReassignmentsRequest:
-            topic = wire.ListPartitionReassignmentsRequest.Topic
-            topics = None
-            if wanted is not None:
-                topics = [topic(name=name, partition_indexes=ids) for name, ids in wanted.items()]
-            return wire.ListPartitionReassignmentsRequest(topics=topics, timeout_ms=left)
-
-        def read(
-            response: wire.ListPartitionReassignmentsResponse, items: Sequence[str], broker: Node
-        ) -> Mapping[str, dict[TopicPartition, PartitionReassignment] | KafkaException]:
-            api = "ListPartitionReassignments"
-            error = outcome(response.error_code, response.error_message, broker=broker, api=api)
+        def read(response: wire.ListPartitionReassignmentsResponse) -> dict[TopicPartition, PartitionReassignment]:
             found = {
-                TopicPartition(topic.name, part.partition_index): PartitionReassignment(
+                key: PartitionReassignment(
                     tuple(part.replicas), tuple(part.adding_replicas), tuple(part.removing_replicas)
                 )
-                for topic in response.topics
-                for part in topic.partitions
+                for key, part in partitions_in(response.topics)
             }
-            return {"": error or dict(sorted(found.items()))}
+            return dict(sorted(found.items()))
 
-        asked: RequestFactory[str, dict[TopicPartition, PartitionReassignment]] = RequestFactory(
-            wire.ListPartitionReassignmentsRequest, request, read, waits=True
+        return self._ask_one(
+            wire.ListPartitionReassignmentsRequest,
+            lambda broker, left: wire.ListPartitionReassignmentsRequest(topics=topics, timeout_ms=left),
+            read,
+            timeout_ms,
+            Controller(self._cluster),
+            waits=True,
         )
-        return self._ask([""], Controller(self._cluster), asked, timeout_ms, True)[""]
 
     def elect_leaders(
         self,
@@ -157,49 +136,28 @@ class MovesAdmin(AdminBase):
         :return: whether there was an election: False where the right leader leads already
         :raises PreferredLeaderNotAvailable: the preferred leader is not up, or not in sync
         """
-        wanted = None if partitions is None else _named(partitions)
+        topic = wire.ElectLeadersRequest.TopicPartition
+        topics = None
+        if partitions is not None:
+            topics = [topic(topic=name, partitions=ids) for name, ids in ids_by_topic(partitions).items()]
 
-        def request(items: Sequence[str], broker: Node, left: int) -> wire.ElectLeadersRequest:
-            topic = wire.ElectLeadersRequest.TopicPartition
-            topics = None
-            if wanted is not None:
-                topics = [topic(topic=name, partitions=ids) for name, ids in wanted.items()]
+        def request(broker: Node, left: int) -> wire.ElectLeadersRequest:
             made = wire.ElectLeadersRequest(topic_partitions=topics, timeout_ms=left)
             if election != ElectionType.PREFERRED:
                 need(broker, wire.ElectLeadersRequest, 1, "an unclean election", "2.4")
                 made.election_type = int(election)
             return made
 
-        def read(
-            response: wire.ElectLeadersResponse, items: Sequence[str], broker: Node
-        ) -> Mapping[str, Elected | KafkaException]:
-            error = outcome(response.error_code, broker=broker, api="ElectLeaders")
+        def read(response: wire.ElectLeadersResponse) -> Elected:
             found: Elected = {}
-            for topic in response.replica_election_results:
-                for part in topic.partition_result:
-                    problem = outcome(
-                        part.error_code,
-                        part.error_message,
-                        broker=broker,
-                        api="ElectLeaders",
-                        topic=topic.topic,
-                        partition=part.partition_id,
-                    )
-                    needless = isinstance(problem, ElectionNotNeeded)
-                    found[TopicPartition(topic.topic, part.partition_id)] = (
-                        problem if problem is not None and not needless else not needless
-                    )
-            return {"": error or dict(sorted(found.items()))}
+            for result in response.replica_election_results:
+                for part in result.partition_result:
+                    key = TopicPartition(result.topic, part.partition_id)
+                    error = partition_error(key, part)
+                    needless = isinstance(error, ElectionNotNeeded)
+                    found[key] = not needless if error is None or needless else error
+            return dict(sorted(found.items()))
 
-        asked: RequestFactory[str, Elected] = RequestFactory(wire.ElectLeadersRequest, request, read, waits=True)
-        results = Results(self._ask([""], Controller(self._cluster), asked, timeout_ms, True)[""])
-        if raise_errors:
-            results.raise_errors()
-        return results
-
-
-def _named(partitions: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
-    return {
-        name: list(ids)
-        for name, ids in by_topic(dict.fromkeys((topic_partition(one) for one in partitions), 0)).items()
-    }
+        controller = Controller(self._cluster)
+        found = self._ask_one(wire.ElectLeadersRequest, request, read, timeout_ms, controller, waits=True)
+        return checked(Results(found), raise_errors)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from pykafka.common import TopicPartition
 from pykafka.exceptions import AdminError, KafkaException, error_for
 from pykafka.protocol.wire.groups import INT32_MIN
 
 if TYPE_CHECKING:
-    from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
 
 
@@ -25,7 +25,7 @@ class Outcome(Generic[K, V]):
     """The outcome of one item.
 
     :param item: what the call was given
-    :param value: what the brokers return for it; None if it failed
+    :param value: the brokers' answer; None if it failed
     :param error: why it failed; None if it did not
     """
 
@@ -126,30 +126,59 @@ def api_name(request_cls: type[Request[Any]]) -> str:
     return request_cls.__name__.removesuffix("Request")
 
 
-def fault(
-    code: int,
-    message: str | None = None,
-    *,
-    broker: Node,
-    api: str,
-    what: str = "",
-    topic: str | None = None,
-    partition: int | None = None,
-) -> KafkaException:
-    """Return the error for an error code.
+def fault(code: int, message: str | None = None, *, what: str = "", **context: Any) -> KafkaException:
+    """Return the error for an error code; `Router` adds broker and API.
 
     :param message: the broker's own text
     :param what: what the error is about, if that is neither topic nor partition: "group orders"
+    :param context: topic and partition
     """
-    context: dict[str, Any] = {"broker": broker.address, "api": api, "topic": topic, "partition": partition}
-    if not what:
-        return error_for(code, message, **context)
-    return error_for(code, f"{what}: {message or error_for(code).description}", **context)
+    if what:
+        message = f"{what}: {message or error_for(code).description}"
+    return error_for(code, message, **context)
 
 
 def outcome(code: int, message: str | None = None, **context: Any) -> KafkaException | None:
-    """Return the error for an error code, or None for 0; parameters as of `fault`."""
+    """Return the error for an error code, or None for 0; parameters: see `fault`."""
     return fault(code, message, **context) if code else None
+
+
+def response_error(response: Any, what: str = "") -> KafkaException | None:
+    """Return the error of a response, or of a part of one; None if it has none."""
+    return outcome(getattr(response, "error_code", 0), getattr(response, "error_message", None), what=what)
+
+
+def partitions_in(topics: Iterable[Any]) -> Iterator[tuple[TopicPartition, Any]]:
+    """Yield the partitions of a response's topics, each with its key."""
+    for topic in topics:
+        name = topic.topic_name if hasattr(topic, "topic_name") else topic.name
+        for part in topic.partitions:
+            yield TopicPartition(name, part.partition_index), part
+
+
+def partition_error(key: TopicPartition, part: Any) -> KafkaException | None:
+    """Return the error of one partition of a response; None if it has none."""
+    return outcome(part.error_code, getattr(part, "error_message", None), topic=key.topic, partition=key.partition)
+
+
+def partition_errors(
+    response: Any, topics: Iterable[Any], items: Iterable[TopicPartition], what: str = ""
+) -> dict[TopicPartition, KafkaException | None]:
+    """Return the error of each partition: that of the whole response for all items, else that of each part.
+
+    :param topics: of the response
+    """
+    error = response_error(response, what)
+    if error is not None:
+        return dict.fromkeys(items, error)
+    return {key: partition_error(key, part) for key, part in partitions_in(topics)}
+
+
+def checked(results: Results[K, V], raise_errors: bool) -> Results[K, V]:
+    """Return results, after raising the errors in them if `raise_errors` is true."""
+    if raise_errors:
+        results.raise_errors()
+    return results
 
 
 class AclOperation(IntEnum):
@@ -174,7 +203,7 @@ class AclOperation(IntEnum):
 
 
 def operations(bits: int) -> frozenset[AclOperation] | None:
-    """Return the operations of a bit field in a description (KIP-430); None if the broker did not tell them."""
+    """Return the operations of a bit field in a description (KIP-430); None if the broker did not return them."""
     if bits == INT32_MIN:
         return None
     return frozenset(one for one in AclOperation if bits >> one & 1)

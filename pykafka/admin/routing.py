@@ -1,13 +1,15 @@
-"""`Router`: sends the requests of one call to all brokers concerned, reads the answers, and follows what has moved."""
+"""`Router`: sends the requests of one call to all brokers concerned, reads the responses, and retries moved items."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pykafka.admin.releases import version_of
 from pykafka.admin.results import api_name, fault
+from pykafka.common import TopicPartition
 from pykafka.exceptions import (
     BrokerNotAvailable,
     ClientClosedError,
@@ -44,28 +46,27 @@ from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.network.channel import PendingResponse
+    from pykafka.network.in_flight import InFlightRequest
     from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
 
 
 K = TypeVar("K")
-K_contra = TypeVar("K_contra", contravariant=True)
 
 CHANNEL = "admin"
 GROUP, TRANSACTION = 0, 1
 #: From which version on FindCoordinator asks for several at a time (KIP-699).
-_SEVERAL = 4
+_BATCHED_FROM = 4
 
 V = TypeVar("V")
-#: Pause before the second attempt (ms), which doubles up to the second one.
-_FIRST_MS, _MOST_MS = 100, 1000
-#: A round that begins with less time (s) is no proof that a broker is silent.
-_HURRIED_S = 0.2
+#: First and longest pause between attempts (ms).
+_BACKOFF_MS, _MAX_BACKOFF_MS = 100, 1000
+#: A missing answer in a round that began with less time (s) does not replace an earlier error.
+_SHORT_ROUND_S = 0.2
 #: How much longer than its own timeout a broker may take for an answer (ms).
 _GRACE_MS = 2000
-#: Errors that say that nothing was done, and that the same may succeed in a moment, perhaps at another broker.
-_PASSING = (
+#: Retriable errors, after which nothing was done.
+_RETRIABLE = (
     ConcurrentTransactions,
     FencedLeaderEpoch,
     GroupCoordinatorNotAvailable,
@@ -83,38 +84,39 @@ _PASSING = (
     UnstableOffsetCommit,
 )
 #: Errors that concern the whole call, not one item.
-_WHOLE = (ClientClosedError, FieldNotAvailableError, FieldValueError, UnsupportedVersion)
+_OF_THE_CALL = (ClientClosedError, FieldNotAvailableError, FieldValueError, UnsupportedVersion)
 
 
-class RequestTarget(Protocol[K]):
+class RequestTarget(ABC, Generic[K]):
     """A way to find the broker for each item."""
 
     #: Errors of brokers that say that they are the wrong ones to ask.
-    stale: tuple[type[KafkaException], ...]
+    stale: tuple[type[KafkaException], ...] = ()
 
+    def __init__(self, cluster: BaseCluster) -> None:
+        self._cluster = cluster
+
+    @abstractmethod
     def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Node | KafkaException]:
         """Return the broker for each item, or the reason why there is none.
 
         :param left_ms: how long this may take
         """
-        ...
 
     def refresh(self, seen: int, items: Sequence[K], left_ms: int) -> None:
-        """Learn where items have moved to.
+        """Look up where items have moved to; by default ask for the brokers of the cluster.
 
         :param seen: the generation of the cluster's metadata that `find` has used
-        :param left_ms: as of `find`
+        :param left_ms: see `find`
         """
-        ...
+        self._cluster.update([], left_ms)
 
 
-class AnyBroker:
+class AnyBroker(RequestTarget[Any]):
     """Every item goes to the same broker: one that is connected, if there is one. A broker that failed is not asked again."""
 
-    stale: tuple[type[KafkaException], ...] = ()
-
     def __init__(self, cluster: BaseCluster) -> None:
-        self._cluster = cluster
+        super().__init__(cluster)
         self._asked: list[int] = []
 
     def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Node | KafkaException]:
@@ -123,7 +125,7 @@ class AnyBroker:
         if not brokers:
             return dict.fromkeys(items, NoBrokersAvailableError("the cluster names no brokers; check that they are up"))
         self._cluster.handler.random.shuffle(brokers)
-        broker = min(brokers, key=lambda one: (self._asked.count(one.id), one.muted_for(CHANNEL), one.reach))
+        broker = min(brokers, key=lambda one: (self._asked.count(one.id), one.throttled_for(CHANNEL), one.reach))
         self.avoid(broker.id)
         return dict.fromkeys(items, broker)
 
@@ -131,21 +133,15 @@ class AnyBroker:
         """Prefer other brokers to this one from now on."""
         self._asked.append(id_)
 
-    def refresh(self, seen: int, items: Sequence[K], left_ms: int) -> None:
-        """Ask for the brokers of the cluster."""
-        self._cluster.update([], left_ms)
 
-
-class Controller:
+class Controller(RequestTarget[Any]):
     """Every item goes to the controller; if it does not answer, or the cluster names none, to any broker.
 
     Brokers without ZooKeeper pass requests on to the controller; others say that they are not the controller.
     """
 
-    stale: tuple[type[KafkaException], ...] = ()
-
     def __init__(self, cluster: BaseCluster) -> None:
-        self._cluster = cluster
+        super().__init__(cluster)
         self._any = AnyBroker(cluster)
         self._asked: int | None = None
 
@@ -159,56 +155,38 @@ class Controller:
         self._any.avoid(controller.id)
         return dict.fromkeys(items, controller)
 
-    def refresh(self, seen: int, items: Sequence[K], left_ms: int) -> None:
-        """Ask which broker the controller is."""
-        self._cluster.update([], left_ms)
 
-
-class Leaders(Generic[K]):
-    """Each item goes to the leader of its partition.
-
-    :param of: returns (topic, partition) of an item
-    """
+class Leaders(RequestTarget[TopicPartition]):
+    """Each partition goes to its leader."""
 
     #: `find` itself finds out whether there is such a topic.
-    stale: tuple[type[KafkaException], ...] = (
-        UnknownTopicOrPartition,
-        ReplicaNotAvailable,
-        FencedLeaderEpoch,
-        UnknownLeaderEpoch,
-    )
+    stale = (UnknownTopicOrPartition, ReplicaNotAvailable, FencedLeaderEpoch, UnknownLeaderEpoch)
 
-    def __init__(self, cluster: BaseCluster, of: Callable[[K], tuple[str, int]]) -> None:
-        self._cluster = cluster
-        self._of = of
-
-    def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Node | KafkaException]:
-        """Return the leader of each item's partition."""
-        found: dict[K, Node | KafkaException] = {}
+    def find(self, items: Sequence[TopicPartition], left_ms: int) -> Mapping[TopicPartition, Node | KafkaException]:
+        """Return the leader of each partition."""
+        found: dict[TopicPartition, Node | KafkaException] = {}
         left = countdown(self._cluster.handler.now, left_ms)
-        self._cluster.find_leaders([self._of(item) for item in items], left_ms)
+        self._cluster.find_leaders(list(items), left_ms)
         for item in items:
             try:
-                found[item] = self._cluster.leader(*self._of(item), timeout_ms=left() or 1)
+                found[item] = self._cluster.leader(*item, timeout_ms=left() or 1)
             except KafkaException as error:
                 found[item] = error
         return found
 
-    def refresh(self, seen: int, items: Sequence[K], left_ms: int) -> None:
+    def refresh(self, seen: int, items: Sequence[TopicPartition], left_ms: int) -> None:
         """Ask for the leaders of the items' topics."""
-        self._cluster.refresh(seen, sorted({self._of(item)[0] for item in items}), left_ms)
+        self._cluster.refresh(seen, sorted({item.topic for item in items}), left_ms)
 
 
-class CertainBrokers(Generic[K]):
+class CertainBrokers(RequestTarget[K]):
     """Each item goes to a broker that it names.
 
     :param of: returns the broker id of an item
     """
 
-    stale: tuple[type[KafkaException], ...] = ()
-
     def __init__(self, cluster: BaseCluster, of: Callable[[K], int]) -> None:
-        self._cluster = cluster
+        super().__init__(cluster)
         self._of = of
 
     def find(self, items: Sequence[K], left_ms: int) -> Mapping[K, Node | KafkaException]:
@@ -222,22 +200,16 @@ class CertainBrokers(Generic[K]):
         known = ", ".join(map(str, sorted(self._cluster.brokers))) or "none"
         return BrokerNotAvailable(f"the cluster has no broker {id_} at present; it has {known}")
 
-    def refresh(self, seen: int, items: Sequence[K], left_ms: int) -> None:
-        """Ask for the brokers of the cluster."""
-        self._cluster.update([], left_ms)
 
-
-class Coordinators(Generic[K]):
+class Coordinators(RequestTarget[K]):
     """Each item goes to the coordinator of its group or transaction. One request asks for many of them since Kafka 3.0.
 
     :param of: returns the name of an item's group, or its transactional id
     :param kind: GROUP or TRANSACTION
     """
 
-    stale: tuple[type[KafkaException], ...] = ()
-
     def __init__(self, cluster: BaseCluster, of: Callable[[K], str], kind: int = GROUP) -> None:
-        self._cluster = cluster
+        super().__init__(cluster)
         self._of = of
         self._kind = kind
         self._any = AnyBroker(cluster)
@@ -249,33 +221,29 @@ class Coordinators(Generic[K]):
         if isinstance(broker, KafkaException):
             return dict.fromkeys(items, broker)
         try:
-            places = self._coordinators(broker, names, left_ms)
+            found = self._coordinators(broker, names, left_ms)
         except KafkaException as error:
             if not error.retriable:
                 raise
             return dict.fromkeys(items, error)
-        return {item: places[self._of(item)] for item in items}
-
-    def refresh(self, seen: int, items: Sequence[K], left_ms: int) -> None:
-        """Ask for the brokers of the cluster; `find` always asks for the coordinators."""
-        self._cluster.update([], left_ms)
+        return {item: found[self._of(item)] for item in items}
 
     def _coordinators(self, broker: Node, names: Sequence[str], left_ms: int) -> dict[str, Node | KafkaException]:
         left = countdown(self._cluster.handler.now, left_ms)
         if left_ms < broker.socket_timeout_ms:
             broker.channel(CHANNEL).open(left_ms)
         version = version_of(broker, wire.FindCoordinatorRequest)
-        lots = [names] if version >= _SEVERAL else [[name] for name in names]
+        batches = [names] if version >= _BATCHED_FROM else [[name] for name in names]
         answer_ms = min(left() or 1, broker.socket_timeout_ms)
-        requests = [self._request(version, lot) for lot in lots]
+        requests = [self._request(version, batch) for batch in batches]
         sent = [broker.send(request, CHANNEL, timeout_ms=answer_ms, version=version, keep=True) for request in requests]
         found: dict[str, Node | KafkaException] = {}
-        for lot, pending in zip(lots, sent, strict=True):
+        for batch, pending in zip(batches, sent, strict=True):
             response = pending.get_when_due()
-            if version < _SEVERAL:
-                found[lot[0]] = self._place(broker, lot[0], response, left() or 1)
+            if version < _BATCHED_FROM:
+                found[batch[0]] = self._broker_of(broker, batch[0], response, left() or 1)
             for one in response.coordinators:
-                found[one.key] = self._place(broker, one.key, one, left() or 1)
+                found[one.key] = self._broker_of(broker, one.key, one, left() or 1)
         missing = LeaderNotFoundError("the broker's answer names no coordinator; try again", broker=broker.address)
         return {name: found.get(name, missing) for name in names}
 
@@ -285,7 +253,7 @@ class Coordinators(Generic[K]):
             request.key_type = self._kind
         return request
 
-    def _place(
+    def _broker_of(
         self,
         broker: Node,
         name: str,
@@ -297,7 +265,7 @@ class Coordinators(Generic[K]):
             why = answer.error_message
             if answer.error_code == GroupCoordinatorNotAvailable.ERROR_CODE:
                 why = self._cluster.internal_topics.reason(OFFSETS if self._kind == GROUP else TRANSACTIONS) or why
-            return fault(answer.error_code, why, broker=broker, api="FindCoordinator", what=what)
+            return fault(answer.error_code, why, what=what, broker=broker.address, api="FindCoordinator")
         if answer.node_id not in self._cluster.brokers:
             self._cluster.update([], left_ms)
         found = self._cluster.brokers.get(answer.node_id)
@@ -342,22 +310,22 @@ class Router:
         self._cluster = cluster
 
     def ask(
-        self, items: Iterable[K], placement: RequestTarget[K], question: RequestFactory[K, V], timeout_ms: int
+        self, items: Iterable[K], target: RequestTarget[K], factory: RequestFactory[K, V], timeout_ms: int
     ) -> dict[K, V | KafkaException]:
         """Return the value or the error of each item, in order.
 
-        What has moved is looked for, and asked about again, until the timeout.
+        It looks up items that have moved, and asks again, until the timeout.
 
         :param items: hashable; repeated ones count once
-        :param placement: finds the broker for each
-        :param question: makes requests and reads responses
+        :param target: finds the broker for each
+        :param factory: makes requests and reads responses
         :param timeout_ms: of the whole call
         :raises UnsupportedVersion: a broker lacks the API
         :raises NoBrokersAvailableError: no broker could be reached
         """
         now = self._cluster.handler.now
         deadline = now() + timeout_ms / 1000
-        pauses = Backoff(_FIRST_MS, _MOST_MS, self._cluster.handler.random)
+        pauses = Backoff(_BACKOFF_MS, _MAX_BACKOFF_MS, self._cluster.handler.random)
         wanted = list(dict.fromkeys(items))
         found: dict[K, V | KafkaException] = {}
         left, attempts = wanted, 0
@@ -365,45 +333,45 @@ class Router:
             if self._cluster.closed:
                 raise ClientClosedError("this client was closed; make a new KafkaClient")
             seen = self._cluster.generation
-            hurried = now() + _HURRIED_S > deadline
-            for item, value in _Round(self._cluster, question, deadline).run(left, placement).items():
-                if item not in found or not (hurried and _is_late(value)):  # an earlier answer says more
+            is_short = now() + _SHORT_ROUND_S > deadline
+            for item, value in _Round(self._cluster, factory, deadline).run(left, target).items():
+                if item not in found or not (is_short and _is_late(value)):  # an earlier answer says more
                     found[item] = value
-            left = [item for item in left if isinstance(found[item], _Passing) and now() < deadline]
+            left = [item for item in left if isinstance(found[item], _Retriable) and now() < deadline]
             if left:
                 attempts += 1
                 self._cluster.handler.sleep(min(pauses.seconds(attempts), max(deadline - now(), 0.0)))
-                self._refresh(placement, seen, left, max(1, round((deadline - now()) * 1000)))
-        outcomes = {item: _plain(found[item]) for item in wanted}
+                self._refresh(target, seen, left, max(1, round((deadline - now()) * 1000)))
+        outcomes = {item: _unwrapped(found[item]) for item in wanted}
         nowhere = [error for error in outcomes.values() if isinstance(error, NoBrokersAvailableError)]
         if nowhere and len(nowhere) == len(outcomes):
             raise nowhere[0]
         return outcomes
 
-    def _refresh(self, placement: RequestTarget[K], seen: int, items: Sequence[K], left_ms: int) -> None:
+    def _refresh(self, target: RequestTarget[K], seen: int, items: Sequence[K], left_ms: int) -> None:
         try:
-            placement.refresh(seen, items, left_ms)
+            target.refresh(seen, items, left_ms)
         except NoBrokersAvailableError:
             pass  # the next round meets it again, and counts it for each item
 
 
-class _Passing(KafkaException):
-    """An error after which an item may be asked about again; `__cause__` is the error."""
+class _Retriable(KafkaException):
+    """Wraps an error after which an item may be asked about again; `__cause__` is the error."""
 
 
-def _plain(value: V | KafkaException) -> V | KafkaException:
-    if isinstance(value, _Passing) and isinstance(value.__cause__, KafkaException):
+def _unwrapped(value: V | KafkaException) -> V | KafkaException:
+    if isinstance(value, _Retriable) and isinstance(value.__cause__, KafkaException):
         return value.__cause__
     return value
 
 
 def _is_late(value: object) -> bool:
     """Return whether there is no answer in time."""
-    return isinstance(value, _Passing) and isinstance(value.__cause__, ResponseTimeoutError)
+    return isinstance(value, _Retriable) and isinstance(value.__cause__, ResponseTimeoutError)
 
 
-def _passing(error: KafkaException) -> _Passing:
-    made = _Passing()
+def _retriable(error: KafkaException) -> _Retriable:
+    made = _Retriable()
     made.__cause__ = error
     return made
 
@@ -414,24 +382,24 @@ class _Sent(Generic[K]):
 
     broker: Node
     items: list[K]
-    pending: PendingResponse[Any]
+    pending: InFlightRequest[Any]
 
 
 class _Round(Generic[K, V]):
     """One attempt: each broker concerned is asked once."""
 
-    def __init__(self, cluster: BaseCluster, question: RequestFactory[K, V], deadline: float) -> None:
+    def __init__(self, cluster: BaseCluster, factory: RequestFactory[K, V], deadline: float) -> None:
         self._cluster = cluster
-        self._question = question
+        self._factory = factory
         self._deadline = deadline
 
-    def run(self, items: Sequence[K], placement: RequestTarget[K]) -> dict[K, V | KafkaException]:
-        """Return the value or the error of each item; `_Passing` if it may be asked about again."""
+    def run(self, items: Sequence[K], target: RequestTarget[K]) -> dict[K, V | KafkaException]:
+        """Return the value or the error of each item; `_Retriable` if it may be asked about again."""
         found: dict[K, V | KafkaException] = {}
         by_broker: dict[Node, list[K]] = {}
-        for item, broker in self._places(items, placement).items():
+        for item, broker in self._brokers(items, target).items():
             if isinstance(broker, KafkaException):
-                found[item] = self._judged(broker)
+                found[item] = self._classified(broker)
             else:
                 by_broker.setdefault(broker, []).append(item)
         sent = []
@@ -443,71 +411,66 @@ class _Round(Generic[K, V]):
                     broker.channel(CHANNEL).open(min(QUICK_CONNECT_MS, left_ms))
                 elif left_ms < broker.socket_timeout_ms:
                     broker.channel(CHANNEL).open(left_ms)
-                for lot in self._lots(broker, its):
-                    sent.append(self._send(broker, lot))
+                for batch in self._batches(broker, its):
+                    sent.append(self._send(broker, batch))
             except KafkaException as error:  # nothing was sent
                 missed = set(its) - {item for one in sent for item in one.items}
-                found |= dict.fromkeys(missed, self._judged(error, unsent=True))
+                found |= dict.fromkeys(missed, self._classified(error, unsent=True))
         for one in sent:
-            found |= self._collect(one, placement.stale)
+            found |= self._read(one, target.stale)
         return found
 
-    def _places(self, items: Sequence[K], placement: RequestTarget[K]) -> Mapping[K, Node | KafkaException]:
+    def _brokers(self, items: Sequence[K], target: RequestTarget[K]) -> Mapping[K, Node | KafkaException]:
         try:
-            return placement.find(items, self._left_ms())
+            return target.find(items, self._left_ms())
         except NoBrokersAvailableError as error:
             return dict.fromkeys(items, error)
 
     def _left_ms(self) -> int:
         return max(1, round((self._deadline - self._cluster.handler.now()) * 1000))
 
-    def _lots(self, broker: Node, items: list[K]) -> list[list[K]]:
-        version = version_of(broker, self._question.api, self._question.ceiling)
-        most = self._question.most(version) or len(items)
+    def _batches(self, broker: Node, items: list[K]) -> list[list[K]]:
+        version = version_of(broker, self._factory.api, self._factory.ceiling)
+        most = self._factory.most(version) or len(items)
         return [items[start : start + most] for start in range(0, len(items), most)]
 
     def _send(self, broker: Node, items: list[K]) -> _Sent[K]:
         left_ms = self._left_ms()
-        version = version_of(broker, self._question.api, self._question.ceiling)
-        request = self._question.request(items, broker, left_ms)
-        answer_ms = left_ms + _GRACE_MS if self._question.waits else min(left_ms, broker.socket_timeout_ms)
+        version = version_of(broker, self._factory.api, self._factory.ceiling)
+        request = self._factory.request(items, broker, left_ms)
+        answer_ms = left_ms + _GRACE_MS if self._factory.waits else min(left_ms, broker.socket_timeout_ms)
         pending = broker.send(request, CHANNEL, timeout_ms=answer_ms, version=version, keep=True)
         return _Sent(broker, items, pending)
 
-    def _collect(self, sent: _Sent[K], stale: tuple[type[KafkaException], ...]) -> dict[K, V | KafkaException]:
+    def _read(self, sent: _Sent[K], stale: tuple[type[KafkaException], ...]) -> dict[K, V | KafkaException]:
         try:
-            answer = self._question.read(sent.pending.get_when_due(), sent.items, sent.broker)
+            answer = self._factory.read(sent.pending.get_when_due(), sent.items, sent.broker)
         except KafkaException as error:
-            told = error.with_context(broker=sent.broker.address, api=api_name(self._question.api))
-            # `Node.send` has seen to connections that were closed while they were idle.
-            return dict.fromkeys(sent.items, self._judged(told, unsent=not self._question.once))
+            error.with_context(broker=sent.broker.address, api=api_name(self._factory.api))
+            # `Node.send` has already replaced connections that were closed while they were idle.
+            return dict.fromkeys(sent.items, self._classified(error, unsent=not self._factory.once))
         found: dict[K, V | KafkaException] = {}
         for item in sent.items:
-            if item not in answer:
-                what = f"item ({item})"
-                missing = IncompleteResponseError(what, broker=sent.broker.address, api=api_name(self._question.api))
-                found[item] = missing
-                continue
-            value = answer[item]
-            if isinstance(value, stale):
-                found[item] = _passing(value)
-            else:
-                found[item] = self._judged(value) if isinstance(value, KafkaException) else value
+            value = answer[item] if item in answer else IncompleteResponseError(f"item ({item})")
+            if isinstance(value, KafkaException):
+                value.with_context(broker=sent.broker.address, api=api_name(self._factory.api))
+                value = _retriable(value) if isinstance(value, stale) else self._classified(value)
+            found[item] = value
         return found
 
-    def _judged(self, error: KafkaException, unsent: bool = False) -> KafkaException:
-        """Return an error as it is, or as `_Passing`.
+    def _classified(self, error: KafkaException, unsent: bool = False) -> KafkaException:
+        """Return an error as it is, or as `_Retriable`.
 
         :param unsent: whether a lost connection is no reason to give up
         """
-        if isinstance(error, _WHOLE):
+        if isinstance(error, _OF_THE_CALL):
             raise error
-        if isinstance(error, _PASSING):
-            return _passing(error)
+        if isinstance(error, _RETRIABLE):
+            return _retriable(error)
         if unsent and isinstance(error, SocketDisconnectedError) and error.retriable:
-            return _passing(error)
+            return _retriable(error)
         # an answer; or in connecting, the versions of the broker, or the token for its login
         late = isinstance(error, (ResponseTimeoutError, TokenTimeoutError))
-        if late and (unsent or not self._question.once):
-            return _passing(error)
+        if late and (unsent or not self._factory.once):
+            return _retriable(error)
         return error

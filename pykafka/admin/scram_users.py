@@ -10,8 +10,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, several
-from pykafka.admin.results import Results, fault, outcome
-from pykafka.admin.routing import AnyBroker, Controller, RequestFactory
+from pykafka.admin.results import Results, checked, response_error
+from pykafka.admin.routing import Controller, RequestFactory
 from pykafka.exceptions import KafkaException
 from pykafka.protocol import wire
 
@@ -42,7 +42,7 @@ class ScramMechanism(IntEnum):
 
 @dataclass(frozen=True)
 class ScramCredentialInfo:
-    """A credential of a user; brokers never tell the password.
+    """A credential of a user; brokers never return the password.
 
     :param mechanism: of the login
     :param iterations: of the hash function
@@ -78,7 +78,7 @@ class UserScramCredentialUpsertion:
             raise ValueError(f"iterations must be {MIN_ITERATIONS} to {MAX_ITERATIONS}, not {self.iterations}")
 
     def salted(self) -> tuple[bytes, bytes]:
-        """Return the salt, and the salted password of RFC 5802. This computes for some milliseconds."""
+        """Return the salt, and the salted password of RFC 5802. This takes a few milliseconds of CPU."""
         salt = secrets.token_bytes(_SALT_BYTES) if self.salt is None else self.salt
         return salt, hashlib.pbkdf2_hmac(self.mechanism.hash_name, self.password.encode(), salt, self.iterations)
 
@@ -120,26 +120,16 @@ class ScramUsersAdmin(AdminBase):
         if names == []:  # brokers would take it for all users
             return Results({})
 
-        def request(items: Sequence[str], broker: Node, left: int) -> wire.DescribeUserScramCredentialsRequest:
-            make = wire.DescribeUserScramCredentialsRequest.User
-            wanted = None if names is None else [make(name=name) for name in names]
-            return wire.DescribeUserScramCredentialsRequest(users=wanted)
+        api = wire.DescribeUserScramCredentialsRequest
+        wanted = None if names is None else [api.User(name=name) for name in names]
 
         def read(
-            response: wire.DescribeUserScramCredentialsResponse, items: Sequence[str], broker: Node
-        ) -> Mapping[str, dict[str, tuple[ScramCredentialInfo, ...] | KafkaException] | KafkaException]:
-            api = "DescribeUserScramCredentials"
-            error = outcome(response.error_code, response.error_message, broker=broker, api=api)
-            return {"": error or {one.user: described(one, broker) for one in response.results}}
+            response: wire.DescribeUserScramCredentialsResponse,
+        ) -> dict[str, tuple[ScramCredentialInfo, ...] | KafkaException]:
+            return {one.user: described(one) for one in response.results}
 
-        asked: RequestFactory[str, dict[str, tuple[ScramCredentialInfo, ...] | KafkaException]] = RequestFactory(
-            wire.DescribeUserScramCredentialsRequest, request, read
-        )
-        found = self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]
-        results = Results(found)
-        if raise_errors:
-            results.raise_errors()
-        return results
+        found = self._ask_one(api, lambda broker, left: api(users=wanted), read, timeout_ms)
+        return checked(Results(found), raise_errors)
 
     def alter_user_scram_credentials(
         self,
@@ -165,31 +155,29 @@ class ScramUsersAdmin(AdminBase):
         )
         deadline = self._deadline(timeout_ms)
         found: dict[str, KafkaException | None] = {}
-        for lot in _lots(wanted):
+        for batch in _batches(wanted):
             # Each takes milliseconds: not on a hub.
-            entries = {one.user: self._cluster.handler.offload(_entry, one) for one in lot}
-            placement = Controller(self._cluster)
-            answers = self._router.ask(entries, placement, _alteration(entries), self._left_ms(deadline))
+            entries = {one.user: self._cluster.handler.offload(_entry, one) for one in batch}
+            target = Controller(self._cluster)
+            answers = self._router.ask(entries, target, _alteration(entries), self._left_ms(deadline))
             found |= {user: found.get(user) or error for user, error in answers.items()}
         results: Results[str, None] = Results(found)
-        if raise_errors:
-            results.raise_errors()
-        return results
+        return checked(results, raise_errors)
 
 
-def _lots(changes: Iterable[_Change]) -> list[list[_Change]]:
+def _batches(changes: Iterable[_Change]) -> list[list[_Change]]:
     """Cut changes into requests: brokers refuse a request with two changes of one user."""
-    lots: list[list[_Change]] = []
+    batches: list[list[_Change]] = []
     for one in changes:
-        lot = next((lot for lot in lots if all(other.user != one.user for other in lot)), None)
-        if lot is None:
-            lots.append(lot := [])
-        lot.append(one)
-    return lots
+        batch = next((batch for batch in batches if all(other.user != one.user for other in batch)), None)
+        if batch is None:
+            batches.append(batch := [])
+        batch.append(one)
+    return batches
 
 
 def _entry(change: _Change) -> _Entry:
-    """Return a change as the request has it; this computes for some milliseconds."""
+    """Return a change as the request has it; this takes a few milliseconds of CPU."""
     message = wire.AlterUserScramCredentialsRequest
     if isinstance(change, UserScramCredentialDeletion):
         return message.Deletion(name=change.user, mechanism=int(change.mechanism))
@@ -216,24 +204,17 @@ def _alteration(entries: Mapping[str, _Entry]) -> RequestFactory[str, None]:
     def read(
         response: wire.AlterUserScramCredentialsResponse, items: Sequence[str], broker: Node
     ) -> Mapping[str, KafkaException | None]:
-        api = "AlterUserScramCredentials"
-        return {
-            one.user: outcome(one.error_code, one.error_message, broker=broker, api=api, what=f"user {one.user}")
-            for one in response.results
-        }
+        return {one.user: response_error(one, f"user {one.user}") for one in response.results}
 
     return RequestFactory(message, request, read, waits=True)
 
 
 def described(
-    result: wire.DescribeUserScramCredentialsResponse.Result, broker: Node
+    result: wire.DescribeUserScramCredentialsResponse.Result,
 ) -> tuple[ScramCredentialInfo, ...] | KafkaException:
-    """Return what an answer says of one user, by mechanism."""
-    if result.error_code:
-        api = "DescribeUserScramCredentials"
-        return fault(result.error_code, result.error_message, broker=broker, api=api, what=f"user {result.user}")
+    """Return a user's credentials, by mechanism."""
     known = set(ScramMechanism)
-    return tuple(
+    return response_error(result, f"user {result.user}") or tuple(
         ScramCredentialInfo(ScramMechanism(one.mechanism if one.mechanism in known else 0), one.iterations)
         # Brokers keep them in a hash map, whose order differs from run to run.
         for one in sorted(result.credential_infos, key=lambda one: one.mechanism)

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, several, topic_partition
 from pykafka.admin.offsets import ShareGroupOffset
-from pykafka.admin.results import Results, fault, outcome
+from pykafka.admin.results import (
+    Results,
+    outcome,
+    partition_error,
+    partition_errors,
+    partitions_in,
+    response_error,
+)
 from pykafka.admin.routing import Coordinators, RequestFactory
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
@@ -41,11 +48,11 @@ class ShareOffsetsAdmin(AdminBase):
         def read(
             response: wire.DescribeShareGroupOffsetsResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, Offsets | KafkaException]:
-            return {group.group_id: _offsets(group, broker) for group in response.groups}
+            return {group.group_id: _offsets(group) for group in response.groups}
 
-        asked: RequestFactory[str, Offsets] = RequestFactory(wire.DescribeShareGroupOffsetsRequest, request, read)
-        placement: Coordinators[str] = Coordinators(self._cluster, str)
-        return self._ask(several(groups, "groups", str), placement, asked, timeout_ms, raise_errors)
+        factory = RequestFactory(wire.DescribeShareGroupOffsetsRequest, request, read)
+        names: list[str] = several(groups, "groups", str)
+        return self._ask(names, Coordinators[str](self._cluster, str), factory, timeout_ms, raise_errors)
 
     def alter_share_group_offsets(
         self,
@@ -76,29 +83,12 @@ class ShareOffsetsAdmin(AdminBase):
             ]
             return wire.AlterShareGroupOffsetsRequest(group_id=group, topics=topics)
 
-        def read(
-            response: wire.AlterShareGroupOffsetsResponse, items: Sequence[TopicPartition], broker: Node
-        ) -> Mapping[TopicPartition, KafkaException | None]:
-            api = "AlterShareGroupOffsets"
-            if response.error_code:
-                code, text = response.error_code, response.error_message
-                return dict.fromkeys(items, fault(code, text, broker=broker, api=api, what=f"group {group}"))
-            return {
-                TopicPartition(topic.topic_name, part.partition_index): outcome(
-                    part.error_code,
-                    part.error_message,
-                    broker=broker,
-                    api=api,
-                    topic=topic.topic_name,
-                    partition=part.partition_index,
-                )
-                for topic in response.responses
-                for part in topic.partitions
-            }
-
-        asked: RequestFactory[TopicPartition, None] = RequestFactory(wire.AlterShareGroupOffsetsRequest, request, read)
-        placement: Coordinators[TopicPartition] = Coordinators(self._cluster, lambda _: group)
-        return self._ask(wanted, placement, asked, timeout_ms, raise_errors)
+        factory: RequestFactory[TopicPartition, None] = RequestFactory(
+            wire.AlterShareGroupOffsetsRequest,
+            request,
+            lambda response, items, broker: partition_errors(response, response.responses, items, f"group {group}"),
+        )
+        return self._ask(wanted, self._named(group), factory, timeout_ms, raise_errors)
 
     def delete_share_group_offsets(
         self, group: str, topics: str | Iterable[str], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
@@ -119,39 +109,27 @@ class ShareOffsetsAdmin(AdminBase):
         def read(
             response: wire.DeleteShareGroupOffsetsResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, KafkaException | None]:
-            api = "DeleteShareGroupOffsets"
-            if response.error_code:
-                code, text = response.error_code, response.error_message
-                return dict.fromkeys(items, fault(code, text, broker=broker, api=api, what=f"group {group}"))
+            error = response_error(response, f"group {group}")
+            if error is not None:
+                return dict.fromkeys(items, error)
             return {
-                one.topic_name: outcome(one.error_code, one.error_message, broker=broker, api=api, topic=one.topic_name)
+                one.topic_name: outcome(one.error_code, one.error_message, topic=one.topic_name)
                 for one in response.responses
             }
 
-        asked: RequestFactory[str, None] = RequestFactory(wire.DeleteShareGroupOffsetsRequest, request, read)
-        placement: Coordinators[str] = Coordinators(self._cluster, lambda _: group)
-        return self._ask(several(topics, "topics", str), placement, asked, timeout_ms, raise_errors)
+        factory = RequestFactory(wire.DeleteShareGroupOffsetsRequest, request, read)
+        names: list[str] = several(topics, "topics", str)
+        return self._ask(names, self._named(group), factory, timeout_ms, raise_errors)
 
 
-def _offsets(group: wire.DescribeShareGroupOffsetsResponse.Group, broker: Node) -> Offsets | KafkaException:
-    api = "DescribeShareGroupOffsets"
-    if group.error_code:
-        return fault(group.error_code, group.error_message, broker=broker, api=api, what=f"group {group.group_id}")
+def _offsets(group: wire.DescribeShareGroupOffsetsResponse.Group) -> Offsets | KafkaException:
+    error = response_error(group, f"group {group.group_id}")
     found: Offsets = {}
-    for topic in group.topics:
-        for part in topic.partitions:
-            if part.error_code:
-                return fault(
-                    part.error_code,
-                    part.error_message,
-                    broker=broker,
-                    api=api,
-                    topic=topic.topic_name,
-                    partition=part.partition_index,
-                )
-            found[TopicPartition(topic.topic_name, part.partition_index)] = ShareGroupOffset(
-                part.start_offset if part.start_offset >= 0 else None,
-                part.lag if part.lag >= 0 else None,
-                part.leader_epoch,
-            )
-    return found
+    for key, part in partitions_in(group.topics):
+        error = error or partition_error(key, part)
+        found[key] = ShareGroupOffset(
+            part.start_offset if part.start_offset >= 0 else None,
+            part.lag if part.lag >= 0 else None,
+            part.leader_epoch,
+        )
+    return error or found

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, several
 from pykafka.admin.releases import need
-from pykafka.admin.results import outcome
-from pykafka.admin.routing import AnyBroker, Controller, RequestFactory
-from pykafka.exceptions import KafkaException
+from pykafka.admin.routing import Controller
 from pykafka.protocol import wire
 from pykafka.security import DelegationToken as TokenLogin
 
 if TYPE_CHECKING:
     from pykafka.network.node import Node
+    from pykafka.protocol.schema import Request
 
 _USER = "User"
 #: Stands for the brokers' own limits.
@@ -78,7 +77,7 @@ class TokensAdmin(AdminBase):
         """
         others: list[str] = several(renewers, "renewers", str)
 
-        def request(items: Sequence[str], broker: Node, left: int) -> wire.CreateDelegationTokenRequest:
+        def request(broker: Node, left: int) -> wire.CreateDelegationTokenRequest:
             make = wire.CreateDelegationTokenRequest.Renewer
             made = wire.CreateDelegationTokenRequest(
                 renewers=[make(principal_type=kind, principal_name=name) for kind, name in map(_principal, others)],
@@ -89,28 +88,13 @@ class TokensAdmin(AdminBase):
                 made.owner_principal_type, made.owner_principal_name = _principal(owner)
             return made
 
-        def read(
-            response: wire.CreateDelegationTokenResponse, items: Sequence[str], broker: Node
-        ) -> Mapping[str, DelegationToken | KafkaException]:
-            error = outcome(response.error_code, broker=broker, api="CreateDelegationToken")
-            return {
-                "": error
-                or DelegationToken(
-                    response.token_id,
-                    bytes(response.hmac),
-                    f"{response.principal_type}:{response.principal_name}",
-                    _requester(response),
-                    tuple(others),
-                    response.issue_timestamp_ms,
-                    response.expiry_timestamp_ms,
-                    response.max_timestamp_ms,
-                )
-            }
+        def read(response: wire.CreateDelegationTokenResponse) -> DelegationToken:
+            times = (response.issue_timestamp_ms, response.expiry_timestamp_ms, response.max_timestamp_ms)
+            return _token(response, others, *times)
 
-        asked: RequestFactory[str, DelegationToken] = RequestFactory(
-            wire.CreateDelegationTokenRequest, request, read, once=True, waits=True
-        )
-        return self._ask([""], Controller(self._cluster), asked, timeout_ms, True)[""]
+        controller = Controller(self._cluster)
+        api = wire.CreateDelegationTokenRequest
+        return self._ask_one(api, request, read, timeout_ms, controller, once=True, waits=True)
 
     def renew_delegation_token(
         self, token: DelegationToken | bytes, period_ms: int | None = None, *, timeout_ms: int = TIMEOUT_MS
@@ -122,13 +106,8 @@ class TokensAdmin(AdminBase):
         :param timeout_ms: of the whole call
         :raises DelegationTokenNotFound: there is no such token
         """
-        hmac = token.hmac if isinstance(token, DelegationToken) else token
-
-        def request(items: Sequence[str], broker: Node, left: int) -> wire.RenewDelegationTokenRequest:
-            period = _DEFAULT if period_ms is None else period_ms
-            return wire.RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period)
-
-        return self._expiry(RequestFactory(wire.RenewDelegationTokenRequest, request, _expiry, waits=True), timeout_ms)
+        period = _DEFAULT if period_ms is None else period_ms
+        return self._end(wire.RenewDelegationTokenRequest(hmac=_hmac(token), renew_period_ms=period), timeout_ms)
 
     def expire_delegation_token(
         self, token: DelegationToken | bytes, period_ms: int | None = None, *, timeout_ms: int = TIMEOUT_MS
@@ -140,16 +119,19 @@ class TokensAdmin(AdminBase):
         :param timeout_ms: of the whole call
         :raises DelegationTokenNotFound: there is no such token
         """
-        hmac = token.hmac if isinstance(token, DelegationToken) else token
+        period = _DEFAULT if period_ms is None else period_ms
+        return self._end(wire.ExpireDelegationTokenRequest(hmac=_hmac(token), expiry_time_period_ms=period), timeout_ms)
 
-        def request(items: Sequence[str], broker: Node, left: int) -> wire.ExpireDelegationTokenRequest:
-            period = _DEFAULT if period_ms is None else period_ms
-            return wire.ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period)
-
-        return self._expiry(RequestFactory(wire.ExpireDelegationTokenRequest, request, _expiry, waits=True), timeout_ms)
-
-    def _expiry(self, question: RequestFactory[str, int], timeout_ms: int) -> int:
-        return self._ask([""], Controller(self._cluster), question, timeout_ms, True)[""]
+    def _end(self, request: Request[Any], timeout_ms: int) -> int:
+        """Return the end of a token that a request has changed (ms since 1970)."""
+        return self._ask_one(
+            type(request),
+            lambda broker, left: request,
+            lambda response: int(response.expiry_timestamp_ms),
+            timeout_ms,
+            Controller(self._cluster),
+            waits=True,
+        )
 
     def describe_delegation_tokens(
         self, owners: str | Iterable[str] | None = None, *, timeout_ms: int = TIMEOUT_MS
@@ -159,28 +141,26 @@ class TokensAdmin(AdminBase):
         :param owners: a principal, or several; None for all
         :param timeout_ms: of the whole call
         """
-        wanted: list[str] | None = None if owners is None else several(owners, "owners", str)
+        owner = wire.DescribeDelegationTokenRequest.Owner
+        wanted = None
+        if owners is not None:
+            principals = map(_principal, several(owners, "owners", str))
+            wanted = [owner(principal_type=kind, principal_name=name) for kind, name in principals]
 
-        def request(items: Sequence[str], broker: Node, left: int) -> wire.DescribeDelegationTokenRequest:
-            make = wire.DescribeDelegationTokenRequest.Owner
-            principals = None if wanted is None else [_principal(one) for one in wanted]
-            return wire.DescribeDelegationTokenRequest(
-                owners=None
-                if principals is None
-                else [make(principal_type=kind, principal_name=name) for kind, name in principals]
-            )
+        def read(response: wire.DescribeDelegationTokenResponse) -> list[DelegationToken]:
+            found = []
+            for token in response.tokens:
+                renewers = [f"{one.principal_type}:{one.principal_name}" for one in token.renewers]
+                times = (token.issue_timestamp, token.expiry_timestamp, token.max_timestamp)
+                found.append(_token(token, renewers, *times))
+            return sorted(found, key=lambda token: (token.issued_ms, token.token_id))
 
-        def read(
-            response: wire.DescribeDelegationTokenResponse, items: Sequence[str], broker: Node
-        ) -> Mapping[str, list[DelegationToken] | KafkaException]:
-            error = outcome(response.error_code, broker=broker, api="DescribeDelegationToken")
-            found = [_described(token) for token in response.tokens]
-            return {"": error or sorted(found, key=lambda token: (token.issued_ms, token.token_id))}
+        api = wire.DescribeDelegationTokenRequest
+        return self._ask_one(api, lambda broker, left: api(owners=wanted), read, timeout_ms)
 
-        asked: RequestFactory[str, list[DelegationToken]] = RequestFactory(
-            wire.DescribeDelegationTokenRequest, request, read
-        )
-        return self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]
+
+def _hmac(token: DelegationToken | bytes) -> bytes:
+    return token.hmac if isinstance(token, DelegationToken) else token
 
 
 def _principal(text: str) -> tuple[str, str]:
@@ -189,30 +169,21 @@ def _principal(text: str) -> tuple[str, str]:
     return (kind, name) if colon else (_USER, text)
 
 
-def _requester(
+def _token(
     token: wire.CreateDelegationTokenResponse | wire.DescribeDelegationTokenResponse.Token,
-) -> str | None:
-    name = token.token_requester_principal_name
-    return f"{token.token_requester_principal_type}:{name}" if name else None
-
-
-def _described(token: wire.DescribeDelegationTokenResponse.Token) -> DelegationToken:
+    renewers: Iterable[str],
+    issued_ms: int,
+    expires_ms: int,
+    max_ms: int,
+) -> DelegationToken:
+    requester = token.token_requester_principal_name
     return DelegationToken(
         token.token_id,
         bytes(token.hmac),
         f"{token.principal_type}:{token.principal_name}",
-        _requester(token),
-        tuple(f"{one.principal_type}:{one.principal_name}" for one in token.renewers),
-        token.issue_timestamp,
-        token.expiry_timestamp,
-        token.max_timestamp,
+        f"{token.token_requester_principal_type}:{requester}" if requester else None,
+        tuple(renewers),
+        issued_ms,
+        expires_ms,
+        max_ms,
     )
-
-
-def _expiry(
-    response: wire.RenewDelegationTokenResponse | wire.ExpireDelegationTokenResponse,
-    items: Sequence[str],
-    broker: Node,
-) -> Mapping[str, int | KafkaException]:
-    api = type(response).__name__.removesuffix("Response")
-    return {"": outcome(response.error_code, broker=broker, api=api) or response.expiry_timestamp_ms}

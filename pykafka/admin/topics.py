@@ -10,7 +10,15 @@ from uuid import UUID
 
 from pykafka.admin.base import TIMEOUT_MS, AdminBase, several, topic_partition
 from pykafka.admin.releases import need, version_of
-from pykafka.admin.results import AclOperation, Results, fault, operations, outcome
+from pykafka.admin.results import (
+    AclOperation,
+    Results,
+    checked,
+    operations,
+    outcome,
+    partition_error,
+    partitions_in,
+)
 from pykafka.admin.routing import AnyBroker, CertainBrokers, Controller, Leaders, RequestFactory
 from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
@@ -22,7 +30,7 @@ if TYPE_CHECKING:
     from pykafka.network.node import Node
 
 #: How long created topics may take to be known to the brokers, and deleted ones to be gone, before the call returns (s).
-SETTLE_S = 5.0
+TOPIC_WAIT_S = 5.0
 _PAUSE_S = 0.05
 _ZERO = UUID(int=0)
 
@@ -95,7 +103,7 @@ class NewPartitions:
 
 @dataclass(frozen=True)
 class CreatedTopic:
-    """A topic that was created; None for what brokers before Kafka 2.4 do not tell.
+    """A topic that was created; None for values that brokers before Kafka 2.4 do not return.
 
     :param name: of the topic
     :param topic_id: its id, since Kafka 2.8
@@ -133,7 +141,7 @@ class PartitionDescription:
 
     :param partition: its number
     :param leader: None while there is none
-    :param leader_epoch: None where brokers do not tell it (before Kafka 2.1)
+    :param leader_epoch: None if brokers do not return it (before Kafka 2.1)
     :param replicas: the preferred leader first
     :param isr: the replicas that are in sync
     :param offline: the replicas that are not there
@@ -185,12 +193,10 @@ class TopicsAdmin(AdminBase):
         :param internal: also topics that Kafka keeps for itself, as `__consumer_offsets`
         :param timeout_ms: of the whole call
         """
-        asked: RequestFactory[str, wire.MetadataResponse] = RequestFactory(
-            wire.MetadataRequest,
-            lambda items, broker, left: wire.MetadataRequest(topics=None, allow_auto_topic_creation=False),
-            lambda response, items, broker: {"": response},
+        request = wire.MetadataRequest(topics=None, allow_auto_topic_creation=False)
+        response: wire.MetadataResponse = self._ask_one(
+            wire.MetadataRequest, lambda broker, left: request, lambda response: response, timeout_ms
         )
-        response = self._ask([""], AnyBroker(self._cluster), asked, timeout_ms, True)[""]
         found = [
             TopicListing(topic.name, _id(topic.topic_id), topic.is_internal, len(topic.partitions))
             for topic in response.topics
@@ -225,16 +231,16 @@ class TopicsAdmin(AdminBase):
 
         def read(response: wire.MetadataResponse, items: Sequence[str], broker: Node) -> Mapping[str, Any]:
             found: dict[str, TopicDescription | KafkaException] = {
-                name: UnknownTopicOrPartition(topic=name, broker=broker.address, api="Metadata") for name in items
+                name: UnknownTopicOrPartition(topic=name) for name in items
             }
             for topic in response.topics:
                 if topic.name in found:
-                    error = outcome(topic.error_code, broker=broker, api="Metadata", topic=topic.name)
+                    error = outcome(topic.error_code, topic=topic.name)
                     found[topic.name] = error or _described(topic.name, topic)
             return found
 
-        asked: RequestFactory[str, TopicDescription] = RequestFactory(wire.MetadataRequest, request, read)
-        return self._ask(names, AnyBroker(self._cluster), asked, timeout_ms, raise_errors)
+        factory: RequestFactory[str, TopicDescription] = RequestFactory(wire.MetadataRequest, request, read)
+        return self._ask(names, AnyBroker(self._cluster), factory, timeout_ms, raise_errors)
 
     def create_topics(
         self,
@@ -264,24 +270,16 @@ class TopicsAdmin(AdminBase):
             )
 
         def read(response: wire.CreateTopicsResponse, items: Sequence[str], broker: Node) -> Mapping[str, Any]:
-            return {
-                topic.name: outcome(
-                    topic.error_code, topic.error_message, broker=broker, api="CreateTopics", topic=topic.name
-                )
-                or _created(topic)
-                for topic in response.topics
-            }
+            return {topic.name: _topic_error(topic) or _created(topic) for topic in response.topics}
 
-        asked: RequestFactory[str, CreatedTopic] = RequestFactory(
+        factory: RequestFactory[str, CreatedTopic] = RequestFactory(
             wire.CreateTopicsRequest, request, read, once=True, waits=True
         )
         deadline = self._deadline(timeout_ms)
-        results = self._ask(wanted, Controller(self._cluster), asked, timeout_ms, False)
+        results = self._ask(wanted, Controller(self._cluster), factory, timeout_ms, False)
         if results and not validate_only:
-            self._settle({name: one.partitions or 0 for name, one in results.items()}, deadline)
-        if raise_errors:
-            results.raise_errors()
-        return results
+            self._await_topics({name: one.partitions or 0 for name, one in results.items()}, deadline)
+        return checked(results, raise_errors)
 
     def delete_topics(
         self, topics: str | UUID | Iterable[str | UUID], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
@@ -307,43 +305,38 @@ class TopicsAdmin(AdminBase):
         def read(response: wire.DeleteTopicsResponse, items: Sequence[str | UUID], broker: Node) -> Mapping[Any, Any]:
             found: dict[str | UUID, KafkaException | None] = {}
             for topic in response.responses:
-                error = outcome(
-                    topic.error_code, topic.error_message, broker=broker, api="DeleteTopics", topic=topic.name
-                )
+                error = _topic_error(topic)
                 for key in (topic.name, topic.topic_id):
                     if key is not None:
                         found[key] = error
             return found
 
-        asked: RequestFactory[str | UUID, None] = RequestFactory(
+        factory: RequestFactory[str | UUID, None] = RequestFactory(
             wire.DeleteTopicsRequest, request, read, once=True, waits=True
         )
         deadline = self._deadline(timeout_ms)
-        results = self._ask(wanted, Controller(self._cluster), asked, timeout_ms, False)
+        results = self._ask(wanted, Controller(self._cluster), factory, timeout_ms, False)
         names = [item for item in results if isinstance(item, str)]
         if names:
-            self._settle(dict.fromkeys(names), deadline)
-        if raise_errors:
-            results.raise_errors()
-        return results
+            self._await_topics(dict.fromkeys(names), deadline)
+        return checked(results, raise_errors)
 
-    def _settle(self, wanted: Mapping[str, int | None], deadline: float) -> None:
-        """Wait a moment until the brokers that this client talks to know of a change, and learn of it oneself.
+    def _await_topics(self, wanted: Mapping[str, int | None], deadline: float) -> None:
+        """Wait a moment until the connected brokers know of a change, then refresh the client's own metadata.
 
         :param wanted: {topic: the number of partitions that it has now, 0 for any, or None for a topic that is gone}
         """
         handler = self._cluster.handler
-        end = min(deadline, handler.now() + SETTLE_S)
-        asked: RequestFactory[int, bool] = RequestFactory(
+        end = min(deadline, handler.now() + TOPIC_WAIT_S)
+        factory: RequestFactory[int, bool] = RequestFactory(
             wire.MetadataRequest,
             lambda items, broker, left: _metadata_request(wanted),
-            lambda response, items, broker: {items[0]: _has_settled(response, wanted)},
+            lambda response, items, broker: {items[0]: _is_known(response, wanted)},
         )
         while True:
             brokers = [id_ for id_, broker in self._cluster.brokers.items() if broker.stands]
-            placement: CertainBrokers[int] = CertainBrokers(self._cluster, int)
-            left_ms = max(1, round((end - handler.now()) * 1000))
-            answers = self._router.ask(brokers, placement, asked, left_ms)
+            target: CertainBrokers[int] = CertainBrokers(self._cluster, int)
+            answers = self._router.ask(brokers, target, factory, self._left_ms(end))
             if False not in answers.values() or handler.now() >= end:
                 break
             handler.sleep(_PAUSE_S)
@@ -377,24 +370,18 @@ class TopicsAdmin(AdminBase):
                 topics=[wanted[name].wire() for name in items], timeout_ms=left, validate_only=validate_only
             )
 
-        def read(response: wire.CreatePartitionsResponse, items: Sequence[str], broker: Node) -> Mapping[str, Any]:
-            return {
-                topic.name: outcome(
-                    topic.error_code, topic.error_message, broker=broker, api="CreatePartitions", topic=topic.name
-                )
-                for topic in response.results
-            }
-
-        asked: RequestFactory[str, None] = RequestFactory(
-            wire.CreatePartitionsRequest, request, read, once=True, waits=True
+        factory: RequestFactory[str, None] = RequestFactory(
+            wire.CreatePartitionsRequest,
+            request,
+            lambda response, items, broker: {topic.name: _topic_error(topic) for topic in response.results},
+            once=True,
+            waits=True,
         )
         deadline = self._deadline(timeout_ms)
-        results = self._ask(wanted, Controller(self._cluster), asked, timeout_ms, False)
+        results = self._ask(wanted, Controller(self._cluster), factory, timeout_ms, False)
         if results and not validate_only:
-            self._settle({name: wanted[name].total for name in results}, deadline)
-        if raise_errors:
-            results.raise_errors()
-        return results
+            self._await_topics({name: wanted[name].total for name in results}, deadline)
+        return checked(results, raise_errors)
 
     def delete_records(
         self,
@@ -426,26 +413,17 @@ class TopicsAdmin(AdminBase):
         def read(
             response: wire.DeleteRecordsResponse, items: Sequence[TopicPartition], broker: Node
         ) -> Mapping[TopicPartition, int | KafkaException]:
-            found: dict[TopicPartition, int | KafkaException] = {}
-            for topic in response.topics:
-                for part in topic.partitions:
-                    key = TopicPartition(topic.name, part.partition_index)
-                    found[key] = part.low_watermark
-                    if part.error_code:
-                        found[key] = fault(
-                            part.error_code,
-                            broker=broker,
-                            api="DeleteRecords",
-                            topic=key.topic,
-                            partition=key.partition,
-                        )
-            return found
+            found = partitions_in(response.topics)
+            return {key: partition_error(key, part) or part.low_watermark for key, part in found}
 
-        asked: RequestFactory[TopicPartition, int] = RequestFactory(
+        factory: RequestFactory[TopicPartition, int] = RequestFactory(
             wire.DeleteRecordsRequest, request, read, waits=True
         )
-        placement: Leaders[TopicPartition] = Leaders(self._cluster, lambda item: item)
-        return self._ask(wanted, placement, asked, timeout_ms, raise_errors)
+        return self._ask(wanted, Leaders(self._cluster), factory, timeout_ms, raise_errors)
+
+
+def _topic_error(topic: Any) -> KafkaException | None:
+    return outcome(topic.error_code, topic.error_message, topic=topic.name)
 
 
 def _metadata_request(names: Iterable[str]) -> wire.MetadataRequest:
@@ -453,7 +431,7 @@ def _metadata_request(names: Iterable[str]) -> wire.MetadataRequest:
     return wire.MetadataRequest(topics=[topic(name=name) for name in names], allow_auto_topic_creation=False)
 
 
-def _has_settled(response: wire.MetadataResponse, wanted: Mapping[str, int | None]) -> bool:
+def _is_known(response: wire.MetadataResponse, wanted: Mapping[str, int | None]) -> bool:
     known = {topic.name: topic for topic in response.topics if not topic.error_code}
     for name, count in wanted.items():
         topic = known.get(name)

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from pykafka.admin.base import TIMEOUT_MS, several, topic_partition
+from pykafka.admin.base import TIMEOUT_MS, ids_by_topic, several, topic_partition
 from pykafka.admin.groups import GroupsAdmin
 from pykafka.admin.releases import need
-from pykafka.admin.results import Listing, Results, fault, outcome
+from pykafka.admin.results import Listing, Results, partition_error, partitions_in, response_error
 from pykafka.admin.routing import TRANSACTION, CertainBrokers, Coordinators, Leaders, RequestFactory
 from pykafka.admin.topics import TopicsAdmin
 from pykafka.common import TopicPartition
 from pykafka.exceptions import InvalidTxnState, KafkaException
-from pykafka.metadata.group_offsets import by_topic
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -176,20 +175,17 @@ class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
         def read(
             response: wire.ListTransactionsResponse, items: Sequence[int], broker: Node
         ) -> Mapping[int, list[TransactionListing] | KafkaException]:
-            error = outcome(response.error_code, broker=broker, api="ListTransactions")
             found = [
                 TransactionListing(
                     one.transactional_id, one.producer_id, TransactionState.of(one.transaction_state), broker.id
                 )
                 for one in response.transaction_states
             ]
-            return {items[0]: error or found}
+            return {items[0]: response_error(response) or found}
 
-        asked: RequestFactory[int, list[TransactionListing]] = RequestFactory(
-            wire.ListTransactionsRequest, request, read
-        )
-        placement: CertainBrokers[int] = CertainBrokers(self._cluster, int)
-        results = self._ask(self._every_broker(), placement, asked, timeout_ms, raise_errors)
+        factory = RequestFactory(wire.ListTransactionsRequest, request, read)
+        target = CertainBrokers[int](self._cluster, int)
+        results = self._ask(self._every_broker(), target, factory, timeout_ms, raise_errors)
         listed = (one for found in results.values() for one in found)
         return Listing(self._once(listed, lambda one: one.transactional_id, deadline, TRANSACTION), results.errors)
 
@@ -211,22 +207,15 @@ class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
             response: wire.DescribeTransactionsResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, TransactionDescription | KafkaException]:
             return {
-                one.transactional_id: outcome(
-                    one.error_code,
-                    broker=broker,
-                    api="DescribeTransactions",
-                    what=f"transactional id {one.transactional_id}",
-                )
+                one.transactional_id: response_error(one, f"transactional id {one.transactional_id}")
                 or _described(one, broker)
                 for one in response.transaction_states
             }
 
-        asked: RequestFactory[str, TransactionDescription] = RequestFactory(
-            wire.DescribeTransactionsRequest, request, read
-        )
-        placement: Coordinators[str] = Coordinators(self._cluster, str, TRANSACTION)
+        factory = RequestFactory(wire.DescribeTransactionsRequest, request, read)
+        target = Coordinators[str](self._cluster, str, TRANSACTION)
         ids: list[str] = several(transactional_ids, "transactional_ids", str)
-        return self._ask(ids, placement, asked, timeout_ms, raise_errors)
+        return self._ask(ids, target, factory, timeout_ms, raise_errors)
 
     def describe_producers(
         self, partitions: Iterable[tuple[str, int]], *, timeout_ms: int = TIMEOUT_MS, raise_errors: bool = True
@@ -240,33 +229,20 @@ class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
 
         def request(items: Sequence[TopicPartition], broker: Node, left: int) -> wire.DescribeProducersRequest:
             topic = wire.DescribeProducersRequest.Topic
-            named = by_topic(dict.fromkeys(items, 0))
-            return wire.DescribeProducersRequest(
-                topics=[topic(name=name, partition_indexes=list(ids)) for name, ids in named.items()]
-            )
+            topics = [topic(name=name, partition_indexes=ids) for name, ids in ids_by_topic(items).items()]
+            return wire.DescribeProducersRequest(topics=topics)
 
         def read(
             response: wire.DescribeProducersResponse, items: Sequence[TopicPartition], broker: Node
         ) -> Mapping[TopicPartition, Producers | KafkaException]:
-            found: dict[TopicPartition, Producers | KafkaException] = {}
-            for topic in response.topics:
-                for part in topic.partitions:
-                    error = outcome(
-                        part.error_code,
-                        part.error_message,
-                        broker=broker,
-                        api="DescribeProducers",
-                        topic=topic.name,
-                        partition=part.partition_index,
-                    )
-                    producers = tuple(_producer(one) for one in part.active_producers)
-                    found[TopicPartition(topic.name, part.partition_index)] = error or producers
-            return found
+            return {
+                key: partition_error(key, part) or tuple(_producer(one) for one in part.active_producers)
+                for key, part in partitions_in(response.topics)
+            }
 
-        asked: RequestFactory[TopicPartition, Producers] = RequestFactory(wire.DescribeProducersRequest, request, read)
-        placement: Leaders[TopicPartition] = Leaders(self._cluster, lambda item: item)
+        factory = RequestFactory(wire.DescribeProducersRequest, request, read)
         parts = [topic_partition(part) for part in partitions]
-        return self._ask(parts, placement, asked, timeout_ms, raise_errors)
+        return self._ask(parts, Leaders(self._cluster), factory, timeout_ms, raise_errors)
 
     def find_hanging_transactions(
         self,
@@ -340,22 +316,20 @@ class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
                     topic=item.topic,
                     partition=item.partition,
                 )
-        found: RequestFactory[TopicPartition, None] = _abortion(producer)
-        placement: Leaders[TopicPartition] = Leaders(self._cluster, lambda one: one)
-        self._ask([item], placement, found, self._left_ms(deadline), True)
+        self._ask([item], Leaders(self._cluster), _abort_markers(producer), self._left_ms(deadline), True)
 
 
-def _abortion(producer: ProducerState) -> RequestFactory[TopicPartition, None]:
+def _abort_markers(producer: ProducerState) -> RequestFactory[TopicPartition, None]:
     def request(items: Sequence[TopicPartition], broker: Node, left: int) -> wire.WriteTxnMarkersRequest:
         marker = wire.WriteTxnMarkersRequest.Marker
-        named = by_topic(dict.fromkeys(items, 0))
+        topics = [marker.Topic(name=name, partition_indexes=ids) for name, ids in ids_by_topic(items).items()]
         return wire.WriteTxnMarkersRequest(
             markers=[
                 marker(
                     producer_id=producer.producer_id,
                     producer_epoch=producer.producer_epoch,
                     transaction_result=False,
-                    topics=[marker.Topic(name=name, partition_indexes=list(ids)) for name, ids in named.items()],
+                    topics=topics,
                     # Of a transaction that its coordinator does not know the leader has no epoch (-1).
                     coordinator_epoch=max(producer.coordinator_epoch, 0),
                 )
@@ -365,21 +339,8 @@ def _abortion(producer: ProducerState) -> RequestFactory[TopicPartition, None]:
     def read(
         response: wire.WriteTxnMarkersResponse, items: Sequence[TopicPartition], broker: Node
     ) -> Mapping[TopicPartition, KafkaException | None]:
-        found: dict[TopicPartition, KafkaException | None] = {}
-        for marker in response.markers:
-            for topic in marker.topics:
-                for part in topic.partitions:
-                    key = TopicPartition(topic.name, part.partition_index)
-                    found[key] = None
-                    if part.error_code:
-                        found[key] = fault(
-                            part.error_code,
-                            broker=broker,
-                            api="WriteTxnMarkers",
-                            topic=topic.name,
-                            partition=part.partition_index,
-                        )
-        return found
+        topics = [topic for marker in response.markers for topic in marker.topics]
+        return {key: partition_error(key, part) for key, part in partitions_in(topics)}
 
     return RequestFactory(wire.WriteTxnMarkersRequest, request, read, waits=True)
 

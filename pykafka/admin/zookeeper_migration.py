@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from pykafka.admin.base import TIMEOUT_MS, several
 from pykafka.admin.group_offsets import GroupOffsetsAdmin
 from pykafka.admin.offsets import OffsetSpec
-from pykafka.admin.results import Results
+from pykafka.admin.results import Results, checked
 from pykafka.common import TopicPartition
 from pykafka.exceptions import (
     GroupIdNotFound,
@@ -81,9 +81,9 @@ class MigrationAdmin(GroupOffsetsAdmin):
         """Return the live members of a group in ZooKeeper: {member id: topics that it reads, or None for a pattern}.
 
         :param group: its name
-        :param zookeeper_hosts: "host:port,host:port/chroot"; None: the client's own, or what the brokers tell (since 0.11)
+        :param zookeeper_hosts: "host:port,host:port/chroot"; None: the client's own, or the brokers' (since 0.11)
         :param timeout_ms: of the whole call
-        :raises ZooKeeperError: ZooKeeper cannot be reached, or nobody tells where it is
+        :raises ZooKeeperError: ZooKeeper cannot be reached, or its address is not known
         """
         with self._nodes(group, zookeeper_hosts, self._deadline(timeout_ms)) as nodes:
             return nodes.members()
@@ -114,9 +114,9 @@ class MigrationAdmin(GroupOffsetsAdmin):
         :param raise_errors: whether to raise for partitions that failed, see `Results`
         :raises NonEmptyGroup: the group has members, here or there; the text names them
         :raises GroupIdNotFound: there are no such offsets to copy
-        :raises OffsetOutOfRangeError: the topic ends before the offset, for instance because it was made anew
+        :raises OffsetOutOfRangeError: the topic ends before the offset, for instance because it was created again
         :raises OffsetsNotCommitted: what was read again is not what was written
-        :raises ZooKeeperError: ZooKeeper cannot be reached, or nobody tells where it is
+        :raises ZooKeeperError: ZooKeeper cannot be reached, or its address is not known
         """
         if to not in NAMES:
             raise ValueError(f"to must be 'kafka' or 'zookeeper', not {to!r}")
@@ -140,10 +140,7 @@ class MigrationAdmin(GroupOffsetsAdmin):
                 moves.update(self._different(nodes, group, to, moves, deadline))
                 if wanted:
                     self._refuse_members(nodes, group, {key.topic for key in wanted}, deadline, meanwhile=True)
-        results = Results(moves)
-        if raise_errors:
-            results.raise_errors()
-        return results
+        return checked(Results(moves), raise_errors)
 
     # -- both places -------------------------------------------------------------------------------------------------
 
@@ -153,7 +150,7 @@ class MigrationAdmin(GroupOffsetsAdmin):
 
         if not group or "/" in group or group in {".", ".."}:
             raise ValueError(f"ZooKeeper has no group of the name {group!r}")
-        where = hosts or self._cluster.zookeeper_hosts or self._told_by_brokers(deadline)
+        where = hosts or self._cluster.zookeeper_hosts or self._address_of_brokers(deadline)
 
         def left_s() -> float:
             return self._left_ms(deadline) / 1000
@@ -162,14 +159,14 @@ class MigrationAdmin(GroupOffsetsAdmin):
         with opened(where, self._cluster.handler, connecting_s) as client:
             yield GroupNodes(client, group, left_s)
 
-    def _told_by_brokers(self, deadline: float) -> str:
+    def _address_of_brokers(self, deadline: float) -> str:
         try:
             found = zookeeper_of(self._cluster, self._left_ms(deadline))
         except UnsupportedVersion:
             found = None
         if not found:
             raise ZooKeeperError(
-                "the brokers do not tell where ZooKeeper is (those before 0.11 never do, and newer clusters may have none): "
+                "the brokers do not return the address of ZooKeeper (before 0.11 they never do; newer clusters may have none): "
                 'give zookeeper_hosts="host:port"'
             )
         return found
@@ -210,7 +207,7 @@ class MigrationAdmin(GroupOffsetsAdmin):
         return {key: one.offset for key, one in committed.items()}
 
     def _all_of(self, names: set[str], deadline: float) -> list[TopicPartition]:
-        """Return all partitions of some topics; of all topics where there are none, as old brokers have to be told them."""
+        """Return all partitions of some topics; of all topics if none are named, as old brokers need their names."""
         wanted = sorted(names) or [one.name for one in self.list_topics(timeout_ms=self._left_ms(deadline))]
         described = self.describe_topics(wanted, timeout_ms=self._left_ms(deadline), raise_errors=bool(names))
         return [TopicPartition(name, part.partition) for name, one in described.items() for part in one.partitions]
@@ -260,8 +257,8 @@ class MigrationAdmin(GroupOffsetsAdmin):
             offset = found[key]
             if isinstance(offset, int) and end.offset is not None and offset > end.offset:
                 found[key] = OffsetOutOfRangeError(
-                    f"the group's offset {offset} is beyond the end of the partition, {end.offset}: perhaps the topic was made "
-                    "anew. Leave this topic out, or reset the group there",
+                    f"the group's offset {offset} is beyond the end of the partition, {end.offset}: perhaps the topic was "
+                    "created again. Leave this topic out, or reset the group there",
                     topic=key.topic,
                     partition=key.partition,
                 )

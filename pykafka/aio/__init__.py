@@ -7,6 +7,8 @@ raises `WouldBlockError`; `bridged` makes it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from pykafka.aio.admin import Admin
 from pykafka.aio.client import KafkaClient
 from pykafka.aio.compat import GroupConsumer, Producer, SimpleConsumer, Topic
@@ -18,6 +20,7 @@ from pykafka.groups.listener import RebalanceListener
 from pykafka.handlers.aio import AsyncioHandler
 from pykafka.handlers.bridge import bridged
 from pykafka.parallel.retry import Retry
+from pykafka.utils.hints import missing_class
 
 __all__ = [
     "Admin",
@@ -36,3 +39,9 @@ __all__ = [
     "bridged",
     "exactly_once",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Raise the error for a name that is not there; for a class of another client, with what to write instead."""
+        raise missing_class(__name__, name) or AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
-from functools import partial
+from functools import partial, wraps
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Self, TypeVar, cast
 
 from pykafka.aio.steps import Sending, Taking
+from pykafka.consumer.options import KafkaConsumerOptions
 from pykafka.exceptions import ConsumerStoppedException, WouldBlockError
 from pykafka.handlers.bridge import await_call, bridged, require_home, running
 from pykafka.handlers.patching import original
 from pykafka.kafkaconsumer import POLL_RECORDS
+from pykafka.producer.options import KafkaProducerOptions
+from pykafka.utils.hints import CONSUMER, PRODUCER, not_by_a_client
 
 if TYPE_CHECKING:
     import datetime
@@ -44,6 +47,7 @@ AT_ONCE = frozenset(
     }
 )
 
+A = ParamSpec("A")
 T = TypeVar("T")
 D = TypeVar("D", bound=Mapping[str, Any])
 
@@ -78,6 +82,20 @@ def sync_all(options: D) -> D:
     return cast("D", {name: value if name in AT_ONCE else sync(value) for name, value in options.items()})
 
 
+def _by_a_client(constructor: Callable[A, None]) -> Callable[A, None]:
+    """Return a constructor that refuses the arguments of other clients' classes."""
+
+    @wraps(constructor)
+    def call(*args: A.args, **options: A.kwargs) -> None:
+        first = args[1] if len(args) > 1 else None
+        if first is None or options or isinstance(first, (str, Mapping)):
+            meant = {**KafkaProducerOptions.elsewhere(), **KafkaConsumerOptions.elsewhere(), **CONSUMER, **PRODUCER}
+            raise not_by_a_client(type(args[0]).__name__, first, options, meant)
+        constructor(*args, **options)
+
+    return call
+
+
 class AsyncFacade(Generic[T]):
     """The coroutines of an object of the blocking API.
 
@@ -86,6 +104,7 @@ class AsyncFacade(Generic[T]):
 
     _inner: T
 
+    @_by_a_client
     def __init__(self, inner: T) -> None:
         self._inner = inner
         self._home = running()
@@ -243,6 +262,7 @@ P = TypeVar("P", bound="Producer")
 class Produces(Closing[P]):
     """Producing to one topic: what has room is written at once, without a switch of greenlets."""
 
+    @_by_a_client
     def __init__(self, inner: P) -> None:
         super().__init__(inner)
         self._turns = cast("AsyncioHandler", inner._handler)._turns
@@ -293,6 +313,7 @@ class Messages(Closing[R]):
     A cancellation comes before a message is taken, so that it loses none: the next call returns it.
     """
 
+    @_by_a_client
     def __init__(self, inner: R) -> None:
         super().__init__(inner)
         self._turns = cast("AsyncioHandler", inner._handler)._turns
@@ -329,6 +350,7 @@ class Transaction(Closing[Context]):
 class Sends(Sending[K, V], Closing["KafkaProducer[K, V]"], Generic[K, V]):
     """Producing to any topic: what has room is written at once, without a switch of greenlets."""
 
+    @_by_a_client
     def __init__(self, inner: KafkaProducer[K, V]) -> None:
         super().__init__(inner)
         self._fast = inner
@@ -375,10 +397,11 @@ class Records(Taking[K, V], Closing["KafkaConsumer[K, V]"], Generic[K, V]):
     A cancellation comes before a record is taken, so that it loses none: the next call returns it.
     """
 
+    @_by_a_client
     def __init__(self, inner: KafkaConsumer[K, V]) -> None:
         super().__init__(inner)
         self._turns = cast("AsyncioHandler", inner._handler)._turns
-        self._buffers, self._at_hand = inner._buffers, inner._handing.plain
+        self._buffers, self._at_hand = inner._buffers, inner._pipeline.plain
         timeout_ms = inner._options.consumer_timeout_ms
         self._timeout = None if timeout_ms < 0 else timeout_ms / 1000
 
@@ -437,6 +460,7 @@ class Acquires(Closing["ShareConsumer[K, V]"], Generic[K, V]):
     A cancellation comes before a record is taken, so that it loses none: the next call returns it.
     """
 
+    @_by_a_client
     def __init__(self, inner: ShareConsumer[K, V]) -> None:
         super().__init__(inner)
         timeout_ms = inner._options.consumer_timeout_ms

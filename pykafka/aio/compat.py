@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
     from pykafka.consumer.startrules import Position
     from pykafka.exceptions import KafkaException
-    from pykafka.metadata.partition import Partition
+    from pykafka.metadata.partition import OffsetPartitionResponse, Partition
     from pykafka.protocol.message import Message
 
 
@@ -52,15 +52,15 @@ class Topic(AsyncFacade[_Topic]):
 
     async def fetch_offset_limits(
         self, offsets_before: int | datetime.datetime, max_offsets: int = 1, partitions: Iterable[int] | None = None
-    ) -> dict[int, messages.OffsetPartitionResponse]:
+    ) -> dict[int, OffsetPartitionResponse]:
         """Return the offsets of each partition by time."""
         return await bridged(self._here.fetch_offset_limits, offsets_before, max_offsets, partitions)
 
-    async def earliest_available_offsets(self) -> dict[int, messages.OffsetPartitionResponse]:
+    async def earliest_available_offsets(self) -> dict[int, OffsetPartitionResponse]:
         """Return the oldest offset kept in each partition, in the form of `fetch_offset_limits`."""
         return await bridged(self._here.earliest_available_offsets)
 
-    async def latest_available_offsets(self) -> dict[int, messages.OffsetPartitionResponse]:
+    async def latest_available_offsets(self) -> dict[int, OffsetPartitionResponse]:
         """Return the offset of the next message of each partition, in the form of `fetch_offset_limits`."""
         return await bridged(self._here.latest_available_offsets)
 

@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from pykafka.common import OffsetAndMetadata, SubscriptionPattern, TopicPartition
     from pykafka.consumer.commit_calls import OnCommit, What
     from pykafka.consumer.startrules import Start
-    from pykafka.parallel.jobs import Order
     from pykafka.parallel.options import OnAbandoned
     from pykafka.parallel.ports import DeadLetterSink
     from pykafka.parallel.retry import Retry
     from pykafka.parallel.run import Stats
+    from pykafka.parallel.tasks import Order
     from pykafka.record import Record
 
 
 class ParallelRun(Closing[_ParallelRun]):
-    """Records of a consumer, handled by many workers at a time: what `consumer.parallel(...)` returns.
+    """Records of a consumer, handled by many workers at a time; `consumer.parallel(...)` returns it.
 
     As `pykafka.parallel.run.ParallelRun`, which documents parameters and errors.
     """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException
 from pykafka.handlers.bridge import bridged
-from pykafka.transactions.exactly_once import MAX_RECORDS, Attempts, Function, Made, made_of
+from pykafka.transactions.exactly_once import MAX_RECORDS, Function, Made, TransactionRetries, messages_of
 
 if TYPE_CHECKING:
     from pykafka.aio.consumer import KafkaConsumer
@@ -27,7 +27,7 @@ class _Function(Function):
         try:
             for record in records:
                 found = self.fn(record)
-                made += made_of(await found if inspect.isawaitable(found) else found)
+                made += messages_of(await found if inspect.isawaitable(found) else found)
         except Exception as error:
             self.error = error
             raise
@@ -45,7 +45,7 @@ async def exactly_once(
     As `pykafka.exactly_once`, which documents parameters and errors; the function may be a coroutine function. A
     cancellation aborts the transaction, unless its commit was sent: `producer.close()` completes that.
     """
-    attempts = Attempts(getattr(consumer, "_inner", consumer), getattr(producer, "_inner", producer))
+    attempts = TransactionRetries(getattr(consumer, "_inner", consumer), getattr(producer, "_inner", producer))
     await producer.init_transactions()
     function, handled = _Function(fn), 0
     async for records in consumer.batches(max_records):
@@ -64,9 +64,9 @@ async def exactly_once(
         except KafkaException as error:
             if error is function.error:
                 raise
-            if attempts.ended and not attempts.unknown:
+            if attempts.ended and not attempts.outcome_unknown:
                 break
-            if not await bridged(partial(attempts.settle, error, len(records))):
+            if not await bridged(partial(attempts.resolve, error, len(records))):
                 continue
         attempts.done()
         handled += len(records)

@@ -53,7 +53,7 @@ class ShareConsumer(Acquires[K, V]):
         return await bridged(self._here.poll, max_records, timeout)
 
     async def accept(self, record: Record[Any, Any]) -> bool:
-        """Accept a record: it has been dealt with, and no member gets it again. `record.ack()` does the same."""
+        """Accept a record: it was handled, and no member gets it again. `record.ack()` does the same."""
         return await bridged(self._here.accept, record)
 
     async def release(self, record: Record[Any, Any]) -> bool:
@@ -61,11 +61,11 @@ class ShareConsumer(Acquires[K, V]):
         return await bridged(self._here.release, record)
 
     async def reject(self, record: Record[Any, Any]) -> bool:
-        """Reject a record: nobody can deal with it, and no member gets it again."""
+        """Reject a record: it cannot be handled, and no member gets it again."""
         return await bridged(self._here.reject, record)
 
     async def renew(self, record: Record[Any, Any]) -> bool:
-        """Begin a record's lock anew, for work that takes longer than `lock_timeout_ms` (KIP-1222; Kafka 4.2 and later)."""
+        """Renew a record's lock, for work that takes longer than `lock_timeout_ms` (KIP-1222; Kafka 4.2 and later)."""
         return await bridged(self._here.renew, record)
 
     async def commit(self, timeout: float | None = None) -> Committed:

@@ -114,7 +114,7 @@ class Produce(Step):
         ):
             fast = self._facade._fast
             return fast._accumulator.send(
-                self._topic, self._value, self._key, -1, None, -1, fast._told, self._value, self._key
+                self._topic, self._value, self._key, -1, None, -1, fast._callback, self._value, self._key
             )
         return None
 

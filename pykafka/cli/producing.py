@@ -17,8 +17,8 @@ from pykafka.utils import milliseconds
 from pykafka.utils.hints import most_similar
 
 if TYPE_CHECKING:
+    from pykafka.compat.producer import Producer
     from pykafka.metadata.partition import Partition
-    from pykafka.producer import Producer
     from pykafka.protocol.message import Message
     from pykafka.topic import Topic
 

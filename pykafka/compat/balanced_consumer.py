@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType
 from pykafka.compat.group_consumer import GroupConsumer
+from pykafka.compat.membership_protocol import GroupMembershipProtocol, RangeProtocol
+from pykafka.compat.options import GroupOptions, RebalanceCallback, ZooKeeperOptions
+from pykafka.consumer.options import ConsumerOptions, OffsetReset
 from pykafka.exceptions import KafkaException, PartitionOwnedError, ZooKeeperError
-from pykafka.groups.options import RebalanceCallback, ZooKeeperOptions
 from pykafka.handlers.interrupts import FinalSteps
-from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
 from pykafka.utils import get_string, old_attributes
 from pykafka.utils.name import Name
+from pykafka.utils.option_table import collected
 
 if TYPE_CHECKING:
     from pykafka.compat.deserializing import Deserializer
     from pykafka.compat.simple_consumer import SimpleConsumer
-    from pykafka.compat.zookeeper_group import ZooKeeperGroup
-    from pykafka.consumer.options import OffsetReset
+    from pykafka.groups.zookeeper.group import ZooKeeperGroup
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
@@ -58,46 +59,59 @@ class BalancedConsumer(GroupConsumer):
     :param fetch_error_backoff_ms: pause before a partition that failed is fetched again (ms); it doubles while the
         error lasts
     :param fetch_wait_max_ms: how long the broker waits for `fetch_min_bytes` (ms)
-    :param offsets_channel_backoff_ms: pause before the second attempt to commit or fetch offsets (ms); twice as long each
-        time after that, up to a second
+    :param offsets_channel_backoff_ms: pause before the second attempt to commit or fetch offsets (ms); twice as long
+        each time after that, up to a second
     :param offsets_commit_max_retries: attempts to commit or fetch offsets beyond the first
     :param auto_offset_reset: where to begin without a committed offset, or when the offset is no longer kept:
         `OffsetType.EARLIEST` ("earliest"), `OffsetType.LATEST` ("latest"), or "none", which has `consume()` raise
     :param consumer_timeout_ms: how long `consume()` waits before it returns None (ms); -1 for as long as it takes
     :param rebalance_max_retries: how many backoffs long to wait for another member to let a partition go
-    :param rebalance_backoff_ms: the longest pause between attempts to take it
+    :param rebalance_backoff_ms: the longest pause between attempts to take it (ms)
     :param zookeeper_connection_timeout_ms: for connecting and for each answer (ms); also the session timeout asked for
     :param zookeeper_connect: the old name of `zookeeper_hosts`
     :param zookeeper_hosts: "host:port,host:port/chroot" of ZooKeeper
-    :param zookeeper: a started KazooClient to use instead, on a kazoo handler of the client's kind; `stop()` leaves it open
+    :param zookeeper: a started KazooClient to use instead, on a kazoo handler of the client's kind; `stop()` leaves it
+        open
     :param auto_start: join at once; else with `start()`
     :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed; not again at rebalances
-    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new share before it
-        is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share is
-        consumed until it has returned. If it raises, `start()`, later `consume()`, raises that, and the consumer calls it
-        again after a pause; an error that is not an `Exception` (gevent.Timeout, SystemExit) ends the consumer, which
-        leaves the group
+    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new share before
+        it is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share
+        is consumed until it has returned. If it raises, `start()`, later `consume()`, raises that, and the consumer
+        calls it again after a pause; an error that is not an `Exception` (gevent.Timeout, SystemExit) ends the
+        consumer, which leaves the group
     :param use_rdkafka: consume by librdkafka
     :param compacted_topic: accepted for old code; gaps between offsets are never a problem
     :param membership_protocol: how members divide partitions; the same for all members of the group
     :param deserializer: `(value, partition_key) -> (value, partition_key)`; what it raises comes as the cause of a
         `DeserializationError`
-    :param reset_offset_on_fetch: whether fetching offsets moves the internal consumer to what is committed
+    :param reset_offset_on_fetch: whether `fetch_offsets()` moves the consumer to what is committed
     :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
     :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)
     :param auto_commit_timeout_ms: how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator
-        that moves, a connection that breaks) before `consume()` raises one; until then each is logged, and the next
-        interval tries again
-    :param metadata_max_age_ms: how often to ask for metadata (ms), which tells of added partitions: they are shared out,
-        and read from their beginning, or where the group has committed
-    :param client_rack: the rack, or zone, of this consumer: brokers with `broker.rack` and a `replica.selector.class` let it
-        fetch from a replica there (KIP-392); None takes that of the client, "" fetches from leaders
-    :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and 256 MiB
-        at least
+        that moves, a connection that breaks) before a call raises one; until then each is logged, and the next interval
+        tries again
+    :param metadata_max_age_ms: how often to ask for metadata (ms), which tells of added partitions: they are shared
+        out, and read from their beginning, or where the group has committed
+    :param client_rack: the rack, or zone, of this consumer: brokers with `broker.rack` and a `replica.selector.class`
+        let it fetch from a replica there (KIP-392); None takes that of the client, "" fetches from leaders
+    :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and
+        256 MiB at least
     :raises ZooKeeperError: no ZooKeeper could be reached (when started at once)
     :raises PartitionOwnedError: another member would not let go of a partition (likewise)
     """
 
+    def _build(self, topic: TopicView, cluster: BaseCluster, given: dict[str, Any]) -> None:
+        self._configure(topic, cluster, given)
+        self._zookeeper_options = ZooKeeperOptions.of(given)
+        self._external_zookeeper = self._zookeeper_options.zookeeper
+        # the same objects each time: kazoo keeps a set of watches
+        proxy = weakref.ref(self)
+        self._on_change = self._build_watch_callback(BalancedConsumer._share_may_change, proxy)
+        self._on_owners = self._build_watch_callback(BalancedConsumer._partition_may_be_free, proxy)
+        if self._own.auto_start:
+            self.start()
+
+    @collected(_build, ConsumerOptions, GroupOptions)
     def __init__(
         self,
         topic: TopicView,
@@ -116,8 +130,8 @@ class BalancedConsumer(GroupConsumer):
         auto_offset_reset: OffsetReset = OffsetType.EARLIEST,
         consumer_timeout_ms: int = -1,
         rebalance_max_retries: int = 5,
-        rebalance_backoff_ms: int = 2 * 1000,
-        zookeeper_connection_timeout_ms: int = 6 * 1000,
+        rebalance_backoff_ms: int = 2000,
+        zookeeper_connection_timeout_ms: int = 6000,
         zookeeper_connect: str | None = None,
         zookeeper_hosts: str = "127.0.0.1:2181",
         zookeeper: Any = None,
@@ -136,17 +150,7 @@ class BalancedConsumer(GroupConsumer):
         metadata_max_age_ms: int = 60 * 1000,
         client_rack: str | None = None,
         unpacked_max_bytes: int | None = None,
-    ) -> None:
-        self._configure(topic, cluster, locals(), deserializer, use_rdkafka)
-        arguments = locals() | {"zookeeper_hosts": zookeeper_connect or zookeeper_hosts}
-        self._zookeeper_options = ZooKeeperOptions.of(arguments)
-        self._external_zookeeper = zookeeper
-        # the same objects each time: kazoo keeps a set of watches
-        proxy = weakref.ref(self)
-        self._on_change = self._build_watch_callback(BalancedConsumer._share_may_change, proxy)
-        self._on_owners = self._build_watch_callback(BalancedConsumer._partition_may_be_free, proxy)
-        if auto_start:
-            self.start()
+    ) -> None: ...
 
     def _begin_afresh(self) -> None:
         super()._begin_afresh()
@@ -232,7 +236,7 @@ class BalancedConsumer(GroupConsumer):
         :param timeout: for connecting and for answers (ms)
         :raises ZooKeeperError: it could not be reached
         """
-        from pykafka.compat.zookeeper_group import ZooKeeperGroup
+        from pykafka.groups.zookeeper.group import ZooKeeperGroup
 
         changed = partial(_set, self._wanted, self._released)
         group = ZooKeeperGroup(

@@ -28,7 +28,7 @@ class _Carried(NamedTuple):
     done: int
     #: The topic that the position is of, and the leader epochs of the records before it.
     topic_id: UUID | None
-    lineage: LeaderEpochs
+    leader_epochs: LeaderEpochs
 
 
 class CarriedPositions:
@@ -56,14 +56,14 @@ class CarriedPositions:
         """Note where an internal consumer that has stopped stands."""
         engine = consumer._engine
         self.old_offsets = consumer.held_offsets
-        done = engine.done_at_stop
+        done = engine.processed_at_stop
         self._carried = {
             key.partition: _Carried(
                 owned.position,
                 owned.last_offset_consumed,
                 done.get(key, owned.position),
                 owned.topic_id,
-                owned.lineage,
+                owned.leader_epochs,
             )
             for key, owned in engine.partitions.items()
             if owned.position >= 0
@@ -80,7 +80,7 @@ class CarriedPositions:
             if key in engine.partitions:
                 engine.move(key, carried.position, carried.held)
                 owned = engine.partitions[key]
-                owned.topic_id, owned.lineage = carried.topic_id, carried.lineage
+                owned.topic_id, owned.leader_epochs = carried.topic_id, carried.leader_epochs
                 if carried.done != carried.position:  # the application has the last messages in hand still
                     engine.buffers.hold(owned, carried.done)
 

@@ -18,8 +18,8 @@ from pykafka.utils import get_string
 from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
+    from pykafka.compat.blocking_engine import BlockingEngine
     from pykafka.consumer.buffers import OwnedPartition
-    from pykafka.consumer.engine import ConsumerEngine
     from pykafka.metadata.partition import Partition
     from pykafka.network.node import Node
 
@@ -30,7 +30,7 @@ class DocumentedConsumer:
     Calling these works; overriding one has an effect for `_setup_fetch_workers` and `_auto_commit` only.
     """
 
-    _engine: ConsumerEngine
+    _engine: BlockingEngine
 
     @property
     def _partitions(self) -> dict[Partition, OwnedPartition]:
@@ -66,7 +66,9 @@ class DocumentedConsumer:
         """
         if not self._engine.running:
             raise self._engine.stopped()
-        self._engine.hurry()
+        for owned in self._engine.partitions.values():
+            if owned.wake is not None:
+                owned.wake.set()
 
     def cleanup(self) -> None:
         """Stop fetching this consumer's partitions; commit nothing."""
@@ -74,7 +76,7 @@ class DocumentedConsumer:
 
     def _setup_fetch_workers(self) -> None:
         """Give each partition that is not being fetched to the fetch worker of its leader."""
-        self._engine.attach_all()
+        self._engine.attach_each()
 
     def _setup_autocommit_worker(self) -> None:
         """Start the worker that commits regularly.

@@ -27,12 +27,14 @@ class _Inbox:
     something into it then, as the reader of a connection, waits for that lock.
 
     :param handler: supplies event and clock
+    :param reports: of the producer
     """
 
-    __slots__ = ("_come", "_handler", "_unread")
+    __slots__ = ("_come", "_handler", "_unread", "reports")
 
-    def __init__(self, handler: Handler) -> None:
+    def __init__(self, handler: Handler, reports: Reports) -> None:
         self._handler = handler
+        self.reports = reports
         self._come = handler.Event()
         self._unread: deque[Report] = deque()
 
@@ -82,7 +84,7 @@ class Reports:
         """Return the queue of this thread, greenlet or task."""
         found: _Inbox | None = getattr(self._here, "queue", None)
         if found is None:
-            found = self._here.queue = _Inbox(self._handler)
+            found = self._here.queue = _Inbox(self._handler, self)
         return found
 
     def put(self, reports: Collection[Report], message_size: float) -> None:
@@ -120,7 +122,7 @@ class Reports:
                 self._failures -= 1
         return report
 
-    def tell_unread(self) -> None:
+    def log_unread(self) -> None:
         """Log the number of failed messages whose reports nobody has read."""
         if self._failures:
             log.error(

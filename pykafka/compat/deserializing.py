@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pykafka.consumer.engine import ConsumerEngine
-from pykafka.consumer.startrules import key_of
+from pykafka.compat.blocking_engine import BlockingEngine, key_of
 from pykafka.exceptions import DeserializationError
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class Deserializing:
     :param deserializer: the user's
     """
 
-    def __init__(self, engine: ConsumerEngine, deserializer: Deserializer) -> None:
+    def __init__(self, engine: BlockingEngine, deserializer: Deserializer) -> None:
         self._engine = engine
         self._deserializer = deserializer
         #: Messages that the deserializer could not convert.
@@ -68,7 +67,7 @@ class Deserializing:
             self._put_off_until_called_again(message, None)
             raise
         except BaseException:  # such as a greenlet's timeout
-            engine.give_back([message])
+            engine.give_back_messages([message])
             raise
 
     def many(self, max_messages: int, block: bool, unblock_event: Any) -> list[Message]:
@@ -91,7 +90,7 @@ class Deserializing:
                 self._put_off_until_called_again(more[0], error)
                 break
             except BaseException:
-                engine.give_back(batch + more)
+                engine.give_back_messages(batch + more)
                 raise
         return batch
 

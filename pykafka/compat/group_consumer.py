@@ -12,24 +12,23 @@ import os
 import uuid
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pykafka.common import OffsetType
 from pykafka.compat.carried_positions import CarriedPositions
 from pykafka.compat.group_worker import InternalConsumers, UnraisedErrors, discard, look_after, wanted_positions
+from pykafka.compat.options import GroupOptions, TopicConsumerOptions
 from pykafka.compat.simple_consumer import BATCH_MESSAGES, SimpleConsumer
 from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.consumer.committed_offsets import may_commit_later
 from pykafka.consumer.options import ConsumerOptions, valid_pairs
 from pykafka.consumer.startrules import Position
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
-from pykafka.groups.options import GroupOptions
 from pykafka.handlers.starts import Starts
 from pykafka.metadata.lifecycle import Tether
 from pykafka.utils import get_string, old_attributes
-from pykafka.utils.error_handlers import valid_callable
 from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pykafka.compat.deserializing import Deserializer
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
@@ -80,30 +78,28 @@ class GroupConsumer(ABC):
     commits; `consume()` takes no lock.
     """
 
-    def _configure(
-        self,
-        topic: TopicView,
-        cluster: BaseCluster,
-        arguments: Mapping[str, Any],
-        deserializer: Deserializer | None,
-        use_rdkafka: bool,
-    ) -> None:
+    def _configure(self, topic: TopicView, cluster: BaseCluster, given: dict[str, Any]) -> None:
         """Check and store the arguments of a constructor.
 
-        :param arguments: {name: value}, among them all settings
+        :param given: {name: value} of the options
         :raises TypeError, ValueError: an argument is out of bounds; the error names it
         """
-        self._group_options = group_options = GroupOptions.of(arguments)
+        self._group_options = group_options = GroupOptions.of(given)
         self._topic = topic
         self._cluster = cluster
         self._handler = cluster.handler
         #: The internal consumer's.
-        self._options = ConsumerOptions.of({**arguments, "reset_offset_on_start": False})
+        self._options = ConsumerOptions.of({**given, "reset_offset_on_start": False})
         self._consumer_group = Name.of(group_options.consumer_group)
         self._membership_protocol = group_options.membership_protocol
-        deserializer = valid_callable(deserializer, "deserializer")
+        self._own = own = TopicConsumerOptions.of(given)
         self._internal = InternalConsumers(
-            topic, cluster, self._options, deserializer, use_rdkafka, group_options.reset_offset_on_start
+            topic,
+            cluster,
+            self._options,
+            own.deserializer,
+            group_options.use_rdkafka,
+            group_options.reset_offset_on_start,
         )
         self._group_instance_id: str | None = None
         self._left_to_parent: list[Any] = []
@@ -630,11 +626,11 @@ class GroupConsumer(ABC):
         """
         engine = consumer._engine
         engine.buffers.closed = True
-        engine.await_loans()
+        engine.await_borrowed()
         if not self._options.auto_commit_enable:
             return
         deadline = self._handler.now() + HAND_WAIT_S
-        while engine.done() != engine.positions() and self._handler.now() < deadline:
+        while engine.processed() != engine.positions() and self._handler.now() < deadline:
             if self._stopping.wait(0.005):
                 return
 

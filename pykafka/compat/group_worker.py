@@ -152,7 +152,7 @@ class InternalConsumers:
         """
         kind = SimpleConsumer
         if self.use_rdkafka:
-            from pykafka.rdkafka import RdKafkaSimpleConsumer
+            from pykafka.compat.rdkafka.classes import RdKafkaSimpleConsumer
 
             kind = RdKafkaSimpleConsumer
         options = replace(self.options, reset_offset_on_start=self.start_over)

@@ -11,8 +11,10 @@ from pykafka.common import OffsetType
 from pykafka.compat import messages
 from pykafka.compat.balanced_consumer import BalancedConsumer
 from pykafka.compat.group_consumer import GroupConsumer
-from pykafka.compat.messages.groups import assignment_bytes
+from pykafka.compat.membership_protocol import GroupMembershipProtocol, RangeProtocol
+from pykafka.compat.options import GroupOptions, RebalanceCallback
 from pykafka.compat.topic_member import TopicMember
+from pykafka.consumer.options import ConsumerOptions, OffsetReset
 from pykafka.exceptions import (
     FencedInstanceId,
     KafkaException,
@@ -21,15 +23,15 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.groups.classic.state import EVENT_OF_ERROR, Event
-from pykafka.groups.options import MemberOptions, RebalanceCallback
-from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol
+from pykafka.groups.options import MemberOptions
+from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment, assignment_bytes
 from pykafka.utils import get_string, old_attributes
 from pykafka.utils.name import Name
+from pykafka.utils.option_table import collected
 
 if TYPE_CHECKING:
     from pykafka.compat.deserializing import Deserializer
     from pykafka.compat.simple_consumer import SimpleConsumer
-    from pykafka.consumer.options import OffsetReset
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
@@ -70,49 +72,67 @@ class ManagedBalancedConsumer(GroupConsumer):
     :param fetch_error_backoff_ms: pause before a partition that failed is fetched again (ms); it doubles while the
         error lasts
     :param fetch_wait_max_ms: how long the broker waits for `fetch_min_bytes` (ms)
-    :param offsets_channel_backoff_ms: pause before the second attempt to commit or fetch offsets (ms); twice as long each
-        time after that, up to a second
+    :param offsets_channel_backoff_ms: pause before the second attempt to commit or fetch offsets (ms); twice as long
+        each time after that, up to a second
     :param offsets_commit_max_retries: attempts to commit or fetch offsets beyond the first
     :param auto_offset_reset: where to begin without a committed offset, or when the offset is no longer kept:
         `OffsetType.EARLIEST` ("earliest"), `OffsetType.LATEST` ("latest"), or "none", which has `consume()` raise
     :param consumer_timeout_ms: how long `consume()` waits before it returns None (ms); -1 for as long as it takes
     :param rebalance_max_retries: how many backoffs long a rebalance may go on failing before that is an error; a join
         that was never answered, which takes longer, is tried once more all the same, unless this is 0
-    :param rebalance_backoff_ms: the longest pause between attempts
+    :param rebalance_backoff_ms: the longest pause between attempts (ms)
     :param auto_start: join at once; else with `start()`
     :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed; not again at rebalances
-    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new share before it
-        is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share is
-        consumed until it has returned. If it raises, `start()`, later `consume()`, raises that, and the consumer calls it
-        again after a pause; an error that is not an `Exception` (gevent.Timeout, SystemExit) ends the consumer, which
-        leaves the group
+    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new share before
+        it is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share
+        is consumed until it has returned. If it raises, `start()`, later `consume()`, raises that, and the consumer
+        calls it again after a pause; an error that is not an `Exception` (gevent.Timeout, SystemExit) ends the
+        consumer, which leaves the group
     :param use_rdkafka: consume by librdkafka
     :param compacted_topic: accepted for old code; gaps between offsets are never a problem
     :param heartbeat_interval_ms: how often heartbeats go out (ms); below the session timeout
     :param membership_protocol: how members divide partitions; the same for all members of the group
     :param deserializer: `(value, partition_key) -> (value, partition_key)`; what it raises comes as the cause of a
         `DeserializationError`
-    :param reset_offset_on_fetch: whether fetching offsets moves the internal consumer to what is committed
+    :param reset_offset_on_fetch: whether `fetch_offsets()` moves the consumer to what is committed
     :param session_timeout_ms: the coordinator removes a member without a heartbeat for this long (ms); brokers have
         limits for it
     :param max_poll_interval_ms: a member that takes no message for this long loses its share (ms)
-    :param group_instance_id: makes a static member (KIP-345; Kafka 2.3 and later): `stop()` does not leave the group, and
-        a consumer that starts with the same id within the session timeout gets the same share, without a rebalance
+    :param group_instance_id: makes a static member (KIP-345; Kafka 2.3 and later): `stop()` does not leave the group,
+        and a consumer that starts with the same id within the session timeout gets the same share, without a rebalance
     :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
     :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)
     :param auto_commit_timeout_ms: how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator
-        that moves, a connection that breaks) before `consume()` raises one; until then each is logged, and the next
-        interval tries again
-    :param metadata_max_age_ms: how often to ask for metadata (ms), which tells of added partitions: they are shared out,
-        and read from their beginning, or where the group has committed
-    :param client_rack: the rack, or zone, of this consumer: brokers with `broker.rack` and a `replica.selector.class` let it
-        fetch from a replica there (KIP-392); None takes that of the client, "" fetches from leaders
-    :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and 256 MiB
-        at least
+        that moves, a connection that breaks) before a call raises one; until then each is logged, and the next interval
+        tries again
+    :param metadata_max_age_ms: how often to ask for metadata (ms), which tells of added partitions: they are shared
+        out, and read from their beginning, or where the group has committed
+    :param client_rack: the rack, or zone, of this consumer: brokers with `broker.rack` and a `replica.selector.class`
+        let it fetch from a replica there (KIP-392); None takes that of the client, "" fetches from leaders
+    :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and
+        256 MiB at least
     :raises UnsupportedVersion: the brokers are older than 0.9 (when started at once)
     :raises KafkaException: what kept it from its share (likewise)
     """
 
+    def _build(self, topic: TopicView, cluster: BaseCluster, given: dict[str, Any]) -> None:
+        self._configure(topic, cluster, given)
+        self._consumer_id = Name.of("")
+        options = MemberOptions.of(given)
+        self._group_instance_id = options.group_instance_id
+        self._member = TopicMember(
+            topic,
+            cluster,
+            self._membership_protocol,
+            group_id=get_string(self._consumer_group),
+            metadata_max_age_ms=self._options.metadata_max_age_ms,
+            **asdict(options),
+        )
+        self._default_error_handlers = self._build_default_error_handlers()
+        if self._own.auto_start:
+            self.start()
+
+    @collected(_build, ConsumerOptions, GroupOptions)
     def __init__(
         self,
         topic: TopicView,
@@ -131,7 +151,7 @@ class ManagedBalancedConsumer(GroupConsumer):
         auto_offset_reset: OffsetReset = OffsetType.EARLIEST,
         consumer_timeout_ms: int = -1,
         rebalance_max_retries: int = 5,
-        rebalance_backoff_ms: int = 2 * 1000,
+        rebalance_backoff_ms: int = 2000,
         auto_start: bool = True,
         reset_offset_on_start: bool = False,
         post_rebalance_callback: RebalanceCallback | None = None,
@@ -141,8 +161,8 @@ class ManagedBalancedConsumer(GroupConsumer):
         membership_protocol: GroupMembershipProtocol = RangeProtocol,
         deserializer: Deserializer | None = None,
         reset_offset_on_fetch: bool = True,
-        session_timeout_ms: int = 30000,
-        max_poll_interval_ms: int = 300000,
+        session_timeout_ms: int = 30 * 1000,
+        max_poll_interval_ms: int = 5 * 60 * 1000,
         group_instance_id: str | bytes | None = None,
         *,
         isolation_level: str = "read_uncommitted",
@@ -151,17 +171,7 @@ class ManagedBalancedConsumer(GroupConsumer):
         metadata_max_age_ms: int = 60 * 1000,
         client_rack: str | None = None,
         unpacked_max_bytes: int | None = None,
-    ) -> None:
-        self._configure(topic, cluster, locals(), deserializer, use_rdkafka)
-        self._consumer_id = Name.of("")
-        options = MemberOptions.of(locals())
-        self._group_instance_id = options.group_instance_id
-        self._member = TopicMember(
-            topic, cluster, self._membership_protocol, group_id=get_string(self._consumer_group), **asdict(options)
-        )
-        self._default_error_handlers = self._build_default_error_handlers()
-        if auto_start:
-            self.start()
+    ) -> None: ...
 
     def _begin_afresh(self) -> None:
         super()._begin_afresh()
@@ -214,7 +224,7 @@ class ManagedBalancedConsumer(GroupConsumer):
 
     def _setup_heartbeat_worker(self) -> Any:
         """Start the worker that acts on the answers to heartbeats; a native thread sends these."""
-        return self._spawn_worker(self._member.close, f"pykafka.MemberState.{self._topic.name}")
+        return self._spawn_worker(self._member.close, f"pykafka.Membership.{self._topic.name}")
 
     def _turn(self, stopping: Any) -> tuple[EventType, float] | None:
         """Join again when the group rebalances, and survive failures."""
@@ -474,7 +484,7 @@ class ManagedBalancedConsumer(GroupConsumer):
         :raises KafkaException: it failed
         """
         shares = {member: assignment_bytes(share) for member, share in group_assignments}
-        return messages.MemberAssignment.read(self._member.sync(shares)).partition_assignment
+        return ConsumerProtocolAssignment.from_bytestring(self._member.sync(shares)).partition_assignment
 
     def _pause_share(self) -> None:
         """Return no messages for now, and commit those that the application is done with, if auto-commit is on."""

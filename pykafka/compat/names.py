@@ -27,7 +27,7 @@ rdkafka = find_spec("confluent_kafka") is not None
 #: The error of sockets.
 socket_error = OSError
 
-#: Where each name lives that is neither a module nor a class of `pykafka.protocol`.
+#: The home of each name that is neither a module nor a class of `pykafka.compat.messages`.
 _SOURCES = {
     "__future__": "division print_function",
     "collections": "defaultdict deque namedtuple",
@@ -40,24 +40,27 @@ _SOURCES = {
     "kazoo.recipe.watchers": "ChildrenWatch",
     "pykafka.common": "CompressionType OffsetType",
     "pykafka.compat.names": "EPOCH MAGIC_OFFSETS rdkafka reraise socket_error",
-    "pykafka.connection": "BrokerConnection",
+    "pykafka.network.connection": "BrokerConnection",
     "pykafka.exceptions": """
         ConsumerCoordinatorNotAvailable ConsumerStoppedException ERROR_CODES GroupCoordinatorNotAvailable
         GroupLoadInProgress IllegalGeneration InvalidMessageError InvalidMessageSize KafkaException LeaderNotAvailable
         LeaderNotFoundError MessageSetDecodeFailure MessageSizeTooLarge NoBrokersAvailableError
         NoMessagesConsumedError NoPartitionsForConsumerException NotCoordinatorForConsumer NotCoordinatorForGroup
         NotLeaderForPartition OffsetMetadataTooLarge OffsetOutOfRangeError OffsetRequestFailedError
-        OffsetsLoadInProgress ProduceFailureError ProducerQueueFullError ProducerStoppedException RebalanceInProgress
-        RequestTimedOut SocketDisconnectedError UnicodeException UnknownError UnknownMemberId
+        OffsetsLoadInProgress PartitionOwnedError ProduceFailureError ProducerQueueFullError ProducerStoppedException
+        RebalanceInProgress RequestTimedOut SocketDisconnectedError UnicodeException UnknownError UnknownMemberId
         UnknownTopicOrPartition
     """,
-    "pykafka.handlers": "GEventHandler RequestHandler",
-    "pykafka.membershipprotocol": "GroupMembershipProtocol",
+    "pykafka.handlers": "GEventHandler",
+    "pykafka.network.in_flight": "ResponseFuture Throttle",
+    "pykafka.network.requests": "RequestHandler",
+    "pykafka.protocol.message": "Message",
+    "pykafka.compat.membership_protocol": "GroupMembershipProtocol RangeProtocol",
     "pykafka.partitioners": "RandomPartitioner random_partitioner",
-    "pykafka.balancedconsumer": "BalancedConsumer",
-    "pykafka.managedbalancedconsumer": "ManagedBalancedConsumer",
-    "pykafka.producer": "Producer",
-    "pykafka.simpleconsumer": "SimpleConsumer",
+    "pykafka.compat.balanced_consumer": "BalancedConsumer",
+    "pykafka.compat.managed_balanced_consumer": "ManagedBalancedConsumer",
+    "pykafka.compat.producer": "OwnedBroker Producer",
+    "pykafka.compat.simple_consumer": "SimpleConsumer",
     "pykafka.utils": "ApiVersionAware Serializable msg_protocol_version",
     "pykafka.utils.compat": "IS_PYPY PY3 buffer get_bytes get_string integer_types iteritems iterkeys itervalues range",
     "pykafka.utils.error_handlers": "build_parts_by_error handle_partition_responses raise_error valid_int",
@@ -69,6 +72,8 @@ _SOURCES = {
     "zlib": "crc32",
 }
 _SOURCE = {name: source for source, names in _SOURCES.items() for name in names.split()}
+
+_MESSAGES = "pykafka.compat.messages"
 
 #: Modules under another name than their own.
 _MODULES = {
@@ -82,12 +87,14 @@ _MODULES = {
 #: Modules that are None if they are not installed.
 _OPTIONAL = {"gevent", "lz4f", "snappy", "xxhash"}
 
-#: What each module had, of any release from 2.0.4 to 2.8, and has no more by itself.
+#: What each module has by `find` alone: documented classes that live in a higher room, and what any release from 2.0.4 to
+#: 2.8 had there. `pykafka.protocol` also has all of `pykafka.compat.messages`.
 NAMES = {
     "pykafka.balancedconsumer": """
-        ChildrenWatch ConsumerStoppedException GEventHandler KazooClient NoNodeException
-        NoPartitionsForConsumerException NodeExistsError SimpleConsumer UnicodeException division get_bytes get_string
-        iteritems itertools itervalues range rdkafka reraise socket sys time traceback uuid4 valid_int
+        ChildrenWatch ConsumerStoppedException GEventHandler KafkaException KazooClient NoNodeException
+        NoPartitionsForConsumerException NodeExistsError OffsetType PartitionOwnedError RangeProtocol SimpleConsumer
+        UnicodeException division get_bytes get_string iteritems itertools itervalues log logging range rdkafka
+        reraise socket sys time traceback uuid4 valid_int weakref
     """,
     "pykafka.broker": """
         ApiVersionsRequest ApiVersionsResponse BrokerConnection CreateTopicsRequest CreateTopicsResponse
@@ -114,24 +121,26 @@ NAMES = {
         SocketDisconnectedError buffer division log logging partial recvall_into socket ssl struct time
     """,
     "pykafka.handlers": """
-        Empty Queue Semaphore _sys functools gaierror gevent log logging namedtuple pysocket socket_error threading
-        time
+        Empty Queue RequestHandler ResponseFuture Semaphore Throttle _sys functools gaierror gevent log logging
+        namedtuple pysocket socket_error threading time
     """,
     "pykafka.managedbalancedconsumer": """
-        ERROR_CODES GroupCoordinatorNotAvailable GroupLoadInProgress IllegalGeneration MemberAssignment
-        NotCoordinatorForGroup RebalanceInProgress UnicodeException division get_string iterkeys sys uuid valid_int
-        weakref
+        BalancedConsumer ERROR_CODES GroupCoordinatorNotAvailable GroupLoadInProgress IllegalGeneration
+        MemberAssignment NotCoordinatorForGroup OffsetType RangeProtocol RebalanceInProgress UnicodeException division
+        get_string iterkeys log logging sys uuid valid_int weakref
     """,
     "pykafka.membershipprotocol": "ConsumerGroupProtocolMetadata itertools log logging namedtuple",
-    "pykafka.partition": "EPOCH LeaderNotAvailable PartitionOffsetRequest dt log logging time",
+    "pykafka.partition": """
+        EPOCH LeaderNotAvailable LeaderNotFoundError OffsetType PartitionOffsetRequest dt log logging time weakref
+    """,
     "pykafka.partitioners": "random sha1",
     "pykafka.producer": """
         CompressionType ERROR_CODES Empty InvalidMessageError InvalidMessageSize KafkaException LeaderNotAvailable
-        Message MessageSizeTooLarge NoBrokersAvailableError NotLeaderForPartition ProduceFailureError ProduceRequest
-        ProducerQueueFullError ProducerStoppedException Queue RandomPartitioner RequestTimedOut
-        SocketDisconnectedError UnknownTopicOrPartition deque division iteritems itertools itervalues log logging
-        msg_protocol_version platform random_partitioner range reraise struct sys threading time traceback valid_int
-        weakref
+        Message MessageSizeTooLarge NoBrokersAvailableError NotLeaderForPartition OwnedBroker ProduceFailureError
+        ProduceRequest Producer ProducerQueueFullError ProducerStoppedException Queue RandomPartitioner
+        RequestTimedOut SocketDisconnectedError UnknownTopicOrPartition deque division iteritems itertools itervalues
+        log logging msg_protocol_version platform random_partitioner range reraise struct sys threading time traceback
+        valid_int weakref
     """,
     "pykafka.protocol": """
         ApiVersionAware CompressionType ERROR_CODES GroupMembershipProtocol MessageSetDecodeFailure MessageSizeTooLarge
@@ -183,14 +192,14 @@ NAMES = {
         defaultdict iteritems itertools itervalues namedtuple struct struct_helpers
     """,
     "pykafka.simpleconsumer": """
-        ConsumerStoppedException EPOCH ERROR_CODES Empty GroupLoadInProgress IllegalGeneration MAGIC_OFFSETS
-        NotCoordinatorForConsumer NotCoordinatorForGroup NotLeaderForPartition OffsetMetadataTooLarge
-        OffsetOutOfRangeError OffsetRequestFailedError OffsetsLoadInProgress PartitionFetchRequest
+        ConsumerStoppedException EPOCH ERROR_CODES Empty GroupLoadInProgress IllegalGeneration KafkaException
+        MAGIC_OFFSETS NotCoordinatorForConsumer NotCoordinatorForGroup NotLeaderForPartition OffsetMetadataTooLarge
+        OffsetOutOfRangeError OffsetRequestFailedError OffsetType OffsetsLoadInProgress PartitionFetchRequest
         PartitionOffsetCommitRequest PartitionOffsetFetchRequest PartitionOffsetRequest Queue RebalanceInProgress
         RequestTimedOut Semaphore SocketDisconnectedError UnicodeException UnknownError UnknownMemberId
-        UnknownTopicOrPartition build_parts_by_error defaultdict division dt get_bytes handle_partition_responses
-        iteritems iterkeys itertools itervalues json log logging raise_error range reraise socket sys threading time
-        traceback weakref
+        UnknownTopicOrPartition build_parts_by_error defaultdict division dt get_bytes get_string
+        handle_partition_responses iteritems iterkeys itertools itervalues json log logging raise_error range reraise
+        socket sys threading time traceback valid_int weakref
     """,
     "pykafka.topic": """
         BalancedConsumer ManagedBalancedConsumer Producer SimpleConsumer
@@ -212,8 +221,13 @@ def find(module: str, name: str) -> Any:
     :raises AttributeError: it had no such name, or docs/migrating.md says that it is gone
     """
     names = NAMES.get(module, "").split()
+    if module == "pykafka.protocol":
+        messages = ["Message", *import_module(_MESSAGES).__all__]
+        if name == "__all__":
+            return sorted(messages)
+        names += messages
     if name == "__all__" and module.startswith("pykafka.protocol."):
-        return [one for one in names if not one.startswith("_")]
+        return names
     if name not in names:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     if name == "log":
@@ -227,7 +241,7 @@ def _load(name: str) -> Any:
     if name in _MODULES:
         return import_module(_MODULES[name])
     if name[0].isupper():
-        return getattr(import_module("pykafka.protocol"), name)
+        return getattr(import_module(_MESSAGES), name)
     if name in _OPTIONAL and find_spec(name) is None:
         return None
     return import_module(name)

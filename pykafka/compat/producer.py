@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pykafka.common import CompressionType
+from pykafka.compat.delivery_reports import Reports
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, MessageSizeTooLarge, ProducerStoppedException
 from pykafka.handlers.lastcalls import note_block
 from pykafka.partitioners import RandomPartitioner
 from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, headers_size
 from pykafka.producer.batch import ProducerBatch
+from pykafka.producer.buffer_pool import Bounds
 from pykafka.producer.delivery_callbacks import Callback, OnDelivery
 from pykafka.producer.engine import ProducerEngine
 from pykafka.producer.options import ProducerOptions
@@ -22,6 +24,7 @@ from pykafka.protocol import wire
 from pykafka.protocol.message import Message
 from pykafka.utils import old_attributes
 from pykafka.utils.error_handlers import valid_callable, valid_int
+from pykafka.utils.option_table import collected
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -51,53 +54,71 @@ class Producer:
 
     :param cluster: to which to produce
     :param topic: to which to produce
-    :param partitioner: `(partitions, key) -> partition`; by default one partition after another, whatever the keys: messages
-        of one key go to all partitions, and have no order; `Murmur2Partitioner()` sends a key to one, as Kafka's Java
-        producer does
+    :param partitioner: `(partitions, key) -> partition`; by default one partition after another, whatever the keys:
+        messages of one key go to all partitions, and have no order; `Murmur2Partitioner()` sends a key to one, as
+        Kafka's Java producer does
     :param compression: a `pykafka.common.CompressionType`
     :param max_retries: how often a batch is sent again that a broker found wrong or, where batches have no sequence
-        numbers (`enable_idempotence`), may have stored without saying so; a cluster that is not ready (no leader, brokers
-        down, too few replicas in sync) is waited for until `delivery_timeout_ms`
+        numbers (`enable_idempotence`), may have stored without saying so; a cluster that is not ready (no leader,
+        brokers down, too few replicas in sync) is waited for until `delivery_timeout_ms`
     :param retry_backoff_ms: pause before the first time (ms), give or take a fifth; twice as long each time after that
-    :param required_acks: 1 waits for the leader's log, -1 for all replicas in sync, 0 for nothing; with 1, the default, a
-        message is lost if the leader fails before another replica has copied it; -1 keeps it, and makes the producer
+    :param required_acks: 1 waits for the leader's log, -1 for all replicas in sync, 0 for nothing; with 1, the default,
+        a message is lost if the leader fails before another replica has copied it; -1 keeps it, and makes the producer
         idempotent
     :param ack_timeout_ms: how long the leader may wait for replicas (ms)
     :param max_queued_messages: for each broker; beyond, `produce()` blocks or raises
     :param min_queued_messages: for each broker; from this many on, batches are sent without lingering
     :param linger_ms: how long a message may wait for others to fill its batch (ms); 0 sends at once; with the default a
-        lone message leaves after 5 seconds, so choose 0 to 50 where somebody waits for it
+        lone message leaves after 5 seconds, so choose 0 to 50 if somebody waits for it
     :param queue_empty_timeout_ms: accepted for old code; an idle sender sleeps until it is woken
     :param block_on_queue_full: whether a full queue blocks `produce()` or raises
     :param max_request_size: of one request (bytes); a batch is full when it would fill a request alone
     :param sync: whether `produce()` waits for the acknowledgement, and raises what went wrong
     :param delivery_reports: keep a report of each message for `get_delivery_report()`, which must be called for each:
-        they are kept until then, however many; a warning is logged once where a thread or greenlet has
+        they are kept until then, however many; a warning is logged once if a thread or greenlet has
         `max_queued_messages`, or `max_queued_bytes` in messages, that it has not read
     :param pending_timeout_ms: how long `stop()` waits while no message gets through (ms)
     :param auto_start: start at once; else with `start()`
     :param serializer: `(message, partition_key) -> (bytes, bytes)`
-    :param retry_backoff_max_ms: the longest such pause (ms); `retry_backoff_ms` where that is longer
+    :param retry_backoff_max_ms: the longest such pause (ms); `retry_backoff_ms` if that is longer
     :param delivery_timeout_ms: how old a message may get before it has failed (ms)
     :param max_queued_bytes: for each broker, as `max_queued_messages` (bytes)
     :param enable_idempotence: number the batches of each partition (KIP-98), so that what is sent again is stored once
-        and in its place, with up to five batches under way; None: where `required_acks` is -1, retries are allowed, and
+        and in its place, with up to five batches under way; None: if `required_acks` is -1, retries are allowed, and
         brokers can (0.11 on); True: or refuse
     :param on_delivery: `(error, message)`, called for each message when it is acknowledged (error is None) or has
-        failed, by a worker of its own, in the order of each partition; what it raises is logged; on greenlets it must not
-        hold up the hub. `flush()` and `stop()` wait for it. For an `offset` of -1 see `Message.offset`
-    :param max_failed_messages: how many messages may have failed without anybody being told (by `on_delivery`, a
-        report, or what `flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of them, and forgets
-        them
+        failed, by a worker of its own, in the order of each partition; what it raises is logged; on greenlets it must
+        not hold up the hub. `flush()` and `stop()` wait for it. For an `offset` of -1 see `Message.offset`
+    :param max_failed_messages: how many messages may have failed without a report (by `on_delivery`, a delivery report,
+        or the error that `flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of them, and
+        forgets them
     :param max_failed_bytes: how many bytes these may take
-    :param on_topic_recreated: what becomes of messages for a topic that was deleted and made anew: "continue" sends them to
-        the new topic, with a warning that has both ids; "fail" fails them with `TopicRecreatedError` until the producer is
-        started again. Brokers tell topics apart since Kafka 4.1; with 2.8 to 4.0 the client compares ids when it asks for
-        metadata; older ones have no ids, and messages go to the new topic
-    :param compression_level: how hard the codec tries: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22; None: the codec's own
-        (6 for gzip, 3 for zstd, the fast mode for lz4); snappy has none
+    :param on_topic_recreated: what becomes of messages for a topic that was deleted and made anew: "continue" sends
+        them to the new topic, with a warning that has both ids; "fail" fails them with `TopicRecreatedError` until the
+        producer is started, or made, again. Brokers tell topics apart since Kafka 4.1; with 2.8 to 4.0 the client
+        compares ids when it asks for metadata; older ones have no ids, and messages go to the new topic
+    :param compression_level: how hard the codec tries: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22; None: the codec's
+        own (6 for gzip, 3 for zstd, the fast mode for lz4); snappy has none
     """
 
+    def _build(self, cluster: BaseCluster, topic: TopicView, given: dict[str, Any]) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._handler = cluster.handler
+        self._options = options = ProducerOptions.of(given)
+        # round robin is done where the record is written; other partitioners are asked for each message
+        self._partitioner = None if type(options.partitioner) is RandomPartitioner else options.partitioner
+        is_simple = options.serializer is None and not options.sync and not options.delivery_reports
+        self._plain = self._partitioner is None and is_simple
+        self._on_delivery = None if options.on_delivery is None else Callback(options.on_delivery)
+        self._engine = self._make_engine()
+        self._accumulator = self._engine.accumulator
+        cluster.stop_at_close(self)
+        self._handler.at_fork(self._after_fork)
+        if given["auto_start"]:
+            self.start()
+
+    @collected(_build, ProducerOptions)
     def __init__(
         self,
         cluster: BaseCluster,
@@ -110,47 +131,29 @@ class Producer:
         ack_timeout_ms: int = 10 * 1000,
         max_queued_messages: int = 100000,
         min_queued_messages: int = 70000,
-        linger_ms: int = 5 * 1000,
+        linger_ms: int = 5000,
         queue_empty_timeout_ms: int = 0,
         block_on_queue_full: bool = True,
         max_request_size: int = 1000012,
         sync: bool = False,
         delivery_reports: bool = False,
-        pending_timeout_ms: int = 5 * 1000,
+        pending_timeout_ms: int = 5000,
         auto_start: bool = True,
         serializer: Callable[[Any, Any], tuple[Any, Any]] | None = None,
         *,
         retry_backoff_max_ms: int = 1000,
-        delivery_timeout_ms: int = 120 * 1000,
+        delivery_timeout_ms: int = 2 * 60 * 1000,
         max_queued_bytes: int = 256 * 1024 * 1024,
         enable_idempotence: bool | None = None,
         on_delivery: OnDelivery | None = None,
-        max_failed_messages: int = 10_000,
+        max_failed_messages: int = 10000,
         max_failed_bytes: int = 32 * 1024 * 1024,
         on_topic_recreated: Literal["continue", "fail"] = "continue",
         compression_level: int | None = None,
-    ) -> None:
-        self._cluster = cluster
-        self._topic = topic
-        self._handler = cluster.handler
-        self._options = ProducerOptions.of(locals())
-        # round robin is done where the record is written; other partitioners are asked for each message
-        self._partitioner = (
-            None if type(partitioner) is RandomPartitioner else valid_callable(partitioner, "partitioner")
-        )
-        self._plain = self._partitioner is None and serializer is None and not sync and not delivery_reports
-        self._on_delivery = None if on_delivery is None else Callback(on_delivery)
-        self._engine = self._make_engine()
-        self._accumulator = self._engine.accumulator
-        cluster.stop_at_close(self)
-        self._handler.at_fork(self._after_fork)
-        if auto_start:
-            self.start()
+    ) -> None: ...
 
-    def _make_engine(self) -> ProducerEngine:
-        return ProducerEngine(
-            self._cluster, self._topic, self._options, self, lambda broker: OwnedBroker(self, broker, False)
-        )
+    def _make_engine(self) -> DocumentedEngine:
+        return DocumentedEngine(self._cluster, self._topic, self._options, self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} (topic={self._topic.name})>"
@@ -179,7 +182,7 @@ class Producer:
     def stop(self) -> None:
         """Deliver what is queued and end the senders; does nothing when it is stopped. Takes no messages from its start on.
 
-        :raises MessagesNotDelivered: messages failed of which nobody was told yet, or did not get through in time;
+        :raises MessagesNotDelivered: messages failed that were not reported yet, or did not get through in time;
             `.failures` has them
         """
         self._engine.stop()
@@ -189,7 +192,7 @@ class Producer:
 
         :param timeout_ms: how long to wait while no message gets through; by default `pending_timeout_ms`
         :raises ResponseTimeoutError: that time passed; what is queued stays so, and is sent if it can be
-        :raises MessagesNotDelivered: messages failed of which nobody was told yet; `.failures` has them
+        :raises MessagesNotDelivered: messages failed that were not reported yet; `.failures` has them
         """
         patience_ms = None if timeout_ms is None else valid_int(timeout_ms, True, name="timeout_ms")
         self._engine.flush(patience_ms)
@@ -269,11 +272,11 @@ class Producer:
             self._check_format(queue, pairs is not None, timestamp is not None)
         return self._enqueue(queue, value, key, when, pairs, None if on_delivery is None else Callback(on_delivery))
 
-    def _told(self, callback: Callback | None) -> Any:
+    def _report_to(self, callback: Callback | None) -> Any:
         """Return what is told of a message: a function, this worker's queue of reports, or None."""
         if callback is not None or self._on_delivery is not None:
             return callback or self._on_delivery
-        return self._engine.settlement.reports.queue() if self._options.delivery_reports else None
+        return self._engine.reports.queue() if self._options.delivery_reports else None
 
     def _serialized(self, value: Any, key: Any) -> tuple[Any, Any]:
         made: object = self._options.serializer(value, key) if self._options.serializer is not None else (value, key)
@@ -292,9 +295,9 @@ class Producer:
         callback: Callback | None = None,
     ) -> Message:
         """Write a message into the open batch of its partition, waiting for room where that is allowed."""
-        told = self._told(callback)
+        report_to = self._report_to(callback)
         self._check_size(value, key, headers)
-        return self._engine.enqueue(queue, value, key, timestamp, headers, told)
+        return self._engine.enqueue(queue, value, key, timestamp, headers, report_to)
 
     def _choose_queue(self, key: Any) -> PartitionQueue:
         engine = self._engine
@@ -315,12 +318,12 @@ class Producer:
 
     def _partitions(self) -> list[Partition]:
         """Return the partitions of the topic; wait for them if an answer has left out all of them."""
-        route = self._engine.routing.only
-        if route is not None and not route.partitions:
-            self._engine.await_queue(lambda: route.queues[0] if route.partitions else None)
-            if not route.partitions:
+        info = self._engine.routing.only
+        if info is not None and not info.partitions:
+            self._engine.await_queue(lambda: info.queues[0] if info.partitions else None)
+            if not info.partitions:
                 raise LeaderNotFoundError("the topic has no partitions", topic=self._topic.name)
-        return [] if route is None else route.partitions
+        return [] if info is None else info.partitions
 
     def _queue_of(self, partition: Any) -> PartitionQueue | None:
         """Return the queue of a partition; wait for one that an answer has left out."""
@@ -386,9 +389,9 @@ class Producer:
             raise KafkaException(
                 "delivery reports are off; make the producer with delivery_reports=True", topic=self._topic.name
             )
-        return self._engine.settlement.reports.get(block, timeout)
+        return self._engine.reports.get(block, timeout)
 
-    # -- for subclasses and old code: the engine calls the first three ------------------------------------------------
+    # -- for subclasses and old code, whose overriding methods `DocumentedEngine` and `OwnedBroker` call ----------------
 
     def _produce(self, message: Message | tuple[tuple[bytes | None, bytes | None], int]) -> None:
         """Enqueue a message whose partition is known.
@@ -418,24 +421,24 @@ class Producer:
         message._index = queued._index
 
     def _send_request(self, message_batch: Iterable[ProducerBatch], owned_broker: OwnedBroker) -> None:
-        """Send one request; its answer settles the batches, or has them sent again.
+        """Send one request; its answer completes the batches, or has them sent again.
 
         :param message_batch: what to send, at most a batch a partition
         :param owned_broker: where to send it
         """
-        owned_broker._send(list(message_batch))
+        Sender.send(owned_broker, list(message_batch))
 
     def _mark_as_delivered(
         self, owned_broker: OwnedBroker, message_batch: Iterable[ProducerBatch], req: Any = None
     ) -> None:
-        """Settle batches that were acknowledged.
+        """Complete batches that were acknowledged.
 
         :param owned_broker: which took them
         :param message_batch: the batches
         :param req: accepted for old code
         """
         for batch in message_batch:
-            self._engine.settlement.finish(batch, None)
+            self._engine.completion.complete(batch, None)
 
     def _produce_has_timed_out(self, start_time: float) -> bool:
         """Return whether `pending_timeout_ms` has passed.
@@ -461,8 +464,8 @@ class Producer:
         self._engine.routing.refresh()
 
     def _setup_owned_brokers(self) -> None:
-        """Give each leader a sender, and each partition's queue to its leader's."""
-        self._engine.set_up()
+        """Give each leader a sender, and each partition's queue to the sender of its leader."""
+        self._engine.follow_leaders()
 
     def _wait_all(self) -> int:
         """Wait until nothing is queued, or nothing has got through for `pending_timeout_ms`; return what is left."""
@@ -471,6 +474,46 @@ class Producer:
     def _raise_worker_exceptions(self) -> None:
         """Raise the error that ended a sender, if one did."""
         self._engine.raise_worker_exception()
+
+
+class DocumentedEngine(ProducerEngine):
+    """A `ProducerEngine` of one topic, which calls the methods of `Producer` that old code overrides.
+
+    State: `reports` is of one process.
+
+    :param cluster: to which to produce
+    :param topic: to which to produce
+    :param options: checked
+    :param producer: whose methods to call
+    """
+
+    producer: Producer
+
+    def __init__(self, cluster: BaseCluster, topic: TopicView, options: ProducerOptions, producer: Producer) -> None:
+        super().__init__(cluster, topic, options, lambda broker: OwnedBroker(producer, broker, False))
+        self.producer = producer
+
+    def _begin(self) -> None:
+        super()._begin()
+        queued = Bounds(self.options.max_queued_messages, self.options.max_queued_bytes)
+        self.reports = Reports(self.handler, self.name, queued)
+
+    def set_up(self) -> None:
+        """Bring senders and queues up to date, by `Producer._setup_owned_brokers`."""
+        self.producer._setup_owned_brokers()
+
+    def follow_leaders(self) -> None:
+        """Give each leader a sender, and each partition's queue to the sender of its leader."""
+        super().set_up()
+
+    def stop(self, timeout_ms: int | None = None) -> None:
+        """Deliver what is queued and end the senders; as of `ProducerEngine.stop`. Log reports that are unread."""
+        unread = self.running and not self.options.sync  # a synchronous produce() has raised its error
+        try:
+            super().stop(timeout_ms)
+        finally:
+            if unread:
+                self.reports.log_unread()
 
 
 class OwnedBroker(Sender):
@@ -484,6 +527,14 @@ class OwnedBroker(Sender):
     def __init__(self, producer: Producer, broker: Node, auto_start: bool = True) -> None:
         self.producer = producer
         super().__init__(producer._engine, producer._engine.routing, broker, auto_start)
+
+    def send(self, batches: list[ProducerBatch]) -> None:
+        """Send one request, by `Producer._send_request`."""
+        self.producer._send_request(batches, self)
+
+    def delivered(self, batch: ProducerBatch) -> None:
+        """Complete a batch that was acknowledged, by `Producer._mark_as_delivered`."""
+        self.producer._mark_as_delivered(self, [batch])
 
     def cleanup(self) -> None:
         """End the sender; the same as `stop()`."""

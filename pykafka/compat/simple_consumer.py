@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pykafka.common import OffsetType, TopicPartition
 from pykafka.compat import messages
+from pykafka.compat.blocking_engine import BlockingEngine
 from pykafka.compat.consumer_internals import DocumentedConsumer
 from pykafka.compat.deserializing import Deserializer, Deserializing
+from pykafka.compat.options import TopicConsumerOptions
 from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES, ArrowBatches
 from pykafka.consumer.buffers import OwnedPartition
-from pykafka.consumer.engine import ConsumerEngine
 from pykafka.consumer.options import ConsumerOptions, OffsetReset, valid_pairs, valid_partitions
 from pykafka.consumer.startrules import Position
 from pykafka.exceptions import KafkaException
 from pykafka.utils import get_string, old_attributes
-from pykafka.utils.error_handlers import valid_callable, valid_int
+from pykafka.utils.error_handlers import valid_int
 from pykafka.utils.name import Name
+from pykafka.utils.option_table import collected
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -59,17 +61,17 @@ class SimpleConsumer(DocumentedConsumer):
     :param partitions: to read; by default all
     :param fetch_message_max_bytes: how much to fetch of a partition at a time (bytes)
     :param num_consumer_fetchers: connections and workers for each broker
-    :param auto_commit_enable: commit regularly the messages that the calls before the last one have returned (consume in
-        one worker), and at `stop()` all that were returned; after an error that ends the `with` block, all but those of
-        the last call; repeat old commits every hour, since brokers forget them
+    :param auto_commit_enable: commit regularly the messages that the calls before the last one have returned (consume
+        in one worker), and at `stop()` all that were returned; after an error that ends the `with` block, all but those
+        of the last call; repeat old commits every hour, since brokers forget them
     :param auto_commit_interval_ms: how often (ms)
     :param queued_max_messages: for each partition; fetching pauses while more are buffered (messages)
     :param fetch_min_bytes: how much data the broker waits for (bytes)
     :param fetch_error_backoff_ms: pause before a partition that failed is fetched again (ms); it doubles while the
         error lasts
     :param fetch_wait_max_ms: how long the broker waits for `fetch_min_bytes` (ms)
-    :param offsets_channel_backoff_ms: pause before the second attempt to commit or fetch offsets (ms); twice as long each
-        time after that, up to a second
+    :param offsets_channel_backoff_ms: pause before the second attempt to commit or fetch offsets (ms); twice as long
+        each time after that, up to a second
     :param offsets_commit_max_retries: attempts to commit or fetch offsets beyond the first
     :param auto_offset_reset: where to begin without a committed offset, or when the offset is no longer kept:
         `OffsetType.EARLIEST` ("earliest"), `OffsetType.LATEST` ("latest"), or "none", which has `consume()` raise
@@ -85,16 +87,27 @@ class SimpleConsumer(DocumentedConsumer):
     :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
     :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)
     :param auto_commit_timeout_ms: how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator
-        that moves, a connection that breaks) before `consume()` raises one; until then each is logged, and the next
-        interval tries again
+        that moves, a connection that breaks) before a call raises one; until then each is logged, and the next interval
+        tries again
     :param metadata_max_age_ms: how often to ask for metadata (ms), which tells of added partitions: they are read from
         their beginning, or where the group has committed; not if `partitions` are given
-    :param client_rack: the rack, or zone, of this consumer: brokers with `broker.rack` and a `replica.selector.class` let it
-        fetch from a replica there (KIP-392); None takes that of the client, "" fetches from leaders
-    :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and 256 MiB
-        at least
+    :param client_rack: the rack, or zone, of this consumer: brokers with `broker.rack` and a `replica.selector.class`
+        let it fetch from a replica there (KIP-392); None takes that of the client, "" fetches from leaders
+    :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and
+        256 MiB at least
     """
 
+    def _build(self, topic: TopicView, cluster: BaseCluster, given: dict[str, Any]) -> None:
+        own = TopicConsumerOptions.of(given)
+        self._set_up(topic, cluster, ConsumerOptions.of(given), own.partitions, own.deserializer)
+        self._engine.membership.generation_id = own.generation_id
+        self._engine.membership.member_id = own.consumer_id
+        self._engine.commits_start = True
+        self._engine.begins_at_0 = self._engine.commits is None and not isinstance(given["auto_offset_reset"], str)
+        if own.auto_start:
+            self.start()
+
+    @collected(_build, ConsumerOptions)
     def __init__(
         self,
         topic: TopicView,
@@ -127,14 +140,7 @@ class SimpleConsumer(DocumentedConsumer):
         metadata_max_age_ms: int = 60 * 1000,
         client_rack: str | None = None,
         unpacked_max_bytes: int | None = None,
-    ) -> None:
-        self._set_up(topic, cluster, ConsumerOptions.of(locals()), partitions, deserializer)
-        self._engine.membership.generation_id = generation_id
-        self._engine.membership.member_id = get_string(consumer_id, "consumer_id")
-        self._engine.commits_start = True
-        self._engine.begins_at_0 = self._engine.commits is None and not isinstance(auto_offset_reset, str)
-        if auto_start:
-            self.start()
+    ) -> None: ...
 
     @classmethod
     def _of(
@@ -161,23 +167,25 @@ class SimpleConsumer(DocumentedConsumer):
         self._topic = topic
         self._handler = cluster.handler
         self._cluster = cluster
-        convert = valid_callable(deserializer, "deserializer")
         chosen = None if partitions is None else valid_partitions(partitions, topic)
         self._engine = self._make_engine(options)
         if chosen is None:
-            self._engine.own_whole(topic)
+            name = get_string(topic.name)
+            self._engine.refresh([name])
+            self._engine.whole_topics = {name: topic}
+            self._engine.assign(topic.partitions.values())
         else:
-            self._engine.own(chosen)
+            self._engine.assign(chosen)
         if self._engine.commits is not None:
             self._engine.commits.consumer_id = ""
-        self._deserializing = None if convert is None else Deserializing(self._engine, convert)
+        self._deserializing = None if deserializer is None else Deserializing(self._engine, deserializer)
         self._arrow = ArrowBatches(self._engine)
         self._buffers = self._engine.buffers  # close at hand: each message is taken from there
         cluster.stop_at_close(self)
         cluster.handler.at_fork(self._after_fork)
 
-    def _make_engine(self, options: ConsumerOptions) -> ConsumerEngine:
-        return ConsumerEngine(self._cluster, options, get_string(self._topic.name), self)
+    def _make_engine(self, options: ConsumerOptions) -> BlockingEngine:
+        return BlockingEngine(self._cluster, options, get_string(self._topic.name), self)
 
     def __repr__(self) -> str:
         return (
@@ -347,7 +355,10 @@ class SimpleConsumer(DocumentedConsumer):
                 "consume_arrow() returns bytes as they were sent: make the consumer without a deserializer, or use "
                 "consume_batch()"
             )
-        return self._arrow.next(max_messages, columns, max_bytes, block, unblock_event)
+        take = self._arrow.taker(max_messages, columns, max_bytes)
+        self._engine.buffers.begin_call()
+        batch = take()
+        return self._engine.wait_for(take, block, unblock_event) if batch is None else batch
 
     # -- positions -------------------------------------------------------------------------------------------------
 

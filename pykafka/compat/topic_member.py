@@ -7,11 +7,17 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka.compat import messages
-from pykafka.compat.messages.groups import assignment_bytes, protocol_metadata
+from pykafka.compat.membership_protocol import as_brokers_keep_it
+from pykafka.compat.messages.groups import protocol_metadata
 from pykafka.exceptions import KafkaException
-from pykafka.groups.classic.coordinator import BaseCoordinator
-from pykafka.groups.group_topics import SharedTopics, readers_of
-from pykafka.membershipprotocol import as_brokers_keep_it
+from pykafka.groups.assignors.abstract import readers_of
+from pykafka.groups.classic.coordinator import AbstractCoordinator
+from pykafka.groups.subscription import GroupTopics
+from pykafka.protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    assignment_bytes,
+)
 from pykafka.utils import get_string
 from pykafka.utils.name import Name
 
@@ -23,28 +29,25 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class TopicMember(BaseCoordinator):
+class TopicMember(AbstractCoordinator):
     """The membership of a consumer of one topic.
 
     :param topic: what the consumer reads
     :param cluster: that has it
     :param membership_protocol: how partitions are shared out
-    :param configs: as for `BaseCoordinator`
+    :param configs: as for `AbstractCoordinator`
     """
-
-    reading_call = "consume()"
-    has_topics = True
 
     def __init__(
         self, topic: TopicView, cluster: BaseCluster, membership_protocol: MembershipProtocol, **configs: Any
     ) -> None:
-        super().__init__(cluster, None, **configs)
+        super().__init__(cluster, **configs)
         self._topic = topic
         self._name = get_string(topic.name)
         self._protocol = membership_protocol
         #: The share: ids of the topic's partitions.
         self.assigned: set[int] = set()
-        self._topics = SharedTopics(cluster)
+        self._topics = GroupTopics(cluster)
 
     def protocol_type(self) -> str:
         """Return the kind of the group's members."""
@@ -64,14 +67,14 @@ class TopicMember(BaseCoordinator):
 
         :param members: (member id, metadata) pairs
         """
-        said = {member: messages.ConsumerGroupProtocolMetadata.read(metadata) for member, metadata in members}
+        said = {member: ConsumerProtocolSubscription.from_bytestring(metadata) for member, metadata in members}
         shares: dict[str, list[tuple[str | bytes, list[int]]]] = {member: [] for member in said}
-        self._topics.divided = {}
+        self._topics.assigned_topics = {}
         decide = as_brokers_keep_it(self._protocol.decide_partitions)
         for name, ids in readers_of(said).items():
             # One snapshot for all members: if it changed while this loop runs, a partition could go to none of them, or to two.
             partitions = {id_: partition.snapshot() for id_, partition in list(self._partitions_of(name).items())}
-            self._topics.divided[name] = len(partitions)
+            self._topics.assigned_topics[name] = len(partitions)
             # Functions written for PyKafka 2 may take the ids for bytes.
             for member, named in [(member, Name.of(member)) for member in ids] if partitions else ():
                 share = decide([Name.of(other) for other in ids], partitions, named)
@@ -80,7 +83,7 @@ class TopicMember(BaseCoordinator):
         return {member: messages.MemberAssignment(share) for member, share in shares.items()}
 
     def _partitions_of(self, name: str) -> dict[int, Partition]:
-        if self._topics.is_gone(name):
+        if self._topics.is_deleted(name):
             return {}
         if name == self._name:
             return self._topic.partitions
@@ -93,12 +96,12 @@ class TopicMember(BaseCoordinator):
         return topic.partitions if topic is not None else {}
 
     def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
-        shares = messages.MemberAssignment.read(member_assignment).partition_assignment
+        shares = ConsumerProtocolAssignment.from_bytestring(member_assignment).partition_assignment
         self.assigned = {id_ for name, ids in shares if name == self._name for id_ in ids}
 
     def _refresh(self) -> None:
         # the topics of other members too, which this one has shared out as the leader
-        names = [self._name, *self._topics.divided]
+        names = [self._name, *self._topics.assigned_topics]
         try:
             self._cluster.refresh_older(self.config["metadata_max_age_ms"] / 1000, names)
         except KafkaException as error:
@@ -114,4 +117,4 @@ class TopicMember(BaseCoordinator):
     @property
     def topic_is_gone(self) -> bool:
         """Whether the topic does not exist any more."""
-        return self._topics.is_gone(self._name)
+        return self._topics.is_deleted(self._name)

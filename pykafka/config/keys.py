@@ -7,25 +7,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import fields
 from functools import cache, partial
 from math import ceil
 from typing import Any, NamedTuple
 
 from pykafka.common import CompressionType, OffsetType
+from pykafka.compat.membership_protocol import RangeProtocol, RoundRobinProtocol
+from pykafka.compat.options import GroupOptions, ZooKeeperOptions
 from pykafka.config.names import plain
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.consumer.startrules import BY_DURATION, valid_rule
 from pykafka.exceptions import ConfigurationError
-from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
+from pykafka.groups.options import MemberOptions
 from pykafka.groups.protocol_choice import PROTOCOLS
-from pykafka.membershipprotocol import RangeProtocol, RoundRobinProtocol
 from pykafka.metadata.options import REBOOTSTRAP, STAY, MetadataSettings
 from pykafka.network.options import ALL_ADDRESSES, CANONICAL, ConnectionSettings
 from pykafka.partitioners import HashingPartitioner, Murmur2Partitioner, RandomPartitioner
 from pykafka.producer.options import ProducerOptions
 from pykafka.security.java_sasl import CALLBACKS
 from pykafka.utils.hints import most_similar
+from pykafka.utils.option_table import Options
 
 #: `(value, key) -> the value that the option takes`; raises ConfigurationError, which names the key and never the value.
 Parse = Callable[[Any, str], Any]
@@ -234,36 +235,14 @@ _SPECIAL: dict[str, Parse] = {
     "zookeeper_connect": text,
 }
 _KIB = partial(number, factor=1024)
-#: Other names of options: {key: ((section, option), ...)}; the first ones are Java's, then librdkafka's and kafka-python's.
-_ALIASES: dict[str, tuple[tuple[str, str], ...]] = {
-    "bootstrap.servers": (("client", "hosts"),),
-    "metadata.broker.list": (("client", "hosts"),),
-    "zookeeper.connect": (("client", "zookeeper_hosts"),),
-    "socks5.proxy": (("client", "proxy"),),
-    "request.timeout.ms": (("client", "socket_timeout_ms"),),
-    "acks": (("producer", "required_acks"),),
-    "request.required.acks": (("producer", "required_acks"),),
-    "compression.type": (("producer", "compression"),),
-    "compression.codec": (("producer", "compression"),),
-    "retries": (("producer", "max_retries"),),
-    "message.send.max.retries": (("producer", "max_retries"),),
-    "buffer.memory": (("producer", "max_queued_bytes"),),
-    "message.timeout.ms": (("producer", "delivery_timeout_ms"),),
-    "queue.buffering.max.ms": (("producer", "linger_ms"),),
-    "queue.buffering.max.messages": (("producer", "max_queued_messages"),),
-    "message.max.bytes": (("producer", "max_request_size"),),
-    "group.id": (("consumer", "consumer_group"),),
-    "enable.auto.commit": (("consumer", "auto_commit_enable"),),
-    "auto.commit.interval.ms": (("consumer", "auto_commit_interval_ms"),),
-    "max.partition.fetch.bytes": (("consumer", "fetch_message_max_bytes"),),
-    "fetch.max.wait.ms": (("consumer", "fetch_wait_max_ms"),),
-    "topic.request.timeout.ms": (("producer", "ack_timeout_ms"),),
-    "fetch.wait.max.ms": (("consumer", "fetch_wait_max_ms"),),
-    "fetch.error.backoff.ms": (("consumer", "fetch_error_backoff_ms"),),
-    "topic.metadata.refresh.interval.ms": (("consumer", "metadata_max_age_ms"),),
-    "partition.assignment.strategy": (("consumer", "membership_protocol"),),
-    "group.protocol": (("consumer", "protocol"),),
-    "group.remote.assignor": (("consumer", "assignor"),),
+#: Other names of options that have no row: {key: (section, option)}; the first ones are Java's, then librdkafka's.
+_ALIASES: dict[str, tuple[str, str]] = {
+    "bootstrap.servers": ("client", "hosts"),
+    "metadata.broker.list": ("client", "hosts"),
+    "zookeeper.connect": ("client", "zookeeper_hosts"),
+    "request.timeout.ms": ("client", "socket_timeout_ms"),
+    "group.protocol": ("consumer", "protocol"),
+    "group.remote.assignor": ("consumer", "assignor"),
 }
 #: Levels of one codec each: {key: codec}.
 LEVELS = {f"compression.{name}.level": _CODECS[name] for name in ("gzip", "lz4", "zstd")}
@@ -442,15 +421,19 @@ def targets() -> dict[str, tuple[Target, ...]]:
     named: dict[tuple[str, str], Target] = {
         ("client", name): Target("client", name, parse) for name, parse in _CLIENT.items()
     }
-    kinds = (
+    kinds: tuple[tuple[str, type[Options]], ...] = (
         ("client", ConnectionSettings),
         ("client", MetadataSettings),
         ("producer", ProducerOptions),
         *(("consumer", kind) for kind in (ConsumerOptions, GroupOptions, MemberOptions, ZooKeeperOptions)),
     )
+    aliases = dict(_ALIASES)
     for section, kind in kinds:
-        for one in fields(kind):
-            named.setdefault((section, one.name), Target(section, one.name, _parse_of(one.name, one.default)))
+        for row in kind.rows():
+            if row.name in {"use_rdkafka", "zookeeper"}:
+                continue  # what the caller has, not the configuration
+            named.setdefault((section, row.name), Target(section, row.name, _parse_of(row.name, row.default)))
+            aliases |= {key: (section, row.name) for key in row.other if key not in _IGNORED}
     for section in ("producer", "consumer"):
         named.setdefault((section, "auto_start"), Target(section, "auto_start", flag))
     for option in ("batch_size", "max_block_ms", "transaction_timeout_ms"):  # of producers for any topic
@@ -463,8 +446,7 @@ def targets() -> dict[str, tuple[Target, ...]]:
     for target in named.values():
         key = plain(target.name)
         found[key] = (*found.get(key, ()), target)
-    for key, aimed in _ALIASES.items():
-        found[key] = tuple(named[one] for one in aimed)
+    found |= {key: (named[aimed],) for key, aimed in aliases.items()}
     for key, target in _SCALED.items():
         found[key] = (target,)
     found |= {key: (Target("levels", key, number if "zstd" in key else _level),) for key in LEVELS}

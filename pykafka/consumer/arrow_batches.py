@@ -36,16 +36,13 @@ class ArrowBatches:
         self._decoders: dict[str, ArrowDecoder] = {}
         self._columns: tuple[str, ...] = ()
 
-    def next(
-        self, max_messages: int, columns: Sequence[str] | None, max_bytes: int, block: bool, unblock_event: Any
-    ) -> pa.RecordBatch | None:
-        """Return the next messages as columns; parameters and errors as of `SimpleConsumer.consume_arrow`."""
+    def taker(self, max_messages: int, columns: Sequence[str] | None, max_bytes: int) -> Callable[[], Any]:
+        """Return a function that returns buffered messages as columns, and None if there are none; it does not wait.
+
+        Parameters and errors as of `SimpleConsumer.consume_arrow`.
+        """
         self._choose(columns)
-        self._engine.buffers.begin_call()
-        batch = self._take(max_messages, max_bytes)
-        if batch is None:
-            batch = self._engine.wait_for(lambda: self._take(max_messages, max_bytes), block, unblock_event)
-        return batch
+        return lambda: self._take(max_messages, max_bytes)
 
     def _choose(self, columns: Sequence[str] | None) -> None:
         names = COLUMNS if columns is None else _names(columns)
@@ -64,66 +61,65 @@ class ArrowBatches:
         """Return buffered messages as columns; None if there are none."""
         handler = self._engine.handler
         while True:
-            loans = self._borrow(max_messages, max_bytes)
-            if not loans:
+            borrowed = self._borrow(max_messages, max_bytes)
+            if not borrowed:
                 return None
-            decoder = self._decoder_of(loans[0].owned.key.topic)
-            rows, nbytes = sum(loan.rows for loan in loans), sum(loan.nbytes for loan in loans)
-            readers = [reader for loan in loans for reader in loan.readers]
+            decoder = self._decoder_of(borrowed[0].owned.key.topic)
+            rows, nbytes = sum(borrow.rows for borrow in borrowed), sum(borrow.nbytes for borrow in borrowed)
+            readers = [reader for borrow in borrowed for reader in borrow.readers]
             try:
                 if handler.cooperative and (rows > OFFLOAD_ROWS or nbytes > OFFLOAD_BYTES):
                     batch, last_offsets = handler.offload(decoder.take, readers, max_messages, max_bytes)
                 else:
                     batch, last_offsets = decoder.take(readers, max_messages, max_bytes)
             except InvalidMessageError:  # of the first record
-                self._settle(loans, {})
+                self._settle(borrowed, {})
                 raise
             except BaseException:  # such as a greenlet's timeout: the pool may go on reading these cursors
-                self._abandon(loans)
+                self._abandon(borrowed)
                 raise
             # where all partitions were moved meanwhile, as by stop(), the next turn reads them again
-            if self._settle(loans, last_offsets) and batch is not None:
+            if self._settle(borrowed, last_offsets) and batch is not None:
                 return batch
 
-    def _settle(self, loans: list[Borrow], last_offsets: dict[int, int]) -> bool:
+    def _settle(self, borrowed: list[Borrow], last_offsets: dict[int, int]) -> bool:
         counted = False
-        for loan in reversed(loans):  # partitions of which nothing was taken come first next time
-            counted = self._engine.buffers.settle(loan, last_offsets.get(loan.owned.partition_id, -1)) or counted
+        for borrow in reversed(borrowed):  # partitions of which nothing was taken come first next time
+            counted = (
+                self._engine.buffers.return_borrowed(borrow, last_offsets.get(borrow.owned.partition_id, -1)) or counted
+            )
         self._engine.arrived()  # another consume() may have found nothing meanwhile
         return counted
 
-    def _abandon(self, loans: list[Borrow]) -> None:
-        for loan in loans:
-            self._engine.buffers.abandon(loan)
-            if loan.owned.wake is not None:
-                loan.owned.wake.set()
+    def _abandon(self, borrowed: list[Borrow]) -> None:
+        for borrow in borrowed:
+            self._engine.buffers.abandon(borrow)
+            if borrow.owned.wake is not None:
+                borrow.owned.wake.set()
 
     def _borrow(self, rows: int, nbytes: int) -> list[Borrow]:
         """Borrow messages for an Arrow batch, of as many partitions of one topic as that takes."""
-        loans: list[Borrow] = []
+        borrowed: list[Borrow] = []
         cursors = CURSORS_MAX
         while rows > 0 and nbytes > 0 and cursors > 0:
-            loan = self._engine.buffers.lend(rows, cursors)
-            if loan is None:
+            borrow = self._engine.buffers.borrow(rows, cursors)
+            if borrow is None:
                 break
-            if loans and loan.owned.key.topic != loans[0].owned.key.topic:
-                self._engine.buffers.settle(loan, -1)
+            if borrowed and borrow.owned.key.topic != borrowed[0].owned.key.topic:
+                self._engine.buffers.return_borrowed(borrow, -1)
                 break
-            loans.append(loan)
-            rows -= loan.rows
-            nbytes -= loan.nbytes
-            cursors -= len(loan.readers)
-        return loans
+            borrowed.append(borrow)
+            rows -= borrow.rows
+            nbytes -= borrow.nbytes
+            cursors -= len(borrow.readers)
+        return borrowed
 
 
 class ArrowTables(ArrowBatches):
     """The same for consumers of many topics: a table has batches of several topics."""
 
     def taker(self, max_messages: int, columns: Sequence[str] | None, max_bytes: int) -> Callable[[], pa.Table | None]:
-        """Return what returns buffered messages as a table, and None where there are none; it does not wait.
-
-        Parameters and errors as of `KafkaConsumer.arrow`.
-        """
+        """Return a function that returns buffered messages as a table; parameters and errors as of `KafkaConsumer.arrow`."""
         self._choose(columns)
         return lambda: self._table(max_messages, max_bytes)
 

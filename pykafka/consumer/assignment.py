@@ -1,187 +1,122 @@
-"""`AssignmentEngine`: an engine whose partitions come and go while it runs; those that stay keep position and buffer."""
+"""`Assignment`: the partitions of a consumer's engine, which come and go while it runs, and the position of each."""
 
 from __future__ import annotations
 
 import logging
 import re
 from collections.abc import Collection, Iterable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pykafka.common import TopicPartition
-from pykafka.consumer.engine import ConsumerEngine
-from pykafka.consumer.leader_epochs import LeaderEpochs
-from pykafka.consumer.start_lookup import Return, StartLookup, Starts, Wanted, beginnings, committed_apart
+from pykafka.common import OffsetType, TopicPartition
+from pykafka.consumer.buffers import OwnedPartition
+from pykafka.consumer.fetching_consumer import Return
+from pykafka.consumer.in_process import InProcess
+from pykafka.consumer.leader_epochs import NO_EPOCH, LeaderEpochs
+from pykafka.consumer.options import isolation_number
+from pykafka.consumer.startrules import rule_text
 from pykafka.exceptions import (
-    ConsumerStoppedException,
+    KafkaException,
+    OffsetRequestFailedError,
     TopicAuthorizationFailed,
     TopicNotFoundError,
     UnknownTopicOrPartition,
 )
-from pykafka.utils.error_handlers import LONGEST_S
+from pykafka.metadata.list_offsets import Question, list_each
+from pykafka.utils import milliseconds
+from pykafka.utils.error_handlers import left_ms
 
 if TYPE_CHECKING:
-    from pykafka.common import TopicPartition
-    from pykafka.consumer.buffers import OwnedPartition
+    from collections.abc import Callable
+    from uuid import UUID
+
+    from pykafka.consumer.buffers import Buffers
+    from pykafka.consumer.commits import Commits
+    from pykafka.consumer.committed_offsets import Fetched, Membership
+    from pykafka.consumer.fetching_consumer import Starts, Wanted
     from pykafka.consumer.options import ConsumerOptions
-    from pykafka.consumer.startrules import Position, StartRules
+    from pykafka.consumer.partition_discovery import PartitionDiscovery, ShrunkTopics
+    from pykafka.consumer.preferred_replica import PreferredReplicas
+    from pykafka.consumer.recovery import Recovery
+    from pykafka.consumer.start_lookup import StartLookup
+    from pykafka.consumer.startrules import Outcome, Position, StartRules
+    from pykafka.handlers import Handler
+    from pykafka.handlers.base import EventType, LockType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
 
 log = logging.getLogger(__name__)
 
-#: How long calls for offsets look for leaders (ms).
-START_TIMEOUT_MS = 1000
 #: How long `assign()` asks for a partition that metadata omits (s), as long as it takes for others to count as gone.
 KNOWN_WITHIN_S = 5.0
 #: A pattern's topic is taken for deleted when so many answers in a row lack it.
 LACKING = 2
+#: How long a question for offsets may take at first, and at most, when it was cut off before (ms).
+SEARCH_MS, SEARCH_MOST_MS = 1000, 8000
 
 
-class InProcess:
-    """The uncommitted records of one consumer, by partition: a transaction must not commit results of lost ones.
+class Assignment:
+    """The partitions of an engine: those that stay keep position and buffer when others come and go.
 
-    A record is in hand from the call that returns it until an offset behind it is committed, or the partition is put back to
-    its commit. The cursor of a partition says what was returned, so that reading costs nothing here.
+    `ConsumerEngine` is its only subclass, and has the rest of the consumer: its life, and its waits.
 
-    State: single stores of sets and dictionaries, by any worker.
-    """
-
-    def __init__(self) -> None:
-        # The offset below which nothing of a partition is in hand, and how often the partition had been moved by then.
-        self._settled: dict[TopicPartition, tuple[int, int]] = {}
-        # The partitions that were moved while records were in hand: their cursors no longer show it.
-        self._moved: set[TopicPartition] = set()
-        #: The partitions that went while records were in hand: other consumers may read these again.
-        self.lost: set[TopicPartition] = set()
-
-    def has(self, owned: OwnedPartition) -> bool:
-        """Return whether records of a partition are in hand."""
-        key = owned.key
-        offset, moves = self._settled.get(key, (0, owned.moves))
-        if key in self._moved or owned.last_offset_consumed >= offset:
-            return True
-        return (
-            owned.moves != moves and owned.taken_in >= 0
-        )  # recovery has moved it back, and something was returned since
-
-    def settle(self, owned: OwnedPartition, offset: int) -> None:
-        """Note where reading of a partition begins, or its commit: what lies below it is in hand no longer."""
-        self._settled[owned.key] = offset, owned.moves
-        self._moved.discard(owned.key)
-
-    def move(self, owned: OwnedPartition) -> None:
-        """Note that a partition is about to continue elsewhere, because the application says so."""
-        if self.has(owned):
-            self._moved.add(owned.key)
-
-    def moved(self, owned: OwnedPartition, offset: int) -> None:
-        """Note where it continues."""
-        self._settled[owned.key] = offset, owned.moves
-
-    def go(self, owned: OwnedPartition) -> None:
-        """Note that a partition is about to be given up."""
-        if self.has(owned):
-            self.lost.add(owned.key)
-        self._settled.pop(owned.key, None)
-        self._moved.discard(owned.key)
-
-    def put_back(self) -> None:
-        """Note that all partitions go back to their commits: the application drops what it has."""
-        self.lost.clear()
-        self._moved.clear()
-
-
-class AssignmentEngine(ConsumerEngine):
-    """An engine for which partitions are named while it runs, and which looks up their starts by a worker.
-
-    State: `topics` and `partitions` are replaced, never changed.
+    State: `partitions`, `topics` and `whole_topics` are replaced, never changed, the first under `_changing`: readers take no
+    lock.
 
     :param cluster: that has the topics
     :param options: checked
     :param rules: where partitions begin
+    :param name: what the consumer reads while it has no partitions, for logs and errors
     """
 
-    records = True
-    is_patient = True
-    group_option = "group"
+    commits: Commits | None
+    membership: Membership
+    running: bool
+    #: Set when the consumer stops, and when a call that waits may find something.
+    stopping: EventType
+    has_arrived: EventType
+    # Of one process: a fork makes new ones.
+    buffers: Buffers
+    recovery: Recovery
+    start_lookup: StartLookup
+    discovery: PartitionDiscovery
+    preferred_replicas: PreferredReplicas
+    _shrunk_topics: ShrunkTopics
+    _changing: LockType
 
-    def __init__(self, cluster: BaseCluster, options: ConsumerOptions, rules: StartRules) -> None:
-        #: The topics of all partitions: the cluster keeps those alone up to date that somebody holds.
+    def __init__(self, cluster: BaseCluster, options: ConsumerOptions, rules: StartRules, name: str) -> None:
+        self.cluster = cluster
+        self.handler: Handler = cluster.handler
+        self.options = options
+        self.rules = rules
+        self.name = self._first_name = name
+        self.partitions: dict[TopicPartition, OwnedPartition] = {}
+        #: The topics of all partitions: the cluster refreshes the metadata of topics that are referenced.
         self.topics: dict[str, TopicView] = {}
+        #: The topics that are read as a whole, with the partitions that are added to them.
+        self.whole_topics: dict[str, TopicView] = {}
         #: The names of the topics that are read as they appear; None for none.
         self.pattern: re.Pattern[str] | None = None
-        #: What was given up in good order, and may come back, with whether it was paused.
-        self._shelved: dict[TopicPartition, tuple[OwnedPartition, bool]] = {}
-        # Where reading of each partition began last: an aborted transaction goes back there where nothing is committed.
+        #: The partitions that are known to have been added to their topic: they are read from their beginning.
+        self.added: frozenset[TopicPartition] = frozenset()
+        #: The uncommitted records that the application has, for transactions.
+        self.in_process = InProcess()
+        # The suspended assignment, which may come back, and whether each partition was paused.
+        self._suspended: dict[TopicPartition, tuple[OwnedPartition, bool]] = {}
+        # Where reading of each partition began last: an aborted transaction goes back there if nothing is committed.
         self._began: dict[TopicPartition, int] = {}
-        #: What the application was given since its last commit, for transactions.
-        self.in_hand = InProcess()
         self._lacking: dict[str, int] = {}
-        self._wanted_at_fork: dict[TopicPartition, Wanted] = {}
-        super().__init__(cluster, options, "", self, rules)
-        self.search_timeout_ms = START_TIMEOUT_MS
+        self._isolation_level = isolation_number(options.isolation_level)
+        self._search_ms = SEARCH_MS
 
-    def _begin(self) -> None:
-        super()._begin()
-        self.starting = StartLookup(self)
-
-    def _start(self) -> None:
-        """Begin to fetch, in the background: a worker looks for the starts of partitions that have no position."""
-        if not self.running:
-            super()._start()
-            self._seek_starts()
-
-    def _set_positions(self) -> None:
-        self._look_at_ids()
-
-    def _seek_starts(self) -> None:
-        missing = [owned for owned in self.partitions.values() if owned.position < 0]
-        wanted, self._wanted_at_fork = self._wanted_at_fork, {}
-        self.starting.begin((owned, wanted.get(owned.key)) for owned in missing)
-
-    def stopped(self) -> ConsumerStoppedException:
-        """Return the error for calls that need a running consumer."""
-        return ConsumerStoppedException("the consumer is closed; make another", topic=self.name)
-
-    # Hooks of old code, which a consumer of many topics does not have.
-
-    def _setup_fetch_workers(self) -> None:
-        for owned in self.partitions.values():
-            if owned.fetcher is None and owned.position >= 0:
-                self.recovery.attach(owned)
-
-    def _auto_commit(self) -> None:
-        if self.commits is not None:
-            self.commits.auto_commit()
-
-    def after_fork(self) -> None:
-        """Leave workers and locks to the parent process, as any engine; what had no position yet begins anew."""
-        wanted = self.starting.wanted()
-        self._left_to_parent += [self.starting, self._shelved]
-        self._shelved = {}
-        super().after_fork()
-        self._wanted_at_fork = wanted
-        self.in_hand = InProcess()  # what is in hand is the parent's
-        self.settle(self.positions())
-
-    def stop(self, midway: bool = False) -> None:
-        """Stop, as any engine."""
-        self.unshelve(())
-        super().stop(midway)
-        self.starting.join(self.stop_by)
-
-    # -- partitions ------------------------------------------------------------------------------------------------
-
-    def _left_ms(self, deadline: float | None) -> int | None:
-        return None if deadline is None else max(1, round(min(deadline - self.handler.now(), LONGEST_S) * 1000))
+    # -- topics ----------------------------------------------------------------------------------------------------
 
     def _topic(self, name: str, deadline: float | None = None) -> TopicView:
-        """Return a topic; an ACL that hides it is told as such, and not as a topic that does not exist."""
-        left_ms = self._left_ms(deadline)
+        """Return a topic; an ACL that hides it is reported as such, and not as a topic that does not exist."""
+        topics = self.cluster.topics
         try:
-            topics = self.cluster.topics
-            topic: TopicView = topics[name] if left_ms is None else topics.look_up(name, left_ms)
+            topic: TopicView = (
+                topics[name] if deadline is None else topics.look_up(name, left_ms(deadline, self.handler.now()))
+            )
         except TopicNotFoundError as error:
             if isinstance(error.__cause__, TopicAuthorizationFailed):
                 raise error.__cause__ from None
@@ -216,166 +151,16 @@ class AssignmentEngine(ConsumerEngine):
                 break
             left = wait_until - now()
             if failures and left <= 0:
-                raise self._absent(missing[0], topics[missing[0].topic])
+                topic, number = missing[0]
+                text = f"the topic has {len(topics[topic].partitions)} partitions, counted from 0"
+                raise UnknownTopicOrPartition(text, topic=topic, partition=number)
             if failures:
                 self.handler.sleep(min(self.cluster.retry_backoff.seconds(failures), left))
             failures += 1
-            self.cluster.update({key.topic for key in missing}, self._left_ms(deadline))
+            timeout_ms = None if deadline is None else left_ms(deadline, now())
+            self.cluster.update({key.topic for key in missing}, timeout_ms)
         self.topics = {**self.topics, **topics}
         return [known[key] for key in wanted]
-
-    @staticmethod
-    def _absent(key: TopicPartition, topic: TopicView) -> UnknownTopicOrPartition:
-        count = len(topic.partitions)
-        return UnknownTopicOrPartition(
-            f"the topic has {count} partitions, counted from 0", topic=key.topic, partition=key.partition
-        )
-
-    def take_up(self, partitions: Iterable[Partition], new: Collection[TopicPartition] = ()) -> None:
-        """Read partitions besides those that are read; return at once: a worker finds where they begin.
-
-        :param new: those that have come while the consumer read
-        """
-        added = {key: owned for key, owned in self._owned(partitions).items() if key not in self.partitions}
-        if not added:
-            return
-        self.added = (self.added - added.keys()) | (added.keys() & set(new))
-        self._add(added)
-        self._rename()
-        if self.running:
-            self.starting.begin((owned, None) for owned in added.values())
-
-    def give_up(self, keys: Iterable[TopicPartition]) -> None:
-        """Read partitions no more, and drop what is buffered of them; return at once."""
-        for owned in self._take_away(keys):
-            self._let_go(owned)
-
-    def shelve(self, keys: Iterable[TopicPartition]) -> None:
-        """Read partitions no more, and keep what is buffered of them until the next `unshelve`; return at once."""
-        for owned in self._take_away(keys):
-            self._shelved[owned.key] = owned, owned.suspended
-            self.buffers.suspend(owned)
-
-    def _take_away(self, keys: Iterable[TopicPartition]) -> list[OwnedPartition]:
-        gone = self._remove(keys)
-        self.starting.forget(owned.key for owned in gone)
-        self._rename()
-        return gone
-
-    def unshelve(self, kept: Collection[TopicPartition]) -> None:
-        """Go on with some of the partitions that were shelved, paused or not as they were; give up the others."""
-        shelved, self._shelved = self._shelved, {}
-        back = {key: shelved[key] for key in kept if key in shelved}
-        for key in shelved.keys() - back.keys():
-            self._let_go(shelved[key][0])
-        self._add({key: owned for key, (owned, _) in back.items()})
-        self._rename()
-        for owned, was_paused in back.values():
-            if not was_paused:
-                self.buffers.resume(owned)
-        self.starting.begin((owned, self._way_back(owned)) for owned, _ in back.values() if owned.position < 0)
-        self.arrived()
-
-    def _let_go(self, owned: OwnedPartition) -> None:
-        self.in_hand.go(owned)
-        super()._let_go(owned)
-        self._began.pop(owned.key, None)
-
-    def _rename(self) -> None:
-        names = sorted({key.topic for key in self.partitions})
-        self.name = ", ".join(names[:3]) + (f" and {len(names) - 3} more topics" if len(names) > 3 else "")
-
-    def note_start(self, key: TopicPartition, offset: int) -> None:
-        """Note where a partition begins. `StartLookup` calls this in the same step that sets its position."""
-        self._began[key] = offset
-        if (owned := self.partitions.get(key)) is not None:
-            self.in_hand.moved(owned, offset)
-
-    def begun(self, owned: OwnedPartition) -> None:
-        """Fetch a partition whose start was found. `StartLookup` calls this."""
-        if not owned.given_up:
-            self.recovery.attach(owned)
-
-    def is_starting(self, owned: OwnedPartition) -> bool:
-        """Return whether the start of a partition is looked for."""
-        return bool(self.starting.waiting([owned.key]))
-
-    def go(self, wanted: Mapping[TopicPartition, Position]) -> None:
-        """Move partitions to where an OffsetType or a time says; return at once: a worker asks for the offsets."""
-        parts = [(self.partitions[key], position) for key, position in wanted.items()]
-        for owned, _ in parts:
-            self.in_hand.move(owned)
-        self._detach(owned for owned, _ in parts)
-        self.starting.begin(parts)
-
-    @staticmethod
-    def _detach(parts: Iterable[OwnedPartition]) -> None:
-        for owned in parts:
-            fetcher = owned.fetcher
-            if fetcher is not None:
-                fetcher.detach(owned)
-
-    def seek(self, key: TopicPartition, offset: int) -> None:
-        """Move a partition to an offset; return at once."""
-        waited = self.starting.forget([key])
-        self._began[key] = offset
-        self.in_hand.move(self.partitions[key])
-        self.move(key, offset, offset - 1)
-        self.in_hand.moved(self.partitions[key], offset)
-        if waited and self.running:
-            self.recovery.attach(self.partitions[key])
-
-    def put_back(self) -> None:
-        """Go back to the committed offset of each partition, or where it began without one; also of those that are shelved.
-
-        Return at once: a worker asks for the offsets, as often as it takes, and nothing is read before it knows them.
-        """
-        read = [owned for owned in self.partitions.values() if owned.position >= 0]
-        shelved = [owned for owned, _ in self._shelved.values() if owned.position >= 0]
-        self.in_hand.put_back()
-        self._detach(read)
-        self.starting.begin((owned, self._way_back(owned)) for owned in read)
-        for owned in shelved:  # `unshelve` looks it up
-            self.buffers.move(owned, -1, -1)
-
-    def lost(self) -> set[TopicPartition]:
-        """Return the partitions that are not read any more, of which the application has records without a commit."""
-        shelved = {owned.key for owned, _ in list(self._shelved.values()) if self.in_hand.has(owned)}
-        return self.in_hand.lost | shelved
-
-    def note_committed(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Count committed messages as done, though they may be in hand."""
-        super().note_committed(offsets)
-        self.settle(offsets)
-
-    def settle(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Note offsets that are committed, also in a transaction."""
-        for key, offset in offsets.items():
-            if (owned := self.partitions.get(key)) is not None:
-                self.in_hand.settle(owned, offset)
-
-    def _way_back(self, owned: OwnedPartition) -> Return | None:
-        began = self._began.get(owned.key)
-        return None if began is None else Return(began)
-
-    def give_back(self, messages: Iterable[Any], in_hand: Iterable[Any] = ()) -> None:
-        """Go back to records that were taken but do not reach the application: they are fetched again.
-
-        :param in_hand: those of the same call that do reach it: it may not be done with them
-        """
-        held: dict[TopicPartition, int] = {}
-        for record in in_hand:
-            held.setdefault(TopicPartition(record.topic, record.partition), record.offset)
-        first: dict[TopicPartition, int] = {}
-        for record in messages:
-            first.setdefault(TopicPartition(record.topic, record.partition), record.offset)
-        for key, offset in first.items():
-            if key in self.partitions:
-                self.move(key, offset, offset - 1)
-                if key in held:
-                    self.buffers.hold(self.partitions[key], held[key])
-
-    # -- what comes and goes -----------------------------------------------------------------------------------------
 
     def read_whole(self, names: Iterable[str], pattern: re.Pattern[str] | None, deadline: float | None = None) -> None:
         """Read all partitions of topics, and those that are added to them; of a pattern, topics that appear, too.
@@ -391,7 +176,7 @@ class AssignmentEngine(ConsumerEngine):
         self.whole_topics = dict(topics)
         keep = {(name, id_) for name, topic in topics.items() for id_ in topic.partitions}
         self.give_up([key for key in self.partitions if key not in keep])
-        self.take_up(partition for topic in topics.values() for partition in topic.partitions.values())
+        self.assign(partition for topic in topics.values() for partition in topic.partitions.values())
 
     def forget_topics(self, keeping: Collection[TopicPartition]) -> None:
         """Read nothing but these of the present partitions, and no topic as a whole."""
@@ -401,22 +186,28 @@ class AssignmentEngine(ConsumerEngine):
         names = {key.topic for key in self.partitions} | {key.topic for key in keeping}
         self.topics = {name: topic for name, topic in self.topics.items() if name in names}
 
+    def unread(self) -> list[Partition]:
+        """Return the partitions that were added to whole topics."""
+        return [
+            partition
+            for name, topic in self.whole_topics.items()
+            for id_, partition in topic.partitions.items()
+            if (name, id_) not in self.partitions
+        ]
+
     def read_added(self) -> None:
         """Read partitions that were added, and topics that have appeared; give up those of a pattern that are gone."""
         if self.pattern is not None:
             self._follow(self.pattern)
         added = self.unread()
         if added and not self.stopping.is_set():
-            log.info("partitions %s were added; this consumer reads them too", ", ".join(map(str, _keys(added))))
-            self.take_up(added, _keys(added))
-
-    def tick_alone(self) -> None:
-        """Look for topics of a pattern, if it is time to: while it matches none, there is no fetcher that calls `tick`."""
-        if self.pattern is not None:
-            self.growth.tick()
+            keys = sorted(TopicPartition(partition.topic_name, partition.id) for partition in added)
+            log.info("partitions %s were added; this consumer reads them too", ", ".join(map(str, keys)))
+            self.assign(added, keys)
 
     def _matching(self, pattern: re.Pattern[str], deadline: float | None = None) -> list[str]:
-        metadata = self.cluster.ask_metadata(None, self._left_ms(deadline))
+        timeout_ms = None if deadline is None else left_ms(deadline, self.handler.now())
+        metadata = self.cluster.ask_metadata(None, timeout_ms)
         names = (topic.name for topic in metadata.topics if not topic.error_code)
         hidden = self.cluster.topics.is_hidden
         return sorted(name for name in names if name is not None and pattern.fullmatch(name) and not hidden(name))
@@ -433,7 +224,210 @@ class AssignmentEngine(ConsumerEngine):
         self.topics = {name: topic for name, topic in (self.topics | fresh).items() if name not in gone}
         self.whole_topics = {name: topic for name, topic in (self.whole_topics | fresh).items() if name not in gone}
 
+    # -- partitions ------------------------------------------------------------------------------------------------
+
+    def assign(self, partitions: Iterable[Partition], new: Collection[TopicPartition] = ()) -> None:
+        """Read partitions besides those that are read; return at once: a worker finds where they begin.
+
+        :param new: those that were added to their topic while the consumer read
+        """
+        size, count = self.options.fetch_message_max_bytes, self.options.queued_max_messages
+        parts = [OwnedPartition(partition, self.buffers, count, size) for partition in partitions]
+        added = {owned.key: owned for owned in parts if owned.key not in self.partitions}
+        if not added:
+            return
+        self.added = (self.added - added.keys()) | (added.keys() & set(new))
+        self._add(added)
+        if self.running:
+            self.start_lookup.begin((owned, None) for owned in added.values())
+
+    def give_up(self, keys: Iterable[TopicPartition]) -> None:
+        """Read partitions no more, and drop what is buffered of them; return at once."""
+        for owned in self._remove(keys):
+            self._let_go(owned)
+
+    def suspend_assignment(self, keys: Iterable[TopicPartition]) -> None:
+        """Read partitions no more, and keep what is buffered of them until `resume_assignment`; return at once."""
+        for owned in self._remove(keys):
+            self._suspended[owned.key] = owned, owned.paused
+            self.buffers.pause(owned)
+
+    def resume_assignment(self, kept: Collection[TopicPartition]) -> None:
+        """Go on with some of the suspended partitions, paused or not as they were; give up the others."""
+        suspended, self._suspended = self._suspended, {}
+        back = {key: suspended[key] for key in kept if key in suspended}
+        for key in suspended.keys() - back.keys():
+            self._let_go(suspended[key][0])
+        self._add({key: owned for key, (owned, _) in back.items()})
+        for owned, was_paused in back.values():
+            if not was_paused:
+                self.buffers.resume(owned)
+        self.start_lookup.begin((owned, self._way_back(owned)) for owned, _ in back.values() if owned.position < 0)
+        self.has_arrived.set()
+
+    def _add(self, added: Mapping[TopicPartition, OwnedPartition]) -> None:
+        with self._changing:
+            self.partitions = {**self.partitions, **added}
+        self._rename()
+
+    def _remove(self, keys: Iterable[TopicPartition]) -> list[OwnedPartition]:
+        with self._changing:
+            gone = {key: self.partitions[key] for key in keys if key in self.partitions}
+            self.partitions = {key: owned for key, owned in self.partitions.items() if key not in gone}
+        self.start_lookup.forget(gone)
+        self._rename()
+        return list(gone.values())
+
+    def _let_go(self, owned: OwnedPartition) -> None:
+        self.in_process.give_up(owned)
+        self.recovery.let_go(owned)
+        self.preferred_replicas.forget(owned.key)
+        self._shrunk_topics.forget(owned.key)
+        self.buffers.move(owned, owned.position, owned.last_offset_consumed)
+        self._began.pop(owned.key, None)
+
+    def _rename(self) -> None:
+        names = sorted({key.topic for key in self.partitions})
+        more = f" and {len(names) - 3} more topics" if len(names) > 3 else ""
+        self.name = ", ".join(names[:3]) + more or self._first_name
+
+    def give_up_gone(self, parts: Collection[OwnedPartition]) -> list[OwnedPartition]:
+        """Give up those of some partitions that their topic, which is read as a whole, has lost for good; return them."""
+        gone = self._shrunk_topics.among(parts, self.whole_topics)
+        if gone:
+            self.give_up([owned.key for owned in gone])
+        return gone
+
+    # -- positions -------------------------------------------------------------------------------------------------
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """Return the offset of each partition's next message, if it is known."""
+        return {key: owned.position for key, owned in self.partitions.items() if owned.position >= 0}
+
+    def processed(self) -> dict[TopicPartition, int]:
+        """Return each partition's position without the messages of the last call: the application may still process them."""
+        found = {key: self.buffers.processed(owned) for key, owned in self.partitions.items()}
+        return {key: offset for key, offset in found.items() if offset >= 0}
+
+    def move(self, key: TopicPartition, position: int, last_offset_consumed: int) -> None:
+        """Set a partition's position.
+
+        :param position: the offset of the next message
+        :param last_offset_consumed: the offset to report as consumed last; -1 for none
+        """
+        log.debug("%s goes to offset %d", key, position)
+        owned = self.partitions[key]
+        self.buffers.move(owned, position, last_offset_consumed)
+        if owned.wake is not None:
+            owned.wake.set()
+        self.recovery.moved()
+
+    def seek(self, key: TopicPartition, offset: int) -> None:
+        """Move a partition to an offset; return at once."""
+        owned = self.partitions[key]
+        waited = self.start_lookup.forget([key])
+        self._began[key] = offset
+        self.in_process.move(owned)
+        self.move(key, offset, offset - 1)
+        self.in_process.moved(owned, offset)
+        if waited and self.running:
+            self.recovery.attach(owned)
+
+    def go(self, wanted: Mapping[TopicPartition, Position]) -> None:
+        """Move partitions to where an OffsetType or a time says; return at once: a worker asks for the offsets."""
+        parts = [(self.partitions[key], position) for key, position in wanted.items()]
+        for owned, _ in parts:
+            self.in_process.move(owned)
+        self._detach(owned for owned, _ in parts)
+        self.start_lookup.begin(parts)
+
+    def put_back(self) -> None:
+        """Go back to the committed offset of each partition, or where it began without one; also of those that are suspended.
+
+        Return at once: a worker asks for the offsets, as often as it takes, and nothing is read before it knows them.
+        """
+        read = [owned for owned in self.partitions.values() if owned.position >= 0]
+        suspended = [owned for owned, _ in self._suspended.values() if owned.position >= 0]
+        self.in_process.put_back()
+        self._detach(read)
+        self.start_lookup.begin((owned, self._way_back(owned)) for owned in read)
+        for owned in suspended:  # `resume_assignment` looks it up
+            self.buffers.move(owned, -1, -1)
+
+    def _way_back(self, owned: OwnedPartition) -> Return | None:
+        began = self._began.get(owned.key)
+        return None if began is None else Return(began)
+
+    @staticmethod
+    def _detach(parts: Iterable[OwnedPartition]) -> None:
+        for owned in parts:
+            fetcher = owned.fetcher
+            if fetcher is not None:
+                fetcher.detach(owned)
+
+    def give_back(self, records: Iterable[Any], in_process: Iterable[Any] = ()) -> None:
+        """Go back to records that were taken but do not reach the application: they are fetched again.
+
+        :param in_process: those of the same call that do reach it: it may still process them
+        """
+        held: dict[TopicPartition, int] = {}
+        for record in in_process:
+            held.setdefault(TopicPartition(record.topic, record.partition), record.offset)
+        first: dict[TopicPartition, int] = {}
+        for record in records:
+            first.setdefault(TopicPartition(record.topic, record.partition), record.offset)
+        for key, offset in first.items():
+            if key in self.partitions:
+                self.move(key, offset, offset - 1)
+                if key in held:
+                    self.buffers.hold(self.partitions[key], held[key])
+
+    # -- committed offsets -----------------------------------------------------------------------------------------
+
+    def lost(self) -> set[TopicPartition]:
+        """Return the partitions that are not read any more, of which the application has records without a commit."""
+        suspended = {owned.key for owned, _ in list(self._suspended.values()) if self.in_process.has(owned)}
+        return self.in_process.lost | suspended
+
+    def note_committed(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Count committed messages as processed, though they are those of the last call."""
+        for key, offset in offsets.items():
+            if key in self.partitions:
+                self.buffers.committed(self.partitions[key], offset)
+        self.note_processed(offsets)
+
+    def note_processed(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Note offsets that are committed, also in a transaction."""
+        for key, offset in offsets.items():
+            if (owned := self.partitions.get(key)) is not None:
+                self.in_process.processed(owned, offset)
+
+    def _consumed_in(self, key: TopicPartition) -> UUID | None:
+        """Return the id of the topic that a partition's position is of; None if it is not known."""
+        owned = self.partitions.get(key)
+        return None if owned is None else owned.topic_id
+
+    def _epoch_before(self, key: TopicPartition, offset: int) -> int:
+        """Return the leader epoch of the record before an offset; -1 if it is not known."""
+        owned = self.partitions.get(key)
+        return NO_EPOCH if owned is None else owned.leader_epochs.before(offset)
+
     # -- starts ----------------------------------------------------------------------------------------------------
+
+    def is_starting(self, owned: OwnedPartition) -> bool:
+        """Return whether a worker looks for the start of a partition: then it needs no position from the application."""
+        return bool(self.start_lookup.waiting([owned.key]))
+
+    def start_found(self, owned: OwnedPartition, offset: int) -> None:
+        """Note where a partition begins. `StartLookup` calls this in the same step that sets its position."""
+        self._began[owned.key] = offset
+        if self.partitions.get(owned.key) is owned:
+            self.in_process.moved(owned, offset)
+
+    def begin(self, owned: OwnedPartition) -> None:
+        """Fetch a partition whose start was looked for. `StartLookup` calls this."""
+        if not owned.given_up:
+            self.recovery.attach(owned)
 
     def find_starts(self, wanted: Mapping[TopicPartition, Wanted], limit_ms: int) -> Starts:
         """Ask where partitions begin. Each broker is asked once.
@@ -442,29 +436,111 @@ class AssignmentEngine(ConsumerEngine):
         :param limit_ms: how long the coordinator may take to answer, and how long the leaders may
         :returns: starts, and errors; a partition that is in neither has no start but one that the application names
         """
-        plain = [key for key, one in wanted.items() if one is None]
-        fetch = partial(committed_apart, limit_ms=limit_ms)
-        ask = partial(self.find_each_offset, timeout_ms=limit_ms, once=True)
-        begin, begin_errors = beginnings(self, plain, fetch, ask)
-        back, back_errors = self._returns(
-            {key: one.offset for key, one in wanted.items() if isinstance(one, Return)}, limit_ms
+        committed: Fetched = {}, {}
+        keys = [key for key, start in wanted.items() if start is None or isinstance(start, Return)]
+        if self.commits is not None and keys:
+            try:
+                committed = self.commits.group.fetch_each(keys, deadline=self.handler.now() + limit_ms / 1000)
+            except KafkaException as error:  # of the coordinator itself
+                committed = {}, dict.fromkeys(keys, error)
+        return self.starts_after(
+            committed, wanted, lambda positions: self.find_each_offset(positions, limit_ms, once=True)
         )
-        named = {key: one for key, one in wanted.items() if one is not None and not isinstance(one, Return)}
-        offsets, errors = ask(named)
-        starts = {key: (offset, LeaderEpochs()) for key, offset in offsets.items()}
-        return begin | back | starts, begin_errors | back_errors | errors
 
-    def _returns(self, back: Mapping[TopicPartition, int], limit_ms: int) -> Starts:
-        """Ask where partitions go that were put back; without a commit, to the given offset."""
-        if not back or self.commits is None:
+    def starts_after(
+        self,
+        committed: Fetched,
+        wanted: Mapping[TopicPartition, Wanted],
+        find: Callable[[Mapping[TopicPartition, Position]], Outcome],
+    ) -> Starts:
+        """Return where partitions begin: at the committed offset, else as the rules say; added ones by a rule of their own.
+
+        :param committed: the group's commits
+        :param wanted: as of `find_starts`
+        :param find: asks leaders for offsets; what it raises is raised
+        """
+        found, errors = committed
+        commits = {key: offset for key, offset in found.items() if offset.offset >= 0}
+        starts = {
+            key: (start.offset, LeaderEpochs.ending_at(start.offset, start.leader_epoch))
+            for key, start in commits.items()
+        }
+        begun = {key: one.offset for key, one in commits.items() if wanted[key] is None}
+        # a group with members keeps its offsets; those of others expire, and stop() renews them
+        if self.commits is not None and self.membership.generation_id >= 0:
+            self.commits.found(begun)
+        self._log_starts(begun, f"committed by group {self.options.consumer_group}")
+        now_ms = self.handler.time_ms()
+        positions: dict[TopicPartition, Position] = {}
+        by_rule = []
+        for key, start in wanted.items():
+            if key in starts or key in errors:
+                continue
+            if isinstance(start, Return):
+                starts[key] = start.offset, LeaderEpochs()
+            elif start is not None:
+                positions[key] = start
+            elif (position := self.rules.position(key in self.added, now_ms)) is not None:
+                # consume() raises of the others that the application has to say where to begin
+                positions[key] = position
+                by_rule.append(key)
+        offsets, failed = find(positions)
+        self._log_found({key: offsets[key] for key in by_rule if key in offsets})
+        starts |= {key: (offset, LeaderEpochs()) for key, offset in offsets.items()}
+        return starts, errors | failed
+
+    @staticmethod
+    def _log_starts(offsets: Mapping[TopicPartition, int], why: str) -> None:
+        if log.isEnabledFor(logging.DEBUG):
+            for key, offset in offsets.items():
+                log.debug("%s begins at offset %d: %s", key, offset, why)
+
+    def _log_found(self, offsets: Mapping[TopicPartition, int]) -> None:
+        added = {key: offset for key, offset in offsets.items() if key in self.added}
+        self._log_starts(added, "it was added to the topic")
+        others = {key: offset for key, offset in offsets.items() if key not in self.added}
+        none = "" if self.commits is None else f"group {self.options.consumer_group} has committed nothing; "
+        self._log_starts(others, f"{none}auto_offset_reset is {rule_text(self.rules.no_commit)}")
+
+    def find_each_offset(
+        self,
+        wanted: Mapping[TopicPartition, Position],
+        timeout_ms: int = 0,
+        *,
+        once: bool = False,
+        patient: bool = False,
+    ) -> Outcome:
+        """Ask the leaders which offset an OffsetType or a time means; return the offsets, and errors of other partitions.
+
+        If all messages are older than a time, it means the offset behind the last one.
+
+        :param timeout_ms: how long all of it may take (ms). By default a short time, in which each leader is asked once, and
+            a longer one after each question that was cut off: a broker may be slow rather than silent
+        :param once: return the errors that may pass instead of asking again
+        :param patient: wait for leaders that are to be elected, and stop at an error that does not pass by itself
+        """
+        if not wanted:
             return {}, {}
-        committed, errors = committed_apart(self, back.keys(), limit_ms)
-        found = {key: (offset, LeaderEpochs()) for key, offset in back.items() if key not in errors}
-        for key, one in committed.items():
-            if one.offset >= 0:
-                found[key] = one.offset, LeaderEpochs.ending_at(one.offset, one.leader_epoch)
-        return found, errors
+        now, limit_ms = self.handler.now, timeout_ms or self._search_ms
+        deadline, once = now() + limit_ms / 1000, once or not timeout_ms
 
+        def ask(times: Mapping[tuple[str, int], int], within_ms: int) -> Any:
+            question = Question(times, isolation_level=self._isolation_level)
+            return list_each(self.cluster, question, within_ms, patient, once)
 
-def _keys(partitions: Iterable[Partition]) -> list[TopicPartition]:
-    return sorted(TopicPartition(partition.topic_name, partition.id) for partition in partitions)
+        found, errors = ask({key: milliseconds(position) for key, position in wanted.items()}, limit_ms)
+        beyond: dict[tuple[str, int], int] = {
+            key: OffsetType.EARLIEST if answer.by_segment else OffsetType.LATEST
+            for key, answer in found.items()
+            if answer.offset < 0
+        }
+        if beyond:
+            ends, more = ask(beyond, left_ms(deadline, now()))
+            found = {key: answer for key, answer in found.items() if key not in beyond} | ends
+            errors |= more
+        for topic, id_ in [key for key, answer in found.items() if answer.offset < 0]:
+            errors[topic, id_] = OffsetRequestFailedError("the broker names no offset", topic=topic, partition=id_)
+        if not timeout_ms:
+            self._search_ms = min(2 * limit_ms, SEARCH_MOST_MS) if errors and now() >= deadline else SEARCH_MS
+        offsets = {TopicPartition(*key): answer.offset for key, answer in found.items() if answer.offset >= 0}
+        return offsets, {TopicPartition(*key): error for key, error in errors.items()}

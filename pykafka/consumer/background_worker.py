@@ -6,41 +6,41 @@ import logging
 import math
 import weakref
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from pykafka.exceptions import KafkaException
 
 if TYPE_CHECKING:
-    from pykafka.consumer.weak_subscriber import Reader
+    from pykafka.consumer.fetching_consumer import FetchingConsumer
     from pykafka.handlers.base import Worker
 
 log = logging.getLogger(__name__)
-
-R = TypeVar("R", bound="Reader")
 
 #: How long `join` waits for the worker, which waits for nothing then but an answer (s).
 JOIN_S = 5.0
 
 
-class BackgroundWorker(ABC, Generic[R]):
+class BackgroundWorker(ABC):
     """Work of one consumer that a worker of its own does.
 
     State: `_worker` changes under `_lock`, and so does what `_is_left` reads: the worker sets `_worker` to None in the same
     step in which it finds nothing left.
 
-    :param reader: the consumer, held weakly, so that a dropped one can be freed
+    :param consumer: held weakly, so that a dropped one can be freed
     """
 
     #: Of the worker, and what it does, for logs and errors.
     worker_name = ""
     purpose = ""
 
-    def __init__(self, reader: R) -> None:
-        self._reader = weakref.ref(reader)
-        self._handler = reader.handler
+    def __init__(self, consumer: FetchingConsumer) -> None:
+        self._consumer = weakref.ref(consumer)
+        self._handler = consumer.handler
         self._lock = self._handler.Lock()
         self._wake = self._handler.Event()
         self._worker: Worker | None = None
+        #: Whether there may be work without a worker: it could not be started, or an error or an interrupt has ended it.
+        self.is_stranded = False
 
     @abstractmethod
     def _is_left(self) -> bool:
@@ -51,8 +51,8 @@ class BackgroundWorker(ABC, Generic[R]):
         """Do what is due, or wait; with nothing left, set `_worker` to None under `_lock` and return False."""
 
     def revive(self) -> None:
-        """Start the worker again if it could not be started, or an error has ended it."""
-        if self._worker is None and self._is_left():
+        """Start the worker again, if work `is_stranded`."""
+        if self.is_stranded:
             with self._lock:
                 self._start()
 
@@ -67,24 +67,26 @@ class BackgroundWorker(ABC, Generic[R]):
             worker.join(min(JOIN_S, max(until - self._handler.now(), 0.0)))
 
     def _start(self) -> None:
-        """Start the worker if there is none; the caller holds the lock."""
-        if self._worker is not None or not self._is_left():
-            return
-        try:
-            self._worker = self._handler.spawn(self._run, name=self.worker_name)
-        except RuntimeError as error:  # the system cannot start a thread at present; calls that read try again
-            log.error("no worker can be started that %s, for now: %s", self.purpose, error)
+        """Start the worker if there is none; the caller holds the lock, and has set `is_stranded` before it added work."""
+        if self._worker is None and self._is_left():
+            try:
+                self._worker = self._handler.spawn(self._run, name=self.worker_name)
+            except RuntimeError as error:  # the system cannot start a thread at present; calls that read try again
+                log.error("no worker can be started that %s, for now: %s", self.purpose, error)
+                return
+        self.is_stranded = False
 
     def _run(self) -> None:
         try:
             while self._step():
                 pass
         except BaseException as error:
-            reader = self._reader()
-            if reader is not None and reader.running:
-                told = f"the worker that {self.purpose} has ended by {type(error).__name__}: {error}"
-                reader.worker_failed(KafkaException(told, topic=reader.name))
-            del reader
+            consumer = self._consumer()
+            if consumer is not None and consumer.running:
+                text = f"the worker that {self.purpose} has ended by {type(error).__name__}: {error}"
+                consumer.worker_failed(KafkaException(text, topic=consumer.name))
+            del consumer
             with self._lock:
                 self._worker = None
+                self.is_stranded = True
             raise

@@ -39,18 +39,18 @@ cdef class OwnedPartition:
     cdef public long long fetch_offset
     cdef public long long epoch
     cdef public long long moves
+    cdef public bint buffer_full
     cdef public bint paused
-    cdef public bint suspended
     cdef public bint given_up
     cdef public bint active
     cdef bint listed
-    cdef public long long loan
+    cdef public long long borrow
     cdef public object wake
     cdef public object fetcher
     cdef public object trouble_since
     cdef public object topic_id
     cdef public int leader_epoch
-    cdef public object lineage
+    cdef public object leader_epochs
     cdef object __weakref__
 
     @cython.locals(reader=BatchReader, before=Py_ssize_t, offset="long long")
@@ -67,7 +67,7 @@ cdef class Buffers:
     cdef Py_ssize_t work
     cdef Py_ssize_t _resume_at
     cdef list _waiting
-    cdef long long _loans
+    cdef long long _borrows
     cdef public long long calls
     cdef public object lock
     cdef public bint cooperative
@@ -85,13 +85,13 @@ cdef class Buffers:
     cdef _next(self)
 
     cpdef begin_call(self)
-    cpdef long long done(self, OwnedPartition owned) except? -2
+    cpdef long long processed(self, OwnedPartition owned) except? -2
     cpdef hold(self, OwnedPartition owned, long long offset)
     cpdef committed(self, OwnedPartition owned, long long offset)
     cpdef bint has_any(self) except -1
 
     @cython.locals(nbytes=Py_ssize_t)
-    cpdef suspend(self, OwnedPartition owned)
+    cpdef pause(self, OwnedPartition owned)
 
     @cython.locals(nbytes=Py_ssize_t)
     cpdef resume(self, OwnedPartition owned)
@@ -118,19 +118,19 @@ cdef class Buffers:
     @cython.locals(messages=Py_ssize_t, nbytes=Py_ssize_t)
     cpdef bint put(self, OwnedPartition owned, long long epoch, list readers) except -1
 
-    @cython.locals(owned=OwnedPartition, reader=BatchReader, lent=list)
-    cpdef lend(self, Py_ssize_t rows, Py_ssize_t cursors)
+    @cython.locals(owned=OwnedPartition, reader=BatchReader, borrowed=list)
+    cpdef borrow(self, Py_ssize_t rows, Py_ssize_t cursors)
 
-    @cython.locals(owned=OwnedPartition, reader=BatchReader, done=Py_ssize_t, left=list, messages=Py_ssize_t,
+    @cython.locals(owned=OwnedPartition, reader=BatchReader, read=Py_ssize_t, left=list, messages=Py_ssize_t,
                    nbytes=Py_ssize_t)
-    cpdef bint settle(self, Borrow loan, long long last_offset) except -1
+    cpdef bint return_borrowed(self, Borrow borrow, long long last_offset) except -1
 
     @cython.locals(owned=OwnedPartition)
-    cpdef abandon(self, Borrow loan)
+    cpdef abandon(self, Borrow borrow)
 
     cpdef bint correct(self, OwnedPartition owned, long long moves, long long before, long long after) except -1
     cpdef bint move(self, OwnedPartition owned, long long position, long long last_offset_consumed, long long moves=*,
-                     object lineage=*) except -1
+                     object leader_epochs=*) except -1
 
     @cython.locals(nbytes=Py_ssize_t)
     cdef _move(self, OwnedPartition owned, long long position, long long last_offset_consumed)

@@ -2,10 +2,10 @@
 
 `Buffers.next` is the fast path of consuming: one compiled call a message, without a lock, queue operation or clock call;
 `take` is one call for many. Records are decoded when they are asked for. Compiled, a call is atomic; the pure source takes
-the handler's lock. Who reads without objects borrows the cursors of a partition, which nobody else reads meanwhile.
+the handler's lock. A reader without objects borrows the cursors of a partition, and is their only one meanwhile.
 
 A fetch worker appends readers; whoever consumes takes messages. Positions are read from the cursors, so they say what was
-handed out, not what was fetched. What the last call has handed out is in hand: it counts as done when the next call comes.
+delivered, not what was fetched. What the last call has delivered is in process: it counts as processed at the next call.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def volume(readers: Iterable[BatchReader]) -> tuple[int, int]:
 
 
 class Borrow:
-    """The cursors of a partition, lent to a reader that bypasses `Buffers.next`.
+    """The cursors of a partition, borrowed by a reader that bypasses `Buffers.next`.
 
     :param owned: the partition
-    :param number: tells whether the partition has been moved elsewhere meanwhile
+    :param number: it differs from that of the partition if that has been moved meanwhile
     :param readers: the cursors, in order
     """
 
@@ -71,7 +71,7 @@ class OwnedPartition:
     """A partition as one consumer reads it: its buffer and its position.
 
     State: all that changes does so in calls of `Buffers`, under its lock (compiled: in one call); `max_bytes`, `wake`,
-    `fetcher`, `trouble_since`, `topic_id` and `leader_epoch` belong to the fetch side. `suspended` is what the application
+    `fetcher`, `trouble_since`, `topic_id` and `leader_epoch` belong to the fetch side. `paused` is what the application
     has paused; `given_up` what the consumer reads no more.
 
     :param partition: the partition
@@ -97,18 +97,18 @@ class OwnedPartition:
         self.fetch_offset = -1
         self.epoch = 0
         self.moves = 0
+        self.buffer_full = False
         self.paused = False
-        self.suspended = False
         self.given_up = False
         self.active = False  # whether it has a turn, and whether the round lists it
         self.listed = False
-        self.loan = 0  # the number of the loan while the cursors are lent, else 0
+        self.borrow = 0  # the number of the borrow while the cursors are borrowed, else 0
         self.wake: EventType | None = None
         self.fetcher: Any = None
         self.trouble_since: float | None = None
         self.topic_id: UUID | None = None  # of the topic that the position is of
         self.leader_epoch = NO_EPOCH  # of the leader that the client knew when it began to fetch there
-        self.lineage = LeaderEpochs()
+        self.leader_epochs = LeaderEpochs()
 
     def copy_into(self, buffers: Buffers) -> OwnedPartition:
         """Return a copy with this position and an empty buffer, in another round."""
@@ -116,8 +116,8 @@ class OwnedPartition:
         fresh.position = fresh.fetch_offset = self.position
         fresh.last_offset_consumed = self.last_offset_consumed
         fresh.topic_id = self.topic_id
-        fresh.suspended = self.suspended
-        fresh.lineage = self.lineage
+        fresh.paused = self.paused
+        fresh.leader_epochs = self.leader_epochs
         if self.taken_in == self.buffers.calls:
             fresh.taken_in, fresh.taken_from = buffers.calls, self.taken_from
         return fresh
@@ -162,8 +162,8 @@ class OwnedPartition:
     def _forget(self, messages: int) -> None:
         """Count messages as read, and request a fetch of the partition when few are left."""
         self.messages -= messages
-        if self.paused and self.messages < self.max_messages:
-            self.paused = False
+        if self.buffer_full and self.messages < self.max_messages:
+            self.buffer_full = False
             if self.wake is not None:
                 self.wake.set()
 
@@ -173,14 +173,14 @@ class Buffers:
 
     State: `nbytes` is what is buffered, unpacked; `_waiting` are the fetchers that wait for it to become less; `calls`
     counts the calls that take messages, so that what the last one took is known: with several workers, the last of any.
-    `held` is stored by any worker, of any thread: nothing is handed out while it is set. `nbytes` leaves out what is buffered
-    of suspended partitions, which nobody takes: else they could use up the room of the others. `_active` has the partitions
+    `held` is stored by any worker, of any thread: nothing is delivered while it is set. `nbytes` leaves out what is buffered
+    of paused partitions, which stays: else they could use up the room of the others. `_active` has the partitions
     in the order of their turns; `_stale` of them have no turn any more, and go together, so that none is searched for.
 
     :param handler: whose lock the pure source takes, and whose hub is let turn
-    :param max_bytes: fetching pauses while this much is buffered of all partitions together, and goes on when a quarter
+    :param max_bytes: fetching pauses while this much is buffered of all partitions together, and continues when a quarter
         of it has been read
-    :param records: hand out `Record`s, not `Message`s
+    :param records: deliver `Record`s, not `Message`s
     :param max_unpacked: what a batch may unpack to (bytes); fetchers ask
     """
 
@@ -194,7 +194,7 @@ class Buffers:
         self.nbytes = 0
         self._resume_at = max_bytes - max_bytes // 4
         self._waiting: list[EventType] = []
-        self._loans = 0
+        self._borrows = 0
         self.calls = 0
         self.work = 0
         self.lock = handler.Lock()
@@ -212,7 +212,7 @@ class Buffers:
         """
         if self.cooperative and self.work >= BREATHE_EVERY:
             self.work = 0
-            self.breathe()  # with nothing in hand: a greenlet's timeout may end it there
+            self.breathe()  # with nothing taken: a greenlet's timeout may end it there
         if cython.compiled:
             message = self._next()
         else:
@@ -241,23 +241,23 @@ class Buffers:
         return found
 
     def begin_call(self) -> None:
-        """Count all messages returned so far as done; `next` does so by itself."""
+        """Count all messages returned so far as processed; `next` does so by itself."""
         with self.lock:
             self.calls += 1
 
-    def done(self, owned: OwnedPartition) -> int:
-        """Return a partition's position without the messages in hand; -1 while it is unknown."""
+    def processed(self, owned: OwnedPartition) -> int:
+        """Return a partition's position without the messages in process; -1 while it is unknown."""
         with self.lock:
             return owned.taken_from if owned.taken_in == self.calls else owned.position
 
     def hold(self, owned: OwnedPartition, offset: int) -> None:
-        """Count messages from an offset on as in hand, which another consumer has returned."""
+        """Count messages from an offset on as in process, which another consumer has returned."""
         with self.lock:
             owned.taken_in = self.calls
             owned.taken_from = offset
 
     def committed(self, owned: OwnedPartition, offset: int) -> None:
-        """Count committed messages as done, although they may be in hand."""
+        """Count committed messages as processed, although they are those of the last call."""
         with self.lock:
             if owned.taken_in == self.calls and owned.taken_from < offset <= owned.position:
                 owned.taken_from = offset
@@ -266,25 +266,25 @@ class Buffers:
         """Return whether a call may find something to take; this takes nothing, and never waits."""
         return not self.closed and not self.held and self._stale < len(self._active)
 
-    def suspend(self, owned: OwnedPartition) -> None:
-        """Hand out nothing of a partition, and fetch no more of it; what is buffered stays."""
+    def pause(self, owned: OwnedPartition) -> None:
+        """Deliver nothing of a partition, and fetch no more of it; what is buffered stays."""
         with self.lock:
-            if owned.suspended:
+            if owned.paused:
                 return
             _, nbytes = self._volume(owned)
-            owned.suspended = True
+            owned.paused = True
             self._drop(owned)
             self.forget(nbytes)
 
     def resume(self, owned: OwnedPartition) -> None:
-        """Hand out a suspended partition again."""
+        """Deliver messages of a paused partition again."""
         with self.lock:
-            if not owned.suspended:
+            if not owned.paused:
                 return
             _, nbytes = self._volume(owned)
-            owned.suspended = False
+            owned.paused = False
             self.nbytes += nbytes
-            if (owned.reader is not None or owned.readers) and not owned.loan:
+            if (owned.reader is not None or owned.readers) and not owned.borrow:
                 self._activate(owned)
             if owned.wake is not None:
                 owned.wake.set()
@@ -370,10 +370,10 @@ class Buffers:
         :param coming: how many messages were fetched and not put here yet
         """
         with self.lock:
-            if owned.suspended or owned.position < 0:  # `resume` and `move` wake the fetcher
+            if owned.paused or owned.position < 0:  # `resume` and `move` wake the fetcher
                 return None
             if owned.messages + coming >= owned.max_messages:
-                owned.paused = owned.messages > 0
+                owned.buffer_full = owned.messages > 0
                 return None
             return owned.epoch, owned.fetch_offset
 
@@ -386,7 +386,7 @@ class Buffers:
             if owned.epoch != epoch:
                 return False
             owned.fetch_offset = offset
-            owned.lineage = owned.lineage.with_batches(starts)
+            owned.leader_epochs = owned.leader_epochs.with_batches(starts)
             return True
 
     def rewind(self, owned: OwnedPartition, epoch: int, offset: int) -> None:
@@ -407,10 +407,10 @@ class Buffers:
             messages, nbytes = volume(readers)
             owned.messages += messages
             owned.readers.extend(readers)
-            if owned.suspended:
+            if owned.paused:
                 return True
             self.nbytes += nbytes
-            if readers and not owned.loan:
+            if readers and not owned.borrow:
                 self._activate(owned)
             return True
 
@@ -446,7 +446,7 @@ class Buffers:
             self._waiting.append(wake)
             return True
 
-    def lend(self, rows: int, cursors: int) -> Borrow | None:
+    def borrow(self, rows: int, cursors: int) -> Borrow | None:
         """Lend the cursors of the partition whose turn it is; None if nothing is buffered or all is closed.
 
         :param rows: how many messages are wanted
@@ -463,58 +463,58 @@ class Buffers:
                 owned = self._active[self._turn]
             self._turn += 1
             self._drop(owned)
-            lent: list[BatchReader] = []
+            borrowed: list[BatchReader] = []
             if owned.reader is not None:
                 owned.readers.appendleft(owned.reader)
                 owned.reader = None
-            while owned.readers and rows > 0 and len(lent) < cursors:
+            while owned.readers and rows > 0 and len(borrowed) < cursors:
                 reader: BatchReader = owned.readers.popleft()
-                lent.append(reader)
+                borrowed.append(reader)
                 rows -= reader.remaining
-            self._loans += 1
-            owned.loan = self._loans
-            return Borrow(owned, owned.loan, lent)
+            self._borrows += 1
+            owned.borrow = self._borrows
+            return Borrow(owned, owned.borrow, borrowed)
 
-    def settle(self, loan: Borrow, last_offset: int) -> bool:
-        """Take lent cursors back, and count what was read of them as consumed.
+    def return_borrowed(self, borrow: Borrow, last_offset: int) -> bool:
+        """Take borrowed cursors back, and count what was read of them as consumed.
 
         :param last_offset: of the last message that was read; -1 where none was
         :returns: False, and nothing was counted, where the partition has moved on
         """
-        owned = loan.owned
+        owned = borrow.owned
         with self.lock:
-            if owned.loan != loan.number:
-                self.forget(loan.nbytes)
+            if owned.borrow != borrow.number:
+                self.forget(borrow.nbytes)
                 return False
-            owned.loan = 0
+            owned.borrow = 0
             if last_offset >= 0:
                 owned.begin_taking(owned.position)
                 owned.last_offset_consumed = last_offset
                 owned.position = max(owned.position, last_offset + 1)
-            done = 0
-            for reader in loan.readers:
+            read = 0
+            for reader in borrow.readers:
                 if reader.remaining > 0 or reader._at != reader._end:
                     break
-                done += 1
+                read += 1
                 owned.position = max(owned.position, reader.next_offset)
-            left = loan.readers[done:]
+            left = borrow.readers[read:]
             owned.readers.extendleft(reversed(left))
             messages, nbytes = volume(left)
-            owned._forget(loan.rows - messages)
-            if owned.suspended:
+            owned._forget(borrow.rows - messages)
+            if owned.paused:
                 nbytes = 0
             elif owned.readers:
                 self._activate(owned)
-            self.forget(loan.nbytes - nbytes)
+            self.forget(borrow.nbytes - nbytes)
             return True
 
-    def abandon(self, loan: Borrow) -> None:
-        """Leave lent cursors to their reader, and fetch their messages again; do nothing if the partition has moved on."""
-        owned = loan.owned
+    def abandon(self, borrow: Borrow) -> None:
+        """Leave borrowed cursors to their reader, and fetch their messages again; do nothing if the partition has moved on."""
+        owned = borrow.owned
         with self.lock:
-            if owned.loan == loan.number:
+            if owned.borrow == borrow.number:
                 self._move(owned, owned.position, owned.last_offset_consumed)
-            self.forget(loan.nbytes)
+            self.forget(borrow.nbytes)
 
     def move(
         self,
@@ -522,20 +522,20 @@ class Buffers:
         position: int,
         last_offset_consumed: int,
         moves: int = -1,
-        lineage: LeaderEpochs | None = None,
+        leader_epochs: LeaderEpochs | None = None,
     ) -> bool:
         """Drop what is buffered or in flight of a partition, and continue at another position.
 
-        :param position: the offset of the next message to hand out
+        :param position: the offset of the next message to deliver
         :param last_offset_consumed: what to say was consumed; -1 for nothing
         :param moves: what `owned.moves` was: do nothing, and return False, where it was moved since; -1 for whatever was
-        :param lineage: what is known of the log before the position; None for nothing
+        :param leader_epochs: what is known of the log before the position; None for nothing
         """
         with self.lock:
             if 0 <= moves != owned.moves:
                 return False
             self._move(owned, position, last_offset_consumed)
-            owned.lineage = LeaderEpochs() if lineage is None else lineage
+            owned.leader_epochs = LeaderEpochs() if leader_epochs is None else leader_epochs
             return True
 
     def correct(self, owned: OwnedPartition, moves: int, before: int, after: int) -> bool:
@@ -557,13 +557,13 @@ class Buffers:
         owned.epoch += 1
         owned.moves += 1
         _, nbytes = self._volume(owned)
-        if owned.suspended:  # it is not counted
+        if owned.paused:  # it is not counted
             nbytes = 0
         owned.readers.clear()
         owned.reader = None
-        owned.loan = 0
+        owned.borrow = 0
         owned.messages = 0
-        owned.paused = False
+        owned.buffer_full = False
         owned.taken_in = -1
         owned.position = owned.fetch_offset = position
         owned.last_offset_consumed = last_offset_consumed

@@ -17,9 +17,9 @@ from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.contexts import in_context
 
 if TYPE_CHECKING:
-    from pykafka.consumer.assignment import AssignmentEngine
     from pykafka.consumer.commit_order import CommitOrder
     from pykafka.consumer.commits import Commits
+    from pykafka.consumer.engine import ConsumerEngine
     from pykafka.handlers import Handler
 
 log = logging.getLogger(__name__)
@@ -34,9 +34,9 @@ class Member(Protocol):
     """A membership of a group, as transactions see it; `pykafka.groups.membership.GroupMembership` documents it."""
 
     @property
-    def holds(self) -> bool: ...
+    def owns_assignment(self) -> bool: ...
     @property
-    def is_fenced(self) -> bool: ...
+    def fences_commits(self) -> bool: ...
 
 
 class InTransaction(NamedTuple):
@@ -58,13 +58,13 @@ class Sharing(Protocol):
     """The part of a consumer that has its membership, or None."""
 
     @property
-    def shares(self) -> Member | None: ...
+    def membership(self) -> Member | None: ...
 
 
 class Committing:
     """The calls that commit. Other workers may make them while one reads."""
 
-    _engine: AssignmentEngine
+    _engine: ConsumerEngine
     _later: LaterCommits
     _sharing: Sharing
     _closed: bool
@@ -90,17 +90,17 @@ class Committing:
 
         Commits of one consumer are made in the order of the calls, whichever call, worker or auto-commit makes them.
 
-        :param what: as of `commit`
+        :param what: as `commit` has it
         :param on_commit: called with (error or None, offsets), in the same order, on a worker for these calls, in the context
             (`contextvars`) of this call; without it a call that reads raises the error
-        :param metadata: as of `commit`
+        :param metadata: likewise
         :raises KafkaException: there is no group
         """
         commits = self._commits("commit_async()")
         if on_commit is not None and not callable(on_commit):
             raise TypeError(f"on_commit must be a function, not {on_commit!r}")
-        told = None if on_commit is None else in_context(on_commit)
-        self._later.add(commits, self._offsets(what, metadata), told)
+        callback = None if on_commit is None else in_context(on_commit)
+        self._later.add(commits, self._offsets(what, metadata), callback)
 
     # -- for transactions --------------------------------------------------------------------------------------------
 
@@ -114,8 +114,8 @@ class Committing:
             raise ValueError(f"{what} needs a consumer of a group: make it with group=")
         if self._engine.options.auto_commit_enable:
             raise ValueError(f"{what} needs a consumer that does not commit by itself: make it with auto_commit=False")
-        shares = self._sharing.shares
-        if shares is not None and not shares.is_fenced:
+        membership = self._sharing.membership
+        if membership is not None and not membership.fences_commits:
             raise ValueError(
                 f'{what} needs a consumer whose group the brokers keep, not protocol="zookeeper": brokers cannot refuse the '
                 'offsets of a member that is out of such a group; make it with protocol="auto"'
@@ -133,12 +133,12 @@ class Committing:
         member = group.membership
         # first: if a rebalance comes between, the coordinator refuses this member
         identity = member.generation_id, member.member_id, member.group_instance_id
-        shares = self._sharing.shares
+        membership = self._sharing.membership
         offsets = self._offsets(what, "")
         self._check_held()
-        if offsets and shares is not None:
+        if offsets and membership is not None:
             gone = sorted(offsets.keys() - self._engine.partitions.keys())
-            if identity[0] < 0 or not shares.holds:
+            if identity[0] < 0 or not membership.owns_assignment:
                 raise self._went("the consumer is out of its group, or was out of it, since it read its records")
             if gone:
                 raise self._went(f"the group has not given this consumer {', '.join(map(str, gone))}")
@@ -162,7 +162,7 @@ class Committing:
 
     def _settle(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Note offsets that a transaction has taken."""
-        self._engine.settle({key: one.offset for key, one in offsets.items()})
+        self._engine.note_processed({key: one.offset for key, one in offsets.items()})
 
     def _put_back(self) -> None:
         """Go back to what the group has committed; without a commit, to where the partition began. Return at once."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import logging
 import math
 import os
 import weakref
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.consumer.commit_order import CommitOrder
@@ -22,13 +21,11 @@ from pykafka.exceptions import (
     TopicRecreatedError,
 )
 from pykafka.metadata.lifecycle import Tether
-from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
+    from pykafka.consumer.fetching_consumer import FetchingConsumer
     from pykafka.consumer.options import ConsumerOptions
-    from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType
-    from pykafka.metadata.cluster import BaseCluster
 
 log = logging.getLogger(__name__)
 
@@ -40,28 +37,8 @@ R = TypeVar("R")
 COMMIT_AGAIN_S = 3600.0
 #: How often the worker that commits looks whether its consumer is still there (s).
 GONE_S = 5.0
-#: How long a start may take longer because it is committed (s).
-START_COMMIT_S = 5.0
-#: The pause before the second attempt to commit a start (ms).
-START_PAUSE_MS = 100
 #: The text that brokers keep with each offset, unless it names the consumer.
 METADATA = "pykafka"
-
-
-class Progress(Protocol):
-    """The consumer whose progress is committed: an engine."""
-
-    cluster: BaseCluster
-    handler: Handler
-    options: ConsumerOptions
-    name: str
-
-    @property
-    def stopping(self) -> EventType: ...
-    def done(self) -> Offsets: ...
-    def positions(self) -> Offsets: ...
-    def note_committed(self, offsets: Offsets) -> None: ...
-    def worker_failed(self, error: BaseException) -> None: ...
 
 
 class Commits:
@@ -70,20 +47,19 @@ class Commits:
     State: `_committed` and `_committed_at` belong to the commit whose turn it is (`order`). It has its turn while the
     coordinator is asked: of two commits at a time, the retry of the first could overwrite the second.
 
-    :param progress: the consumer; the worker holds neither it nor this object
+    :param consumer: the worker holds neither it nor this object
+    :param options: its options
     :param group: the offsets of its group
-    :param regularly: called at each interval; commits
     """
 
-    def __init__(self, progress: Progress, group: GroupOffsets, regularly: Callable[[], object]) -> None:
+    def __init__(self, consumer: FetchingConsumer, options: ConsumerOptions, group: GroupOffsets) -> None:
         self.group = group
-        self._progress = progress
-        self._cluster = progress.cluster
-        self._options = progress.options
-        self._handler = progress.handler
-        self._regularly = regularly
+        self._consumer = consumer
+        self._cluster = consumer.cluster
+        self._options = options
+        self._handler = consumer.handler
         #: Returns whether the partitions are still the consumer's: otherwise other members may have gone on. None if the
-        #: consumer cannot tell, or does not share them.
+        #: consumer does not know, or does not share them.
         self.may_commit: Callable[[], bool] | None = None
         #: Whether a commit names, in all its attempts, the generation in which it began: in a later one, another member may
         #: have gone on. Members that read many topics do so.
@@ -108,7 +84,7 @@ class Commits:
     @property
     def name(self) -> str:
         """The subject of log lines: the group, and what it reads."""
-        return f"{self._options.consumer_group} {self._progress.name}"
+        return f"{self._options.consumer_group} {self._consumer.name}"
 
     @property
     def metadata(self) -> str:
@@ -123,7 +99,7 @@ class Commits:
         self._worker = None
 
     def owns(self) -> bool:
-        """Return whether the consumer may commit: it still owns its partitions, as far as it can tell."""
+        """Return whether the consumer may commit: it still owns its partitions, as far as it knows."""
         may_commit = self.may_commit or self.group.membership.may_commit
         return not self.given_up and (may_commit is None or may_commit())
 
@@ -196,38 +172,6 @@ class Commits:
         if not self.order.settle(self._bounded(deadline)):
             raise self._too_late({})
 
-    def commit_start(self, offsets: Offsets) -> None:
-        """Commit the offsets at which a consumer begins, for partitions without a commit; log a failure.
-
-        A commit that another process has made meanwhile stands: before each attempt, the coordinator is asked for it.
-        """
-        deadline = self._handler.now() + START_COMMIT_S
-
-        def attempt() -> None:
-            found = self.group.fetch(list(offsets), None, deadline)
-            ours = {key: offset for key, offset in offsets.items() if found[key].offset < 0}
-            self._note(self.group.commit(ours, self.metadata, lambda: False, None, None, min(deadline, self.until)))
-
-        def make() -> None:
-            pauses = Backoff(START_PAUSE_MS, 1000, self._handler.random)
-            for tries in itertools.count(1):
-                try:
-                    attempt()
-                    return
-                except KafkaException as error:
-                    pause = pauses.seconds(tries)
-                    if not may_commit_later(self._cluster, error) or self._handler.now() + pause >= deadline:
-                        raise
-                self._handler.sleep(pause)
-
-        try:
-            self._in_turn(offsets, make, deadline)
-        except KafkaException as error:
-            text = (
-                "group %s: the start could not be committed: %s; the group begins by its rules again until it commits"
-            )
-            self._cluster.limiter.warn(log, self.name, text, self._options.consumer_group, error)
-
     def _in_turn(
         self,
         offsets: Offsets | Callable[[], Offsets],
@@ -267,7 +211,7 @@ class Commits:
     def _note(self, committed: Offsets) -> None:
         self._committed.update(committed)
         self._committed_at.update(dict.fromkeys(committed, self._handler.now()))
-        self._progress.note_committed(committed)
+        self._consumer.note_committed(committed)
 
     def commit_at_stop(self, offsets: Offsets) -> None:
         """Commit the offsets that are not committed yet, unless other members may own the partitions by now.
@@ -286,15 +230,15 @@ class Commits:
 
     def start(self) -> None:
         """Start the worker that commits regularly."""
-        tether = Tether(self._progress.stopping)
+        tether = Tether(self._consumer.stopping)
         self._cluster.stop_at_close(tether)
         self._worker = self._handler.spawn(
             _commit_regularly,
             weakref.ref(self),
-            self._progress.stopping,
+            self._consumer.stopping,
             self._options.auto_commit_interval_ms / 1000,
             tether,
-            name=f"pykafka.AutoCommit.{self._progress.name}",
+            name=f"pykafka.AutoCommit.{self._consumer.name}",
         )
 
     def join(self) -> None:
@@ -311,7 +255,7 @@ class Commits:
 
     def turn(self) -> None:
         """Commit what is due; the worker calls this at each interval."""
-        self._regularly()
+        self.auto_commit()
         self._commit_again()
 
     def auto_commit(self) -> None:
@@ -319,28 +263,28 @@ class Commits:
 
         `consume()` raises a failure that does not pass by itself, or has lasted for `auto_commit_timeout_ms`.
         """
-        progress = self._progress
-        if not self.uncommitted(progress.done()) or not self.owns():
+        consumer = self._consumer
+        if not self.uncommitted(consumer.processed()) or not self.owns():
             return
-        stopping = progress.stopping
+        stopping = consumer.stopping
         began = self._handler.now()
         try:
-            self.commit(progress.done, lambda: not stopping.is_set() and self.owns())
+            self.commit(consumer.processed, lambda: not stopping.is_set() and self.owns())
         except KafkaException as error:
             if stopping.is_set() or self._meaningless(error):  # stop() commits
                 return
             if self.pinned and isinstance(
                 error, ShareLostError
-            ):  # a rebalance came in between, and the listener is told
-                log.info("auto-commit of %s: %s", progress.name, error)
+            ):  # a rebalance came in between, and the listener is called
+                log.info("auto-commit of %s: %s", consumer.name, error)
                 return
             if self._failing_since is None:
                 self._failing_since = began
             if self._may_pass(error):
                 return
-            self._cluster.limiter.warn(log, progress.name, "auto-commit failed: %s", error, level=logging.ERROR)
+            self._cluster.limiter.warn(log, consumer.name, "auto-commit failed: %s", error, level=logging.ERROR)
             self._failing_since = None
-            progress.worker_failed(error)
+            consumer.worker_failed(error)
 
     def _meaningless(self, error: KafkaException) -> bool:
         """Return whether only offsets of a topic that is gone could not be committed, and log a warning then."""
@@ -366,7 +310,7 @@ class Commits:
 
         If another client has moved the group meanwhile, its commit stands. A failure is tried again at the next interval.
         """
-        stopping = self._progress.stopping
+        stopping = self._consumer.stopping
         if not self._held() or not self.owns():
             return
 
@@ -394,7 +338,7 @@ class Commits:
         since = self._handler.now() - COMMIT_AGAIN_S
         return {
             key: offset
-            for key, offset in self._progress.done().items()
+            for key, offset in self._consumer.processed().items()
             if self._committed.get(key) == offset and self._committed_at.get(key, since) <= since
         }
 

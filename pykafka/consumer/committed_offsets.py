@@ -45,6 +45,7 @@ from pykafka.metadata.internal_topics import OFFSETS, is_unavailable
 from pykafka.network.authentication import is_answer
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
+from pykafka.utils.error_handlers import left_ms
 
 if TYPE_CHECKING:
     from pykafka.consumer.options import ConsumerOptions
@@ -157,9 +158,9 @@ class GroupOffsets:
         self._pauses = Backoff(backoff_ms, max(backoff_ms, BACKOFF_MAX_MS), cluster.handler.random)
         self._max_retries = max_retries
         self.membership = membership or Membership()
-        #: Returns the id of the topic in which a partition's offset was consumed; None if nobody knows.
+        #: Returns the id of the topic in which a partition's offset was consumed; None if it is not known.
         self.consumed_in: Callable[[TopicPartition], UUID | None] = _unknown
-        #: Returns the leader epoch of the record before an offset of a partition; -1 if nobody knows.
+        #: Returns the leader epoch of the record before an offset of a partition; -1 if it is not known.
         self.epoch_before: Callable[[TopicPartition, int], int] = _no_epoch
         self._coordinator: Node | None = None
 
@@ -323,7 +324,7 @@ class GroupOffsets:
         :param partitions: to ask for
         :param go_on: returns whether to make another attempt
         :param deadline: of all attempts, of the handler's clock (s)
-        :raises KafkaException: the coordinator did not tell them after all retries
+        :raises KafkaException: the coordinator did not report them after all retries
         """
         now = self._cluster.handler.now
         deadline = self._bounded(deadline)
@@ -361,7 +362,7 @@ class GroupOffsets:
         go_on: Callable[[], bool] | None = None,
         deadline: float = math.inf,
     ) -> Fetched:
-        """Return the committed offset of each partition, and an error for each whose offset the coordinator cannot tell now.
+        """Return the committed offset of each partition, and an error for each without one at present.
 
         It waits for no partition, such as one of which a transaction is about to commit offsets. Parameters and errors as of
         `fetch`, for errors of all partitions.
@@ -420,10 +421,10 @@ class GroupOffsets:
         return coordinator.call(request, CHANNEL, version=version, timeout_ms=timeout_ms)
 
     def _left_ms(self, deadline: float) -> int:
-        return max(LEAST_MS, round((deadline - self._cluster.handler.now()) * 1000))
+        return left_ms(deadline, self._cluster.handler.now(), LEAST_MS)
 
     def ids_of(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, UUID | None]:
-        """Return the id of the topic that the offset of each partition is of; None where nobody knows."""
+        """Return the id of the topic that the offset of each partition is of; None if it is not known."""
         return {key: self.consumed_in(key) for key in keys}
 
     def _recreated(self, ids: Mapping[TopicPartition, UUID | None]) -> dict[TopicPartition, TopicRecreatedError]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import OwnedPartition
-    from pykafka.consumer.weak_subscriber import Reader
+    from pykafka.consumer.fetching_consumer import FetchingConsumer
     from pykafka.utils.backoff import Backoff
 
 
@@ -88,7 +88,7 @@ class FailedPartition:
     @property
     def has_unread(self) -> bool:
         """Whether messages of it are still to be read."""
-        return self.owned.messages > 0 or self.owned.loan > 0
+        return self.owned.messages > 0 or self.owned.borrow > 0
 
     @property
     def wants_metadata(self) -> bool:
@@ -97,7 +97,7 @@ class FailedPartition:
         if self.astray:
             return True
         if isinstance(error, (OffsetOutOfRangeError, LogTruncationError)):
-            # The log may be that of a topic that was made anew; ids tell.
+            # The log may be that of a topic that was created again; ids show that.
             return self.owned.topic_id is not None and not self.moved and not self.has_unread
         if isinstance(error, (OffsetResetNeededError, TopicRecreatedError)):
             return False
@@ -136,19 +136,19 @@ class FailedPartitions:
         return iter(self._open.values())
 
     def add(self, owned: OwnedPartition, moves: int, error: KafkaException) -> FailedPartition:
-        """Look after a partition that has failed; parameters as of `FailedPartition`."""
+        """Look after a partition that has failed; parameters as `FailedPartition` has them."""
         lasts = owned.trouble_since is not None
         failures = self._failures[owned] = self._failures.get(owned, 0) + 1 if lasts else 1
         # An offset is corrected at once, and so is a leader epoch; if it is wrong again before anything was fetched, the
         # broker contradicts itself, and there is no need to hurry.
         at_once = isinstance(error, (*LOST, FencedLeaderEpoch)) and not lasts
         due = self._now() if at_once else self._due_after(failures)
-        case = self._open[owned] = FailedPartition(owned, moves, error, due)
-        return case
+        failed = self._open[owned] = FailedPartition(owned, moves, error, due)
+        return failed
 
-    def close(self, case: FailedPartition) -> None:
+    def close(self, failed: FailedPartition) -> None:
         """Look no more after a partition."""
-        self._open.pop(case.owned, None)
+        self._open.pop(failed.owned, None)
 
     def clear(self) -> None:
         """Look after nothing."""
@@ -163,25 +163,25 @@ class FailedPartitions:
     def due(self) -> list[FailedPartition]:
         """Return what is to be served now."""
         soon = self._now() + TOGETHER * self._pauses.first_ms / 1000
-        return [case for case in self if case.due <= soon or case.moved]
+        return [failed for failed in self if failed.due <= soon or failed.moved]
 
     def next_wait(self) -> float:
         """Return how long nothing is due (s)."""
-        return max(min(case.due for case in self) - self._now(), 0.0)
+        return max(min(failed.due for failed in self) - self._now(), 0.0)
 
-    def wait_first(self, case: FailedPartition) -> None:
+    def wait_first(self, failed: FailedPartition) -> None:
         """Put a partition off until its buffered messages have been read."""
-        case.waited = True
-        case.due = self._now() + self._pauses.first_ms / 1000
+        failed.waited = True
+        failed.due = self._now() + self._pauses.first_ms / 1000
 
-    def again(self, case: FailedPartition, error: KafkaException | None = None) -> None:
+    def again(self, failed: FailedPartition, error: KafkaException | None = None) -> None:
         """Try a partition again after another pause.
 
         :param error: of a question for another position
         """
-        case.astray = error is not None and may_lead_no_more(error)
-        failures = self._failures[case.owned] = self._failures.get(case.owned, 0) + 1
-        case.due = self._due_after(failures)
+        failed.astray = error is not None and may_lead_no_more(error)
+        failures = self._failures[failed.owned] = self._failures.get(failed.owned, 0) + 1
+        failed.due = self._due_after(failures)
 
     def _due_after(self, failures: int) -> float:
         """Return when to try a partition that has failed so often in a row; together with others, if possible."""
@@ -204,7 +204,7 @@ class ErrorsToRaise:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         # The error reported last: a broker's error comes once for each of its partitions, and consume() raises it once.
-        self._told: weakref.ref[KafkaException] | None = None
+        self._reported: weakref.ref[KafkaException] | None = None
         # What the errors that `consume()` has still to raise are about, and the first of them and their number by then.
         self._about: set[_About] = set()
         self._first: BaseException | None = None
@@ -215,40 +215,40 @@ class ErrorsToRaise:
         if owned.trouble_since is None:
             owned.trouble_since = self._now()
 
-    def judge(self, reader: Reader, owned: OwnedPartition, error: KafkaException) -> None:
+    def judge(self, consumer: FetchingConsumer, owned: OwnedPartition, error: KafkaException) -> None:
         """Decide whether `consume()` raises an error: it does not pass by itself, or has lasted.
 
-        For a patient reader an outage may last for as long as it takes: calls go on waiting, and a warning is logged.
+        For a patient consumer an outage may last for as long as it takes: calls go on waiting, and a warning is logged.
         """
         now = self._now()
         if owned.trouble_since is None:
             owned.trouble_since = now
-        lasting = now - owned.trouble_since > reader.cluster.socket_timeout_ms / 1000
+        lasting = now - owned.trouble_since > consumer.cluster.socket_timeout_ms / 1000
         # Kafka calls a wrong checksum retriable, but the application wants to know of it. A new leader of 0.9 answers
         # UNKNOWN_SERVER_ERROR until it knows that the records were committed. A broker that has left the cluster, or moved, is
         # closed; that is not worth an error.
-        may_pass = reader.cluster.may_pass(error) and not isinstance(error, InvalidMessageError)
-        is_outage = reader.is_patient and may_pass and not isinstance(error, STAYING)
+        may_pass = consumer.cluster.may_pass(error) and not isinstance(error, InvalidMessageError)
+        is_outage = consumer.is_patient and may_pass and not isinstance(error, STAYING)
         if is_outage or (not lasting and (may_pass or type(error) in PASSING)):
             # One line for all partitions of a topic that an error concerns: there may be thousands, each tried once a second.
-            about = f"{reader.name} {owned.key.topic} {type(error).__name__}"
+            about = f"{consumer.name} {owned.key.topic} {type(error).__name__}"
             text = "partition %s: %s; trying again"
             level = logging.WARNING if lasting else logging.INFO
-            reader.cluster.limiter.warn(log, about, text, owned.key, error, level=level)
+            consumer.cluster.limiter.warn(log, about, text, owned.key, error, level=level)
             return
         owned.trouble_since = now
-        told = self._told is not None and self._told() is error
+        is_reported = self._reported is not None and self._reported() is error
         # An application that does not consume meanwhile gets one error, not one for each attempt.
-        if not told and not self._is_pending(reader, error):
-            self._told = weakref.ref(error)
-            shared = error is reader.cluster.metadata_error  # by all consumers of the client
-            reader.worker_failed(error.again() if shared else error)
+        if not is_reported and not self._is_pending(consumer, error):
+            self._reported = weakref.ref(error)
+            shared = error is consumer.cluster.metadata_error  # by all consumers of the client
+            consumer.worker_failed(error.again() if shared else error)
             self._about.add(_about(error))
             self._count += 1
 
-    def _is_pending(self, reader: Reader, error: KafkaException) -> bool:
+    def _is_pending(self, consumer: FetchingConsumer, error: KafkaException) -> bool:
         """Return whether `consume()` has still to raise such an error; thousands of partitions may ask, one after another."""
-        errors = reader.errors
+        errors = consumer.errors
         try:
             first = errors[0]
         except IndexError:

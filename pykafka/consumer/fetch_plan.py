@@ -1,62 +1,24 @@
-"""The words that the parts of a fetcher speak with: its members and their consumers, and what one request asks for. No I/O."""
+"""Types shared by the parts of a fetcher: its members and their consumers, and what one request asks for. No I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+import weakref
+from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.common import TopicPartition
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from pykafka.consumer.buffers import OwnedPartition
-    from pykafka.exceptions import KafkaException
-
-
-class Subscriber(Protocol):
-    """The consumer of a partition, as far as the fetcher knows it."""
-
-    def is_gone(self) -> bool:
-        """Return whether the application has dropped the consumer, so that nothing can read its messages."""
-
-    def fetch_failed(self, owned: OwnedPartition, error: KafkaException) -> None:
-        """Deal with an error of a partition, which is detached from its fetcher. Must not block."""
-
-    def redirected(self, owned: OwnedPartition, broker_id: int) -> None:
-        """Fetch a partition from the replica that its leader has named; it is detached from its fetcher. Must not block."""
-
-    def take_hint(self, owned: OwnedPartition, hint: LeaderHint) -> bool:
-        """Fetch a partition from the leader that its former one has named, if that is news; return whether it is.
-
-        The partition is detached from its fetcher. Must not block.
-        """
-
-    def arrived(self) -> None:
-        """Wake the application: there is something to read."""
-
-    def tick(self) -> None:
-        """Do what is due by time; called every second or so. Must not block."""
-
-
-class LeaderHint(NamedTuple):
-    """The leader that a broker has named beside its error (KIP-951).
-
-    :param leader_id: the number of its broker
-    :param leader_epoch: its epoch
-    :param endpoints: addresses that came with it: {broker number: (host, port)}
-    """
-
-    leader_id: int
-    leader_epoch: int
-    endpoints: Mapping[int, tuple[str, int]]
+    from pykafka.consumer.buffers import Buffers, OwnedPartition
+    from pykafka.consumer.fetching_consumer import FetchingConsumer
 
 
 class Member(NamedTuple):
-    """A partition that is attached to a fetcher, and its consumer."""
+    """A partition that is attached to a fetcher, and its consumer, which the fetcher does not keep alive."""
 
     owned: OwnedPartition
-    subscriber: Subscriber
+    consumer: weakref.ref[FetchingConsumer]
 
 
 class Asked(NamedTuple):
@@ -65,25 +27,21 @@ class Asked(NamedTuple):
     :param offset: to fetch from
     :param log_epoch: the leader epoch of the record before that
     :param leader_epoch: of the leader that the client knows
+    :param max_bytes: how much to fetch (bytes)
     :param topic_id: of the topic
     """
 
     offset: int
     log_epoch: int
     leader_epoch: int
+    max_bytes: int
     topic_id: UUID | None
     members: list[tuple[Member, int]]
 
-    @property
-    def max_bytes(self) -> int:
-        """How much to fetch (bytes)."""
-        if len(self.members) == 1:
-            return self.members[0][0].owned.max_bytes
-        return max(member.owned.max_bytes for member, _ in self.members)
-
     def is_shared_by(self, owned: OwnedPartition, offset: int) -> bool:
         """Return whether the answer serves another consumer of the partition, too."""
-        return (offset, owned.lineage.before(offset), owned.topic_id) == (self.offset, self.log_epoch, self.topic_id)
+        place = offset, owned.leader_epochs.before(offset), owned.topic_id
+        return place == (self.offset, self.log_epoch, self.topic_id)
 
 
 class Plan(NamedTuple):
@@ -92,8 +50,31 @@ class Plan(NamedTuple):
     :param partitions: those that have room
     :param max_bytes: the largest answer that there is room for (bytes)
     :param held_back: whether partitions were left out that may want to join soon
+    :param has_ids: whether the ids of all topics are known
+    :param buffered: how much each consumer had buffered (bytes)
     """
 
     partitions: dict[TopicPartition, Asked]
     max_bytes: int = 0
     held_back: bool = False
+    has_ids: bool = True
+    buffered: tuple[tuple[Buffers, int], ...] = ()
+
+    def is_current(self) -> bool:
+        """Return whether the next question is the same: nothing was read, moved or enlarged, and all consumers are there."""
+        for buffers, nbytes in self.buffered:
+            if buffers.nbytes != nbytes:
+                return False
+        for offset, _, leader_epoch, max_bytes, topic_id, members in self.partitions.values():
+            for (owned, consumer), epoch in members:
+                if (
+                    owned.epoch != epoch
+                    or owned.fetch_offset != offset
+                    or owned.paused
+                    or owned.leader_epoch != leader_epoch
+                    or owned.max_bytes > max_bytes
+                    or owned.topic_id is not topic_id
+                    or consumer() is None
+                ):
+                    return False
+        return True

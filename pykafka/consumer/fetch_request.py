@@ -10,14 +10,14 @@ from uuid import UUID
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.leader_epochs import NO_EPOCH
-from pykafka.consumer.truncation import FETCH_TELLS_FROM
+from pykafka.consumer.truncation import FETCH_COMPARES_FROM
 from pykafka.exceptions import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from pykafka.consumer.fetch_plan import Asked, Plan
+    from pykafka.consumer.fetch_plan import Plan
 
 
 K = TypeVar("K")
@@ -45,8 +45,11 @@ SHORT_WAIT_MS = 5
 IDS_FROM = 13
 IDS_CEILING = 18
 NO_ID = UUID(int=0)
-#: What a session tells partitions apart by: the id is None where requests name topics.
+#: What identifies a partition in a session: the id is None where requests name topics.
 Key = tuple[TopicPartition, "UUID | None"]
+#: The part of a request that is about one partition, which is named again when that has changed: offset, the leader epoch of
+#: the record before it, the epoch of the known leader, and how much to fetch (bytes).
+Wanted = tuple[int, int, int, int]
 
 
 class Step(NamedTuple):
@@ -111,16 +114,30 @@ class FetchSession(Generic[K, V]):
             self._known = dict(wanted)
             return Request(step, wanted, {}, full=True)
         known = self._known
-        named = {key: value for key, value in wanted.items() if known.get(key) != value}
+        named: dict[K, V] = {}
+        added = 0
+        for key, value in wanted.items():
+            before = known.get(key)
+            if before != value:
+                named[key] = value
+                added += before is None
         # as many as before, and all of those: nothing to forget
         forgotten: dict[K, V] = {}
-        if len(known) + sum(key not in known for key in named) != len(wanted):
+        if len(known) + added != len(wanted):
             forgotten = {key: value for key, value in known.items() if key not in wanted}
             for key in forgotten:
                 del known[key]
         known.update(named)
         self._advance()
         return Request(step, named, forgotten, full=False)
+
+    def repeat(self) -> Step | None:
+        """Return the step of a request that wants what the one before did; None: the session has to begin."""
+        if self._epoch == FIRST_EPOCH or self._refused >= REFUSED_AT_MOST:
+            return None
+        step = Step(self._id, self._epoch)
+        self._advance()
+        return step
 
     def answered(self, session_id: int) -> None:
         """Process an answer without an error.
@@ -145,7 +162,7 @@ class FetchSession(Generic[K, V]):
         return self._refused <= REFUSED_AT_MOST
 
     def failed(self) -> None:
-        """Begin anew: a request may have reached the broker or not. The next one ends the session that may still be there."""
+        """Begin again: a request may have reached the broker or not. The next one ends the session that may still be there."""
         self._begin_anew(self._id)
 
     def _begin_anew(self, session_id: int) -> None:
@@ -155,21 +172,6 @@ class FetchSession(Generic[K, V]):
 
     def _advance(self) -> None:
         self._epoch = FIRST_EPOCH + 1 if self._epoch == LAST_EPOCH else self._epoch + 1
-
-
-class Wanted(NamedTuple):
-    """The part of a request that is about one partition: it is named again when that has changed.
-
-    :param offset: to fetch from
-    :param log_epoch: the leader epoch of the record before that
-    :param leader_epoch: of the leader that the client knows
-    :param max_bytes: how much to fetch (bytes)
-    """
-
-    offset: int
-    log_epoch: int
-    leader_epoch: int
-    max_bytes: int
 
 
 @dataclass(frozen=True)
@@ -206,36 +208,49 @@ class FetchRequests:
         self._settings = settings
         self._short_wait_ms = SHORT_WAIT_MS
         self.session: FetchSession[Key, Wanted] = FetchSession()
-
-    @staticmethod
-    def ceiling(plan: Plan) -> int | None:
-        """Return the highest version for a plan; None for that which suits names: some topics have no known id."""
-        known = all(asked.topic_id is not None for asked in plan.partitions.values())
-        return IDS_CEILING if known else None
+        #: The plan of the last request, and the request that repeats it within a session, naming no partition.
+        self.plan: Plan | None = None
+        self._repeated: wire.FetchRequest | None = None
 
     def next(self, plan: Plan, version: int) -> tuple[wire.FetchRequest, bool]:
         """Return the next request, and whether its answer has all partitions of the plan.
 
-        :param version: of the request, `ceiling` or lower
+        :param plan: that of the request before, if nothing has changed since
+        :param version: of the request; up to `IDS_CEILING` if the plan has ids, and else up to the one before `IDS_FROM`
         """
-        wanted = _wanted(plan.partitions, version >= IDS_FROM)
+        by_id = version >= IDS_FROM
+        if plan is self.plan and version >= SESSIONS_FROM and (step := self.session.repeat()) is not None:
+            request = self._repeated
+            if request is None:
+                request = self._repeated = self._request(plan, step)
+            request.session_id, request.session_epoch = step
+            return request, False
+        self.plan, self._repeated = plan, None
+        wanted: dict[Key, Wanted] = {}
+        for key, asked in plan.partitions.items():
+            # A session by name knows nothing of ids: a name that is fetched on and forgotten in one request is forgotten.
+            wanted[key, asked.topic_id if by_id else None] = asked[:4]
         if version >= SESSIONS_FROM:
-            sent = self.session.next(wanted, version >= IDS_FROM)
+            sent = self.session.next(wanted, by_id)
         else:
             sent = Request(Step(NO_SESSION, FINAL_EPOCH), wanted, {}, full=True)
-        settings = self._settings
-        request = wire.FetchRequest(
-            max_wait_ms=self._next_wait_ms(plan.held_back),
-            min_bytes=settings.min_bytes,
-            max_bytes=plan.max_bytes,
-            isolation_level=settings.isolation_level,
-            session_id=sent.step.session_id,
-            session_epoch=sent.step.epoch,
-            forgotten_topics_data=_forgotten_topics(sent.forgotten),
-            topics=_topics(sent.named, version >= FETCH_TELLS_FROM),
-            rack_id=settings.rack,
-        )
+        request = self._request(plan, sent.step)
+        request.topics = _topics(sent.named, version >= FETCH_COMPARES_FROM)
+        if sent.forgotten:
+            request.forgotten_topics_data = _forgotten_topics(sent.forgotten)
         return request, sent.full
+
+    def _request(self, plan: Plan, step: Step) -> wire.FetchRequest:
+        """Return a request that names no partition."""
+        return wire.FetchRequest(
+            max_wait_ms=self._next_wait_ms(plan.held_back),
+            min_bytes=self._settings.min_bytes,
+            max_bytes=plan.max_bytes,
+            isolation_level=self._settings.isolation_level,
+            session_id=step.session_id,
+            session_epoch=step.epoch,
+            rack_id=self._settings.rack,
+        )
 
     def last(self) -> wire.FetchRequest:
         """Return the request that ends the session."""
@@ -251,36 +266,26 @@ class FetchRequests:
         return wait
 
 
-def _wanted(partitions: Mapping[TopicPartition, Asked], by_id: bool) -> dict[Key, Wanted]:
-    # A session by name knows nothing of ids: a name that is fetched on and forgotten in one request is forgotten.
-    return {
-        (key, asked.topic_id if by_id else None): Wanted(
-            asked.offset, asked.log_epoch, asked.leader_epoch, asked.max_bytes
-        )
-        for key, asked in partitions.items()
-    }
-
-
-def _topics(named: Mapping[Key, Wanted], tells: bool) -> list[wire.FetchRequest.Topic]:
+def _topics(named: Mapping[Key, Wanted], compares: bool) -> list[wire.FetchRequest.Topic]:
     """Return the partitions to name.
 
-    :param tells: whether the broker compares logs, and so wants the epoch of the record before the offset
+    :param compares: whether the broker compares logs, and so wants the epoch of the record before the offset
     """
-    by_topic: dict[tuple[str, UUID | None], list[wire.FetchRequest.Topic.Partition]] = defaultdict(list)
-    for ((topic, partition), id_), (offset, log_epoch, leader_epoch, size) in named.items():
-        by_topic[topic, id_].append(
+    topics: dict[tuple[str, UUID | None], wire.FetchRequest.Topic] = {}
+    for ((name, partition), id_), (offset, log_epoch, leader_epoch, size) in named.items():
+        topic = topics.get((name, id_))
+        if topic is None:
+            topic = topics[name, id_] = wire.FetchRequest.Topic(topic=name, topic_id=id_ or NO_ID, partitions=[])
+        topic.partitions.append(
             wire.FetchRequest.Topic.Partition(
                 partition=partition,
                 current_leader_epoch=leader_epoch,
                 fetch_offset=offset,
-                last_fetched_epoch=log_epoch if tells else NO_EPOCH,
+                last_fetched_epoch=log_epoch if compares else NO_EPOCH,
                 partition_max_bytes=size,
             )
         )
-    return [
-        wire.FetchRequest.Topic(topic=topic, topic_id=id_ or NO_ID, partitions=parts)
-        for (topic, id_), parts in by_topic.items()
-    ]
+    return list(topics.values())
 
 
 def _forgotten_topics(forgotten: Iterable[Key]) -> list[wire.FetchRequest.ForgottenTopic]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pykafka.common import TopicPartition
-from pykafka.consumer.fetch_plan import LeaderHint
+from pykafka.consumer.leader_epochs import CurrentLeader
 from pykafka.exceptions import (
     FencedLeaderEpoch,
     IncompleteResponseError,
@@ -25,6 +25,8 @@ from pykafka.protocol.ascending import ascending
 from pykafka.protocol.records import RawBatch, scan
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from pykafka.consumer.fetch_plan import Asked
     from pykafka.consumer.fetch_request import FetchSettings
     from pykafka.protocol import wire
@@ -38,7 +40,7 @@ log = logging.getLogger(__name__)
 #: Records that are less than this part (one in four) of an answer are copied out of it.
 SMALL_PART = 4
 #: The errors beside which brokers name the leader.
-HINTED = (NotLeaderForPartition.ERROR_CODE, FencedLeaderEpoch.ERROR_CODE)
+LEADER_NAMED = (NotLeaderForPartition.ERROR_CODE, FencedLeaderEpoch.ERROR_CODE)
 
 
 class AbortedTransaction(Protocol):
@@ -85,7 +87,7 @@ class Failed(NamedTuple):
 
     asked: Asked
     error: KafkaException
-    hint: LeaderHint | None = None
+    leader: CurrentLeader | None = None
 
 
 @dataclass
@@ -127,8 +129,10 @@ class AnswerReader:
         """
         answer = Answer()
         left = dict(partitions)
-        names = {asked.topic_id: key.topic for key, asked in partitions.items()}
+        names: dict[UUID | None, str] = {}
         for topic in response.responses:
+            if not topic.topic and not names:
+                names = {asked.topic_id: key.topic for key, asked in partitions.items()}
             name = topic.topic or names.get(topic.topic_id, "")
             for part in topic.partitions:
                 key = TopicPartition(name, part.partition_index)
@@ -137,7 +141,7 @@ class AnswerReader:
                     continue
                 if part.error_code:
                     error = error_for(part.error_code, **self._context(key))
-                    answer.failed.append(Failed(asked, error, self._hint(part, response)))
+                    answer.failed.append(Failed(asked, error, self._current_leader(part, response)))
                 else:
                     self._read_partition(answer, key, asked, part)
         if full:
@@ -154,8 +158,8 @@ class AnswerReader:
         """Sort out a partition without an error code."""
         diverging = part.diverging_epoch
         if diverging.end_offset >= 0:  # the broker's log differs from what was fetched
-            lineage = asked.members[0][0].owned.lineage
-            divergent = lineage.divergence(diverging.epoch, diverging.end_offset)
+            leader_epochs = asked.members[0][0].owned.leader_epochs
+            divergent = leader_epochs.divergence(diverging.epoch, diverging.end_offset)
             answer.failed.append(Failed(asked, LogTruncationError(asked.offset, divergent, **self._context(key))))
             return
         if part.preferred_read_replica >= 0 and not part.records and self._settings.rack:
@@ -163,7 +167,7 @@ class AnswerReader:
             return
         try:
             batches, needed = scan(_apart(part.records)) if part.records is not None else ([], 0)
-            aborted = self._find_aborted(batches, part)
+            aborted = self._find_aborted(batches, part) if self._settings.isolation_level else set()
         except KafkaException as error:
             answer.failed.append(Failed(asked, error.with_context(**self._context(key))))
             return
@@ -183,20 +187,20 @@ class AnswerReader:
 
     def _find_aborted(self, batches: list[RawBatch], part: wire.FetchResponse.Topic.Partition) -> set[int]:
         """Return the base offsets of batches that a consumer of committed messages must not see."""
-        if not self._settings.isolation_level:
-            return set()
         aborted = AbortedTransactions(part.aborted_transactions)
         return {batch.base_offset for batch in batches if aborted.drops(batch)}
 
-    def _hint(self, part: wire.FetchResponse.Topic.Partition, response: wire.FetchResponse) -> LeaderHint | None:
+    def _current_leader(
+        self, part: wire.FetchResponse.Topic.Partition, response: wire.FetchResponse
+    ) -> CurrentLeader | None:
         """Return the leader that the answer names beside an error, if there is one and it is another broker."""
         leader = part.current_leader
-        if part.error_code not in HINTED or leader.leader_id < 0 or leader.leader_epoch < 0:
+        if part.error_code not in LEADER_NAMED or leader.leader_id < 0 or leader.leader_epoch < 0:
             return None
         if leader.leader_id == self._broker_id and part.error_code != FencedLeaderEpoch.ERROR_CODE:
             return None
         endpoints = {node.node_id: (node.host, node.port) for node in response.node_endpoints}
-        return LeaderHint(leader.leader_id, leader.leader_epoch, endpoints)
+        return CurrentLeader(leader.leader_id, leader.leader_epoch, endpoints)
 
     def _context(self, key: TopicPartition) -> dict[str, Any]:
         return {"broker": self._address, "topic": key.topic, "partition": key.partition, "api": "Fetch"}

@@ -10,7 +10,7 @@ from pykafka.consumer.leader_epochs import Start
 from pykafka.exceptions import KafkaException
 
 if TYPE_CHECKING:
-    from pykafka.consumer.buffers import Buffers, OwnedPartition
+    from pykafka.consumer.buffers import OwnedPartition
     from pykafka.consumer.fetch_plan import Member
     from pykafka.consumer.fetch_response import Fetched
     from pykafka.handlers import Handler
@@ -22,7 +22,7 @@ OFFLOAD_FROM = 16 * 1024
 
 
 class _Coming(NamedTuple):
-    """The fetched part of a partition that is not handed over yet: its first offset, and its size."""
+    """The fetched part of a partition that is not delivered yet: its first offset, and its size."""
 
     epoch: int
     offset: int
@@ -31,9 +31,9 @@ class _Coming(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Batches of a partition that are handed over one after another, as there is room.
+    """Batches of a partition that are delivered one after another, as there is room.
 
-    :param wanted: the first offset that was not handed over
+    :param wanted: the first offset that was not delivered
     :param aborted: the base offsets of batches that were never committed
     """
 
@@ -45,7 +45,7 @@ class Kept(NamedTuple):
 
 
 class CompletedFetches:
-    """The messages that one fetcher has fetched and not handed over; all of it changes under the fetcher's lock.
+    """The messages that one fetcher has fetched and not delivered; all of it changes under the fetcher's lock.
 
     :param handler: decompresses large batches off the hub
     :param lock: the fetcher's
@@ -56,37 +56,31 @@ class CompletedFetches:
         self._handler = handler
         self._lock = lock
         self._wake = wake
-        self._coming: dict[OwnedPartition, _Coming] = {}
-        self._kept: dict[OwnedPartition, Kept] = {}
-        self._fed: set[OwnedPartition] = set()
+        #: What consumers have still to take.
+        self.coming: dict[OwnedPartition, _Coming] = {}
+        #: Batches that wait for room.
+        self.kept: dict[OwnedPartition, Kept] = {}
+        #: The partitions of which something has come since the last plan.
+        self.fed: set[OwnedPartition] = set()
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {len(self._kept)} kept, {len(self._coming)} coming>"
+        return f"<{type(self).__name__} {len(self.kept)} kept, {len(self.coming)} coming>"
 
     # -- the caller holds the lock ---------------------------------------------------------------------------------
 
     def drop(self, owned: OwnedPartition) -> None:
-        """Forget a partition: its next fetcher fetches again what was not handed over."""
-        self._kept.pop(owned, None)
-        self._fed.discard(owned)
-        coming = self._coming.pop(owned, None)
+        """Forget a partition: its next fetcher fetches again what was not delivered."""
+        self.kept.pop(owned, None)
+        self.fed.discard(owned)
+        coming = self.coming.pop(owned, None)
         if coming is not None:
             owned.buffers.rewind(owned, coming.epoch, coming.offset)
 
-    def take_fed(self) -> set[OwnedPartition]:
-        """Return the partitions of which something has come since the last call."""
-        fed, self._fed = self._fed, set()
-        return fed
-
-    def sizes(self) -> Iterator[tuple[Buffers, int]]:
-        """Iterate over what consumers have still to take (bytes)."""
-        return ((owned.buffers, coming.nbytes) for owned, coming in self._coming.items())
-
     def next_fetch(self, owned: OwnedPartition) -> tuple[int, int] | None:
         """Return where to fetch a partition: (epoch, offset); None while it has enough."""
-        if owned in self._kept:
+        if owned in self.kept:
             return None
-        coming = self._coming.get(owned)
+        coming = self.coming.get(owned)
         found: tuple[int, int] | None = owned.buffers.next_fetch(owned, 0 if coming is None else coming.messages)
         return found
 
@@ -98,11 +92,11 @@ class CompletedFetches:
         :param owner: the fetcher; partitions that have left it are not touched
         """
         asked, batches, _ = fetched
-        count = sum(max(batch.count, 1) for batch in batches)
-        nbytes = sum(batch.size for batch in batches)
         starts: list[Start] = []
-        reached = -1
+        reached, count, nbytes = -1, 0, 0
         for batch in batches:
+            count += max(batch.count, 1)
+            nbytes += batch.size
             if not starts or batch.leader_epoch != starts[-1].epoch:
                 starts.append(Start(max(batch.base_offset, reached), batch.leader_epoch))
             reached = batch.next_offset
@@ -110,21 +104,21 @@ class CompletedFetches:
             for member, epoch in asked.members:
                 owned = member.owned
                 if owned.fetcher is owner and owned.buffers.advance(owned, epoch, batches[-1].next_offset, starts):
-                    self._coming[owned] = _Coming(epoch, asked.offset, count, nbytes)
-                    self._fed.add(owned)
+                    self.coming[owned] = _Coming(epoch, asked.offset, count, nbytes)
+                    self.fed.add(owned)
 
     def kept_with_room(self) -> Iterator[Kept]:
-        """Iterate over what was kept for consumers that have room now; hand over each before the next."""
-        for kept in list(self._kept.values()):
+        """Iterate over what was kept for consumers that have room now; deliver each before the next."""
+        for kept in list(self.kept.values()):
             if not kept.member.owned.buffers.wait_for_room(self._wake):
                 with self._lock:
-                    self._kept.pop(kept.member.owned, None)
+                    self.kept.pop(kept.member.owned, None)
                 yield kept
 
-    def hand_over(self, kept: Kept) -> KafkaException | None:
-        """Hand over the batches of a partition while there is room, and keep the rest; return the error of a batch.
+    def deliver(self, kept: Kept) -> KafkaException | None:
+        """Deliver the batches of a partition while there is room, and keep the rest; return the error of a batch.
 
-        What came before the error is handed over, too.
+        What came before the error is delivered, too.
         """
         owned = kept.member.owned
         error: KafkaException | None = None
@@ -134,20 +128,21 @@ class CompletedFetches:
         except KafkaException as problem:
             error = problem
         with self._lock:
-            coming = self._coming.get(owned)
+            coming = self.coming.get(owned)
             if coming is None or coming.epoch != kept.epoch or not owned.buffers.put(owned, kept.epoch, readers):
                 return None
             owned.trouble_since = None
             if kept.batches:
                 offset = readers[-1].next_offset if readers else coming.offset
                 nbytes = sum(batch.size for batch in kept.batches)
-                self._coming[owned] = coming._replace(offset=offset, nbytes=nbytes)
+                self.coming[owned] = coming._replace(offset=offset, nbytes=nbytes)
                 if error is None:
-                    self._kept[owned] = kept
+                    self.kept[owned] = kept
             else:
-                del self._coming[owned]
-        if readers:
-            kept.member.subscriber.arrived()
+                del self.coming[owned]
+        consumer = kept.member.consumer()
+        if readers and consumer is not None:
+            consumer.arrived()
         return error
 
     def _open_some(self, kept: Kept, readers: list[BatchReader]) -> Kept:

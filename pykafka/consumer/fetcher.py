@@ -1,23 +1,26 @@
 """`Fetcher`: one fetch worker for each broker and each distinct set of fetch settings, shared by all consumers of the client.
 
-A round: choose partitions, send the request, and while the broker works on it, check, decompress and hand out the answer
+A round: choose partitions, send the request, and while the broker works on it, check, decompress and deliver the answer
 before. A partition that has enough buffered is left out until its messages are read, and so are all partitions of a consumer
 that has enough bytes. The worker unpacks compressed batches only where there is room, and keeps them as they came until then.
 Two consumers of one partition share a request while they are at the same offset, and take turns otherwise.
 
 `FetchablePartitions` has the partitions, and chooses; `FetchRequests` and `AnswerReader` have the requests and answers,
 without I/O; `CompletedFetches` keeps fetched batches until they are delivered. `Fetcher` has the worker and the errors:
-these go to the consumers, by `Subscriber.fetch_failed`; they attach the partition again when they have dealt with the error.
+these go to the consumers, by `FetchingConsumer.fetch_failed`; they attach the partition again when it can be
+fetched.
 """
 
 from __future__ import annotations
 
 import logging
+import weakref
 from collections import deque
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from pykafka.consumer.fetch_plan import Asked, LeaderHint, Member, Plan
-from pykafka.consumer.fetch_request import SESSION_ERRORS, FetchRequests
+from pykafka.consumer.fetch_plan import Asked, Member, Plan
+from pykafka.consumer.fetch_request import IDS_CEILING, SESSION_ERRORS, FetchRequests
 from pykafka.consumer.fetch_response import AnswerReader
 from pykafka.consumer.fetched_batches import CompletedFetches, Kept
 from pykafka.exceptions import KafkaException, ProtocolClientError, SocketDisconnectedError, error_for
@@ -26,13 +29,13 @@ from pykafka.protocol import wire
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import Buffers, OwnedPartition
-    from pykafka.consumer.fetch_plan import Subscriber
     from pykafka.consumer.fetch_request import FetchSettings
     from pykafka.consumer.fetch_response import Fetched
-    from pykafka.consumer.fetched_batches import CompletedFetches
+    from pykafka.consumer.fetching_consumer import FetchingConsumer
+    from pykafka.consumer.leader_epochs import CurrentLeader
     from pykafka.handlers import Handler, Worker
     from pykafka.handlers.base import EventType
-    from pykafka.network.channel import PendingResponse
+    from pykafka.network.in_flight import InFlightRequest
     from pykafka.network.node import Node
     from pykafka.network.requests import RequestHandler
 
@@ -54,41 +57,38 @@ TICK_S = 0.5
 class FetchablePartitions:
     """The partitions of one fetcher, which holds its lock for each call that changes them.
 
-    :param underway: what the fetcher has fetched of them
+    :param completed: what the fetcher has fetched of them
     :param wake: set when a consumer without room has some again
     """
 
-    def __init__(self, underway: CompletedFetches, wake: EventType) -> None:
-        self._underway = underway
+    def __init__(self, completed: CompletedFetches, wake: EventType) -> None:
+        self._completed = completed
         self._wake = wake
-        self._members: dict[OwnedPartition, Member] = {}
-
-    @property
-    def members(self) -> list[Member]:
-        """The members as a list of the caller's own; this needs no lock."""
-        return list(self._members.values())
-
-    def __len__(self) -> int:
-        return len(self._members)
+        self.members: dict[OwnedPartition, Member] = {}
+        # The plan of all members, as long as they are the same.
+        self._plan: Plan | None = None
 
     def add(self, member: Member) -> None:
         """Add a partition."""
-        self._members[member.owned] = member
+        self._plan = None
+        self.members[member.owned] = member
 
     def remove(self, owned: OwnedPartition) -> None:
         """Remove a partition, if it is here."""
-        self._members.pop(owned, None)
+        self._plan = None
+        self.members.pop(owned, None)
 
     def take(self, member: Member) -> bool:
         """Remove a member; return whether it was here."""
-        if self._members.get(member.owned) != member:
+        if self.members.get(member.owned) != member:
             return False
-        del self._members[member.owned]
+        self.remove(member.owned)
         return True
 
     def take_all(self) -> list[Member]:
         """Remove all members, and return them; this is one step, which needs no lock."""
-        members, self._members = self._members, {}
+        members, self.members = self.members, {}
+        self._plan = None
         return list(members.values())
 
     def take_gone(self) -> set[OwnedPartition]:
@@ -97,10 +97,19 @@ class FetchablePartitions:
         A dropped consumer cannot detach itself: its finalizer may run anywhere, even in a worker that holds the lock which that
         would take.
         """
-        gone = {member.owned for member in self._members.values() if member.subscriber.is_gone()}
-        for owned in gone:
-            del self._members[owned]
+        gone = set()
+        for owned, consumer in list(self.members.values()):
+            if consumer() is None:
+                self.remove(owned)
+                gone.add(owned)
         return gone
+
+    def unchanged(self) -> Plan | None:
+        """Return the last plan, if it has all members and nothing has changed since."""
+        plan, completed = self._plan, self._completed
+        if plan is None or completed.coming or completed.kept or completed.fed or not plan.is_current():
+            return None
+        return plan
 
     def plan(self, limited: bool) -> Plan:
         """Choose the partitions to ask for: each that has room, at one offset each.
@@ -109,39 +118,46 @@ class FetchablePartitions:
         """
         partitions: dict[TopicPartition, Asked] = {}
         later, chosen = [], []
-        room = self._rooms()
-        least = RESPONSE_MAX_BYTES
-        fed = self._underway.take_fed()
-        members = list(self._members.values())
+        buffered, room = self._rooms()
+        least, has_ids = RESPONSE_MAX_BYTES, True
+        fed, self._completed.fed = self._completed.fed, set()
+        members = list(self.members.values())
         if fed:  # an answer is filled in the order of the request
             members.sort(key=lambda member: member.owned in fed)
         for member in members:
             owned, buffers = member.owned, member.owned.buffers
-            at = None if room[buffers] <= 0 else self._underway.next_fetch(owned)
+            at = None if room[buffers] <= 0 else self._completed.next_fetch(owned)
             if at is None or not _ask(partitions, member, *at):
                 later.append(member)
                 continue
             chosen.append(member)
+            has_ids = has_ids and owned.topic_id is not None
             if limited:
                 least = min(least, room[buffers])
             else:
                 room[buffers] -= owned.max_bytes
         if later or fed:  # partitions that were left out come first next time
-            self._members = {member.owned: member for member in (*later, *chosen)}
-        return Plan(partitions, least, bool(later))
+            self.members = {member.owned: member for member in (*later, *chosen)}
+        plan = Plan(partitions, least, bool(later), has_ids, tuple(buffered.items()))
+        self._plan = None if later else plan
+        return plan
 
-    def _rooms(self) -> dict[Buffers, int]:
-        """Return how much each consumer has room for (bytes)."""
+    def _rooms(self) -> tuple[dict[Buffers, int], dict[Buffers, int]]:
+        """Return how much each consumer has buffered, and how much it has room for (bytes)."""
+        buffered: dict[Buffers, int] = {}
         rooms: dict[Buffers, int] = {}
-        for member in self._members.values():
+        for member in self.members.values():
             buffers = member.owned.buffers
             if buffers not in rooms:
-                rooms[buffers] = 0 if buffers.wait_for_room(self._wake) else buffers.max_bytes - buffers.nbytes
-        for buffers, nbytes in self._underway.sizes():
-            if buffers in rooms:
-                rooms[buffers] -= nbytes
-        # Compressed batches will take an unknown amount of room: no answer may fill all of it.
-        return {buffers: min(room, max(buffers.max_bytes // 4, 1)) for buffers, room in rooms.items()}
+                buffered[buffers] = nbytes = buffers.nbytes
+                rooms[buffers] = 0 if buffers.wait_for_room(self._wake) else buffers.max_bytes - nbytes
+        for owned, coming in self._completed.coming.items():
+            if owned.buffers in rooms:
+                rooms[owned.buffers] -= coming.nbytes
+        for buffers, room in rooms.items():
+            # Compressed batches will take an unknown amount of room: no answer may fill all of it.
+            rooms[buffers] = min(room, max(buffers.max_bytes // 4, 1))
+        return buffered, rooms
 
 
 def _ask(partitions: dict[TopicPartition, Asked], member: Member, epoch: int, offset: int) -> bool:
@@ -149,15 +165,19 @@ def _ask(partitions: dict[TopicPartition, Asked], member: Member, epoch: int, of
     owned = member.owned
     asked = partitions.get(owned.key)
     if asked is None:
-        before = owned.lineage.before(offset)
-        asked = partitions[owned.key] = Asked(offset, before, owned.leader_epoch, owned.topic_id, [])
-    elif not asked.is_shared_by(owned, offset):
+        before = owned.leader_epochs.before(offset)
+        members = [(member, epoch)]
+        partitions[owned.key] = Asked(offset, before, owned.leader_epoch, owned.max_bytes, owned.topic_id, members)
+        return True
+    if not asked.is_shared_by(owned, offset):
         return False
     asked.members.append((member, epoch))
+    if owned.max_bytes > asked.max_bytes:
+        partitions[owned.key] = asked._replace(max_bytes=owned.max_bytes)
     return True
 
 
-class _Flight(NamedTuple):
+class _InFlightFetch(NamedTuple):
     """A request whose answer is to come.
 
     :param plan: what was asked for, also partitions that the session has and the request does not name
@@ -166,7 +186,7 @@ class _Flight(NamedTuple):
 
     plan: Plan
     full: bool
-    pending: PendingResponse[wire.FetchResponse]
+    pending: InFlightRequest[wire.FetchResponse]
 
 
 class Fetcher:
@@ -183,11 +203,15 @@ class Fetcher:
         self._settings = settings
         self._lock = handler.Lock()
         self.wake = handler.Event()
-        self._underway = CompletedFetches(handler, self._lock, self.wake)
-        self._roster = FetchablePartitions(self._underway, self.wake)
+        self._completed = CompletedFetches(handler, self._lock, self.wake)
+        self._fetchable = FetchablePartitions(self._completed, self.wake)
         self._requests = FetchRequests(settings)
         self._answers = AnswerReader(broker.id, broker.address, settings)
         self._stopped = False
+        # The version of the last request, and whether the last answer has announced throttling, or there is none.
+        self._version = 0
+        self._is_throttled = True
+        self._channel_name = settings.channel
         self._tick_at = 0.0
         self._worker: Worker | None = None
         # The connection that the worker reads itself.
@@ -198,7 +222,7 @@ class Fetcher:
         """Return the fetcher of a broker and settings that all consumers of the client share."""
         return broker.shared(("fetch", settings), lambda: cls(broker, handler, settings))
 
-    def attach(self, owned: OwnedPartition, subscriber: Subscriber) -> None:
+    def attach(self, owned: OwnedPartition, consumer: weakref.ref[FetchingConsumer]) -> None:
         """Fetch a partition from its `fetch_offset` on."""
         with self._lock:
             if self._stopped:
@@ -207,27 +231,27 @@ class Fetcher:
                 self._worker = self._handler.spawn(self._run, name=f"pykafka.Fetcher.{self._broker.id}")
             owned.fetcher = self
             owned.wake = self.wake
-            owned.paused = False
-            self._roster.add(Member(owned, subscriber))
+            owned.buffer_full = False
+            self._fetchable.add(Member(owned, consumer))
         self.wake.set()
 
     def detach(self, owned: OwnedPartition) -> None:
         """Stop fetching a partition; drop what is on its way for it."""
         with self._lock:
-            self._roster.remove(owned)
+            self._fetchable.remove(owned)
             self._let_go(owned)
 
     def _let_go(self, owned: OwnedPartition) -> None:
-        """Release a partition: its next fetcher fetches again what was not handed over. The caller holds the lock."""
+        """Release a partition: its next fetcher fetches again what was not delivered. The caller holds the lock."""
         if owned.fetcher is self:
             owned.fetcher = None
-        self._underway.drop(owned)
+        self._completed.drop(owned)
 
     def stop(self) -> None:
         """End the worker; consumers that are still attached look for the leader again."""
         with self._lock:
             self._stopped = True
-            members = self._roster.take_all()
+            members = self._fetchable.take_all()
             for member in members:
                 self._let_go(member.owned)
         self.wake.set()
@@ -235,8 +259,7 @@ class Fetcher:
         worker = self._worker
         if worker is not None:
             worker.join(JOIN_TIMEOUT_S)
-        for member in members:
-            member.subscriber.fetch_failed(member.owned, self._parted())
+        self._report(members, self._parted())
 
     def _parted(self) -> SocketDisconnectedError:
         # Also when the client is closed: its consumers were stopped before.
@@ -245,38 +268,42 @@ class Fetcher:
     def abandon(self) -> None:
         """End without a lock or a socket: in a forked child, where the worker is a copy, or when the client was dropped."""
         self._stopped = True
-        self._roster.take_all()
+        self._fetchable.take_all()
 
     # -- the worker ------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        flight: _Flight | None = None
+        in_flight: _InFlightFetch | None = None
         left: FetchRequests | None = None
         while left is None and not self._stopped:
             try:
-                for kept in self._underway.kept_with_room():
-                    self._hand_over(kept)
-                self._tick()
-                if flight is None:
-                    flight = self._send(self._plan())
-                if flight is None:
+                if self._completed.kept:
+                    for kept in self._completed.kept_with_room():
+                        self._deliver(kept)
+                if self._handler.now() >= self._tick_at:
+                    self._tick()
+                if in_flight is None:
+                    in_flight = self._send(self._plan())
+                if in_flight is None:
                     self._leave_turn()
                     left = self._leave()
                     if left is None:
                         self._wait()
                     continue
-                landed, flight = flight, None
-                fetched = self._read(landed.plan, self._await(landed.pending), landed.full)
+                answered, in_flight = in_flight, None
+                fetched = self._read(answered.plan, self._await(answered.pending), answered.full)
+                if not fetched:
+                    continue
                 if sum(batch.size for one in fetched for batch in one.batches) < SMALL_ANSWER:
                     self._publish(fetched)
-                    flight = self._send(self._plan())
+                    in_flight = self._send(self._plan())
                     continue
                 try:
-                    flight = self._send(self._plan())
+                    in_flight = self._send(self._plan())
                 finally:  # the consumers get what has come, even if nothing more will
                     self._publish(fetched)
             except KafkaException as error:
-                flight = None
+                in_flight = None
                 self._fail_all(error)
             except BaseException as error:
                 self._leave_turn()  # before another worker may begin
@@ -288,8 +315,8 @@ class Fetcher:
                         self._broker.id,
                         type(error).__name__,
                     )
-                told = f"the fetch worker ended by {type(error).__name__}: {error}"
-                self._fail_all(KafkaException(told, broker=self._broker.address))
+                text = f"the fetch worker ended by {type(error).__name__}: {error}"
+                self._fail_all(KafkaException(text, broker=self._broker.address))
                 with self._lock:
                     self._worker = None
                 raise
@@ -298,15 +325,15 @@ class Fetcher:
         else:  # an error of this is not one of the worker that may have come after this one
             self._end_session(left)
 
-    def _await(self, pending: PendingResponse[wire.FetchResponse]) -> wire.FetchResponse:
+    def _await(self, pending: InFlightRequest[wire.FetchResponse]) -> wire.FetchResponse:
         """Return an answer, read by this worker where it has the turn to."""
         if self._turn is not None:
-            self._turn.read_until(lambda: pending.future.done, TICK_S)
+            self._turn.read_until(lambda: pending.done, TICK_S)
         return pending.get()
 
     def _take_turn(self) -> None:
-        """Take the turn to read the connection, on which nobody else sends: waking this worker for each answer costs more."""
-        requests = self._broker.channel(self._settings.channel).requests
+        """Take the turn to read the connection, on which no other worker sends: waking this one for each answer costs more."""
+        requests = self._broker.channel(self._channel_name).requests
         if requests is not self._turn:
             self._leave_turn()
         if self._turn is None and requests is not None and requests.help_read(lasting=True):
@@ -319,17 +346,17 @@ class Fetcher:
 
     def _tick(self) -> None:
         """Call each consumer's `tick`."""
-        now = self._handler.now()
-        if now < self._tick_at:
-            return
-        self._tick_at = now + TICK_S
-        for subscriber in {member.owned.buffers: member.subscriber for member in self._roster.members}.values():
-            subscriber.tick()
+        self._tick_at = self._handler.now() + TICK_S
+        for ref in {
+            member.owned.buffers: member.consumer for member in list(self._fetchable.members.values())
+        }.values():
+            if (consumer := ref()) is not None:
+                consumer.tick()
 
     def _leave(self) -> FetchRequests | None:
         """Where no partition is left, let the next one have another worker and session; return those of the present then."""
         with self._lock:
-            if self._roster:
+            if self._fetchable.members:
                 return None
             self._worker = None
             left, self._requests = self._requests, FetchRequests(self._settings)
@@ -337,13 +364,13 @@ class Fetcher:
 
     def _wait(self) -> None:
         """Wait until a partition can be fetched."""
-        self.wake.wait(self._broker.muted_for(self._settings.channel) or 1.0)
+        self.wake.wait(self._broker.throttled_for(self._channel_name) or 1.0)
         self.wake.clear()
 
     def _end_session(self, left: FetchRequests) -> None:
         """Tell the broker that nothing more is fetched, so that other clients can have the session's place."""
         channel = self._settings.channel
-        if not left.session.is_open or self._stopped or self._broker.muted_for(channel):
+        if not left.session.is_open or self._stopped or self._broker.throttled_for(channel):
             return
         if not self._broker.channel(channel).connected:  # a connect may wait, and a broker that is down has no sessions
             return
@@ -354,27 +381,32 @@ class Fetcher:
 
     def _plan(self) -> Plan | None:
         """Choose the partitions to ask for; None: there are none, or the broker throttles this client."""
-        if not self._roster or self._broker.muted_for(self._settings.channel):
+        if not self._fetchable.members or (self._is_throttled and self._broker.throttled_for(self._channel_name)):
             return None
+        with self._lock:
+            unchanged = self._fetchable.unchanged()
+        if unchanged is not None:
+            return unchanged
         # Brokers before 0.10.1 know no limit for a whole answer, only one for each partition.
         limited = self._broker.api_version(wire.FetchRequest) >= 3
         with self._lock:
-            for owned in self._roster.take_gone():
+            for owned in self._fetchable.take_gone():
                 self._let_go(owned)
-            return self._roster.plan(limited)
+            return self._fetchable.plan(limited)
 
-    def _send(self, plan: Plan | None) -> _Flight | None:
+    def _send(self, plan: Plan | None) -> _InFlightFetch | None:
         if plan is None or not plan.partitions:
             return None
-        version = self._broker.api_version(wire.FetchRequest, self._requests.ceiling(plan))
+        if plan is not self._requests.plan:
+            self._version = self._broker.api_version(wire.FetchRequest, IDS_CEILING if plan.has_ids else None)
         self._take_turn()
-        request, full = self._requests.next(plan, version)
+        request, full = self._requests.next(plan, self._version)
         timeout_ms = request.max_wait_ms + self._broker.socket_timeout_ms
-        pending = self._broker.send(request, self._settings.channel, timeout_ms=timeout_ms, version=version)
-        return _Flight(plan, full, pending)
+        pending = self._broker.send(request, self._channel_name, timeout_ms=timeout_ms, version=self._version)
+        return _InFlightFetch(plan, full, pending)
 
     def _read(self, plan: Plan, response: wire.FetchResponse, full: bool) -> list[Fetched]:
-        """Read an answer, and do what it says of each partition; return what is to be handed over.
+        """Read an answer, and do what it says of each partition; return what is to be delivered.
 
         :param full: whether the answer has to have all partitions of the plan, also those without news
         """
@@ -385,6 +417,7 @@ class Fetcher:
         if response.error_code:
             raise error_for(response.error_code, broker=self._broker.address, api="Fetch")
         session.answered(response.session_id)
+        self._is_throttled = response.throttle_time_ms > 0
         if response.throttle_time_ms > 0 and not response.responses:
             # The broker has left out all partitions, since they would exceed the quota. That time is none of trouble.
             for member, _ in (asking for asked in plan.partitions.values() for asking in asked.members):
@@ -393,29 +426,37 @@ class Fetcher:
                 if since is not None:
                     member.owned.trouble_since = since + response.throttle_time_ms / 1000
             return []
+        if not response.responses and not full:
+            self._mark_as_fetched(plan.partitions.values())
+            return []
         answer = self._answers.read(plan.partitions, response, full)
         for fetched in answer.fetched:
-            self._underway.advance(fetched, self)
-        for asked in answer.unchanged:
-            for member, _ in asked.members:
-                member.owned.trouble_since = None
+            self._completed.advance(fetched, self)
+        self._mark_as_fetched(answer.unchanged)
         for asked, needed in answer.cut_off:
             _enlarge(asked, needed)
         for asked, broker_id in answer.redirected:
             self._redirect(asked, broker_id)
-        for asked, error, hint in answer.failed:
-            self._fail(asked.members, error, hint)
+        for asked, error, leader in answer.failed:
+            self._fail(asked.members, error, leader)
         return answer.fetched
 
+    @staticmethod
+    def _mark_as_fetched(asked: Iterable[Asked]) -> None:
+        """End the trouble of partitions that have nothing new."""
+        for one in asked:
+            for member, _ in one.members:
+                member.owned.trouble_since = None
+
     def _publish(self, answer: list[Fetched]) -> None:
-        """Check and decompress the answer, and hand it to the consumers."""
+        """Check and decompress the answer, and deliver it to the consumers."""
         for asked, batches, aborted in answer:
             for member, epoch in asked.members:
-                self._hand_over(Kept(member, epoch, asked.offset, deque(batches), aborted))
+                self._deliver(Kept(member, epoch, asked.offset, deque(batches), aborted))
 
-    def _hand_over(self, kept: Kept) -> None:
-        """Hand over the batches of a partition while there is room, and keep the rest."""
-        error = self._underway.hand_over(kept)
+    def _deliver(self, kept: Kept) -> None:
+        """Deliver the batches of a partition while there is room, and keep the rest."""
+        error = self._completed.deliver(kept)
         if error is not None:
             key = kept.member.owned.key
             error = error.with_context(
@@ -425,22 +466,31 @@ class Fetcher:
 
     # -- errors ----------------------------------------------------------------------------------------------------
 
-    def _fail(self, members: list[tuple[Member, int]], error: KafkaException, hint: LeaderHint | None = None) -> None:
-        for member in self._take_out(members):
-            if hint is None or not member.subscriber.take_hint(member.owned, hint):
-                member.subscriber.fetch_failed(member.owned, error)
+    def _fail(
+        self, members: list[tuple[Member, int]], error: KafkaException, leader: CurrentLeader | None = None
+    ) -> None:
+        self._report(self._take_out(members), error, leader)
+
+    @staticmethod
+    def _report(members: list[Member], error: KafkaException, leader: CurrentLeader | None = None) -> None:
+        """Report an error of partitions, which are detached, to their consumers."""
+        for owned, ref in members:
+            consumer = ref()
+            if consumer is not None and (leader is None or not consumer.take_current_leader(owned, leader)):
+                consumer.fetch_failed(owned, error)
 
     def _redirect(self, asked: Asked, broker_id: int) -> None:
         """Give a partition to the replica that the broker has named."""
         for member in self._take_out(asked.members):
-            member.subscriber.redirected(member.owned, broker_id)
+            if (consumer := member.consumer()) is not None:
+                consumer.redirected(member.owned, broker_id)
 
     def _take_out(self, members: list[tuple[Member, int]]) -> list[Member]:
         """Detach members, except those that have moved since; return them."""
         found = []
         for member, epoch in members:
             with self._lock:
-                if member.owned.epoch == epoch and self._roster.take(member):
+                if member.owned.epoch == epoch and self._fetchable.take(member):
                     self._let_go(member.owned)
                     found.append(member)
         return found
@@ -450,14 +500,14 @@ class Fetcher:
         if self._stopped:
             return
         self._requests.session.failed()
+        self._is_throttled = True
         if not isinstance(error, ProtocolClientError):
             self._broker.forget_versions()
         with self._lock:
-            members = self._roster.take_all()
+            members = self._fetchable.take_all()
             for member in members:
                 self._let_go(member.owned)
-        for member in members:
-            member.subscriber.fetch_failed(member.owned, error)
+        self._report(members, error)
 
 
 def _enlarge(asked: Asked, needed: int) -> None:

@@ -7,7 +7,7 @@ the offset that is fetched (KIP-320).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Self
 
 #: The epoch of records of which none is known.
@@ -23,6 +23,19 @@ class Start(NamedTuple):
     epoch: int
 
 
+class CurrentLeader(NamedTuple):
+    """The leader that a broker has named beside its error (KIP-951).
+
+    :param leader_id: the number of its broker
+    :param leader_epoch: its epoch
+    :param endpoints: addresses that came with it: {broker number: (host, port)}
+    """
+
+    leader_id: int
+    leader_epoch: int
+    endpoints: Mapping[int, tuple[str, int]]
+
+
 class LeaderEpochs:
     """The epochs of a part of a log, each from its first fetched offset on. Immutable, so that readers take no lock.
 
@@ -36,11 +49,11 @@ class LeaderEpochs:
 
     @classmethod
     def ending_at(cls, offset: int, epoch: int) -> Self:
-        """Return the lineage of a position whose last record before it is of an epoch, if that is known."""
+        """Return the epochs of a position whose last record before it is of an epoch, if that is known."""
         return cls() if epoch < 0 else cls([Start(offset - 1, epoch)])
 
     def with_batches(self, batches: Iterable[Start]) -> LeaderEpochs:
-        """Return a lineage that goes on with batches, each with its first offset and its epoch."""
+        """Return these epochs and those of batches, each with its first offset and its epoch."""
         starts: list[Start] | None = None
         last = self._starts[-1] if self._starts else None
         for batch in batches:
@@ -72,5 +85,5 @@ class LeaderEpochs:
         return min(later, end_offset)
 
     def until(self, offset: int) -> LeaderEpochs:
-        """Return the lineage of what lies before an offset."""
+        """Return the epochs of what lies before an offset."""
         return LeaderEpochs(start for start in self._starts if start.offset < offset)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType
-from pykafka.consumer.startrules import NEAREST, RAISE, position_of, told
+from pykafka.consumer.startrules import NEAREST, RAISE, position_of, rule_text
 from pykafka.exceptions import (
     KafkaException,
     LogTruncationError,
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.consumer.failed_partitions import ErrorsToRaise, FailedPartition, FailedPartitions
+    from pykafka.consumer.fetching_consumer import FetchingConsumer
     from pykafka.consumer.startrules import Position
-    from pykafka.consumer.weak_subscriber import Reader
 
 log = logging.getLogger(__name__)
 
@@ -35,70 +35,70 @@ RANGES_TIMEOUT_MS = 1000
 class Resets:
     """The moves of one consumer's partitions; the recovery worker calls it, as it may wait for brokers.
 
-    :param cases: those partitions, and when to try again what could not be moved
-    :param complaints: tells the consumer of errors
+    :param failed_partitions: those partitions, and when to try again what could not be moved
+    :param errors_to_raise: reports errors to the consumer
     """
 
-    def __init__(self, cases: FailedPartitions, complaints: ErrorsToRaise) -> None:
-        self._cases = cases
-        self._complaints = complaints
+    def __init__(self, failed_partitions: FailedPartitions, errors_to_raise: ErrorsToRaise) -> None:
+        self._failed_partitions = failed_partitions
+        self._errors_to_raise = errors_to_raise
 
-    def move(self, reader: Reader, lost: list[FailedPartition]) -> Iterator[list[FailedPartition]]:
+    def move(self, consumer: FetchingConsumer, lost: list[FailedPartition]) -> Iterator[list[FailedPartition]]:
         """Move partitions whose positions are not in the log (any more).
 
-        They go where the rule for positions out of range says; where a log was cut, to the offset from which on it differs;
-        in a topic that was made anew, to its start. If the application moves a partition meanwhile, for example by `seek()`,
+        They go where the rule for positions out of range says; if a log was truncated, to the offset from which on it differs;
+        in a topic that was created again, to its start. If the application moves a partition meanwhile, as by `seek()`,
         that stands.
 
         :returns: those that can be fetched again, in groups: a leader that does not answer delays its own partitions alone
         """
-        if reader.rules.out_of_range == RAISE:
-            self.ask_the_user(reader, lost)
+        if consumer.rules.out_of_range == RAISE:
+            self.ask_the_user(consumer, lost)
             return
         by_leader: dict[Any, list[FailedPartition]] = defaultdict(list)
-        cut = []
-        for case in lost:
-            if isinstance(case.error, LogTruncationError) and case.error.divergent_offset is not None:
-                self._go_back(reader, case, case.error.divergent_offset)
-                cut.append(case)
+        truncated = []
+        for failed in lost:
+            if isinstance(failed.error, LogTruncationError) and failed.error.divergent_offset is not None:
+                self._go_back(consumer, failed, failed.error.divergent_offset)
+                truncated.append(failed)
                 continue
-            if isinstance(case.error, TopicRecreatedError):
-                self._complaints.note_trouble(case.owned)
+            if isinstance(failed.error, TopicRecreatedError):
+                self._errors_to_raise.note_trouble(failed.owned)
             else:
-                self._complaints.judge(reader, case.owned, case.error)
-            by_leader[case.owned.partition.leader].append(case)
-        yield cut
-        for cases in by_leader.values():
-            yield self._move_by_rule(reader, cases)
+                self._errors_to_raise.judge(consumer, failed.owned, failed.error)
+            by_leader[failed.owned.partition.leader].append(failed)
+        yield truncated
+        for parts in by_leader.values():
+            yield self._move_by_rule(consumer, parts)
 
-    def _move_by_rule(self, reader: Reader, cases: list[FailedPartition]) -> list[FailedPartition]:
+    def _move_by_rule(self, consumer: FetchingConsumer, parts: list[FailedPartition]) -> list[FailedPartition]:
         """Ask a leader for offsets, once, and move its partitions there; return those that it gave an offset."""
-        rule = reader.rules.out_of_range
-        position = position_of(rule, reader.handler.time_ms())
+        rule = consumer.rules.out_of_range
+        position = position_of(rule, consumer.handler.time_ms())
         wanted: dict[TopicPartition, Position] = {
-            case.owned.key: OffsetType.EARLIEST
-            if position is None or isinstance(case.error, TopicRecreatedError)
+            failed.owned.key: OffsetType.EARLIEST
+            if position is None or isinstance(failed.error, TopicRecreatedError)
             else position
-            for case in cases
+            for failed in parts
         }
-        offsets, errors = reader.find_each_offset(wanted)
+        offsets, errors = consumer.find_each_offset(wanted)
         if rule == NEAREST:
-            self._stay_near(reader, cases, offsets, errors)
+            self._stay_near(consumer, parts, offsets, errors)
         moved = []
-        for case in cases:
-            error = errors.get(case.owned.key)
+        for failed in parts:
+            error = errors.get(failed.owned.key)
             if error is None:
-                self._move(reader, case, offsets[case.owned.key])
-                moved.append(case)
+                self._move(consumer, failed, offsets[failed.owned.key])
+                moved.append(failed)
             else:
-                self._complaints.judge(reader, case.owned, error)
-                self._cases.again(case, error)
+                self._errors_to_raise.judge(consumer, failed.owned, error)
+                self._failed_partitions.again(failed, error)
         return moved
 
     @staticmethod
-    def _move(reader: Reader, case: FailedPartition, offset: int) -> None:
-        owned, error, before = case.owned, case.error, case.owned.position
-        if not reader.buffers.move(owned, offset, offset - 1, case.moves):
+    def _move(consumer: FetchingConsumer, failed: FailedPartition, offset: int) -> None:
+        owned, error, before = failed.owned, failed.error, failed.owned.position
+        if not consumer.buffers.move(owned, offset, offset - 1, failed.moves):
             return
         owned.topic_id = None
         if isinstance(error, TopicRecreatedError):
@@ -108,66 +108,71 @@ class Resets:
                 *(owned.key.topic, error.old_id, error.new_id, before, owned.partition_id),
             )
         else:
-            log.warning("%s; going to auto_offset_reset (%s)", error, told(reader.rules.out_of_range))
+            log.warning("%s; going to auto_offset_reset (%s)", error, rule_text(consumer.rules.out_of_range))
         log.debug("%s goes to offset %d", owned.key, offset)
 
     @staticmethod
     def _stay_near(
-        reader: Reader,
-        cases: list[FailedPartition],
+        consumer: FetchingConsumer,
+        parts: list[FailedPartition],
         offsets: dict[TopicPartition, int],
         errors: dict[TopicPartition, KafkaException],
     ) -> None:
         """Put the end in the place of the first offset for partitions whose position is behind the end."""
         behind = {
-            case.owned.key: case.owned.position
-            for case in cases
-            if not isinstance(case.error, TopicRecreatedError)
-            and case.owned.position > offsets.get(case.owned.key, case.owned.position)
+            failed.owned.key: failed.owned.position
+            for failed in parts
+            if not isinstance(failed.error, TopicRecreatedError)
+            and failed.owned.position > offsets.get(failed.owned.key, failed.owned.position)
         }
-        ends, failed = reader.find_each_offset(dict.fromkeys(behind, OffsetType.LATEST))
+        ends, end_errors = consumer.find_each_offset(dict.fromkeys(behind, OffsetType.LATEST))
         offsets.update({key: min(end, behind[key]) for key, end in ends.items()})
-        errors.update(failed)
+        errors.update(end_errors)
 
-    def _go_back(self, reader: Reader, case: FailedPartition, divergent: int) -> None:
-        """Move a partition whose log was cut to where the leader's log begins to differ from what was read."""
-        owned = case.owned
+    def _go_back(self, consumer: FetchingConsumer, failed: FailedPartition, divergent: int) -> None:
+        """Move a partition whose log was truncated to where the leader's log begins to differ from what was read."""
+        owned = failed.owned
         position = owned.position
         start = min(divergent, position)
-        self._complaints.note_trouble(owned)
-        if reader.buffers.move(owned, start, start - 1, case.moves, owned.lineage.until(start)) and start < position:
+        self._errors_to_raise.note_trouble(owned)
+        if (
+            consumer.buffers.move(owned, start, start - 1, failed.moves, owned.leader_epochs.until(start))
+            and start < position
+        ):
             log.warning(
                 "%s: offsets %d to %d (%d of them), which this consumer has read, are lost: the leader's log differs from "
                 "offset %d on, as after an unclean leader election. The consumer goes from offset %d back to %d",
                 *(owned.key, start, position - 1, position - start, start, position, start),
             )
 
-    def ask_the_user(self, reader: Reader, cases: list[FailedPartition]) -> None:
+    def ask_the_user(self, consumer: FetchingConsumer, parts: list[FailedPartition]) -> None:
         """Report to `consume()` that the application must name the next position; until then try the offset now and then."""
         kinds = (OffsetResetNeededError, TopicRecreatedError)
-        known = {(one.topic, one.partition) for one in reader.errors.copy() if isinstance(one, kinds)}
-        errors = reset_needed(reader, [case.owned for case in cases if case.owned.key not in known])
-        for case in cases:
-            needed = errors.get(case.owned.key)
+        known = {(one.topic, one.partition) for one in consumer.errors.copy() if isinstance(one, kinds)}
+        errors = reset_needed(consumer, [failed.owned for failed in parts if failed.owned.key not in known])
+        for failed in parts:
+            needed = errors.get(failed.owned.key)
             if needed is not None:
                 error: KafkaException = needed
-                if isinstance(case.error, TopicRecreatedError):
-                    error = case.error.again()
-                elif isinstance(case.error, LogTruncationError):
-                    where = needed.offset, case.error.divergent_offset, needed.earliest, needed.latest
+                if isinstance(failed.error, TopicRecreatedError):
+                    error = failed.error.again()
+                elif isinstance(failed.error, LogTruncationError):
+                    where = needed.offset, failed.error.divergent_offset, needed.earliest, needed.latest
                     error = LogTruncationError(*where, **needed.context)
-                elif isinstance(case.error, OffsetOutOfRangeError):
-                    error.__cause__ = case.error.again()
-                self._complaints.judge(reader, case.owned, error)
-            if case.is_lost:
-                case.error = OffsetResetNeededError(topic=case.owned.key.topic, partition=case.owned.partition_id)
-                self._cases.again(case)
+                elif isinstance(failed.error, OffsetOutOfRangeError):
+                    error.__cause__ = failed.error.again()
+                self._errors_to_raise.judge(consumer, failed.owned, error)
+            if failed.is_lost:
+                failed.error = OffsetResetNeededError(topic=failed.owned.key.topic, partition=failed.owned.partition_id)
+                self._failed_partitions.again(failed)
 
 
-def reset_needed(reader: Reader, parts: Iterable[OwnedPartition]) -> dict[TopicPartition, OffsetResetNeededError]:
+def reset_needed(
+    consumer: FetchingConsumer, parts: Iterable[OwnedPartition]
+) -> dict[TopicPartition, OffsetResetNeededError]:
     """Return the error for each partition whose next position only the application can name."""
     stuck = {owned.key: owned for owned in parts}
-    ranges = _ranges(reader, stuck)
+    ranges = _ranges(consumer, stuck)
     return {
         key: OffsetResetNeededError(
             owned.position if owned.position >= 0 else None,
@@ -179,11 +184,11 @@ def reset_needed(reader: Reader, parts: Iterable[OwnedPartition]) -> dict[TopicP
     }
 
 
-def _ranges(reader: Reader, keys: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-    """Return each partition's offsets as (first, behind the last), without those that the brokers do not tell."""
-    first, errors = reader.find_each_offset(dict.fromkeys(keys, OffsetType.EARLIEST), RANGES_TIMEOUT_MS)
-    end, failed = reader.find_each_offset(dict.fromkeys(first, OffsetType.LATEST), RANGES_TIMEOUT_MS)
-    for key, error in (errors | failed).items():
+def _ranges(consumer: FetchingConsumer, keys: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+    """Return each partition's offsets as (first, behind the last), without those that the brokers do not report."""
+    first, errors = consumer.find_each_offset(dict.fromkeys(keys, OffsetType.EARLIEST), RANGES_TIMEOUT_MS)
+    end, end_errors = consumer.find_each_offset(dict.fromkeys(first, OffsetType.LATEST), RANGES_TIMEOUT_MS)
+    for key, error in (errors | end_errors).items():
         log.info("the range of offsets of %s is not known: %s", key, error)
     return {key: (first[key], end[key]) for key in end}
 

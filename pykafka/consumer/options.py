@@ -1,13 +1,13 @@
-"""The settings of consumers, in one place: defaults, checks and meanings."""
+"""The options of consumers, one row each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from pykafka.common import OffsetAndMetadata, OffsetType, TopicPartition
 from pykafka.consumer.fetch_request import FetchSettings
@@ -18,14 +18,14 @@ from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.error_handlers import refuse_async, valid_bool, valid_int
 from pykafka.utils.option_table import (
     INT32_MAX,
-    Settings,
+    Options,
     above_0,
     anything,
     at_least_0,
     at_least_0_or_minus_1,
     integer,
+    option,
     optional,
-    setting,
     up_to,
 )
 
@@ -44,24 +44,6 @@ RESETS: dict[str, int | Literal["none"]] = {
 
 #: Fetch's number for each name of Kafka's isolation.level.
 ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
-
-AUTO_COMMIT = (
-    "commit regularly the messages that the calls before the last one have returned (consume in one worker), and "
-    "at `stop()` all that were returned; after an error that ends the `with` block, all but those of the last "
-    "call; repeat old commits every hour, since brokers forget them"
-)
-RESET = (
-    "where to begin without a committed offset, or when the offset is no longer kept: `OffsetType.EARLIEST` "
-    '("earliest"), `OffsetType.LATEST` ("latest"), or "none", which has `consume()` raise'
-)
-
-#: What these settings are called in `ConsumerOptions`, where that is another name.
-ENGINE_NAMES = {
-    "group": "consumer_group",
-    "auto_commit": "auto_commit_enable",
-    "max_partition_fetch_bytes": "fetch_message_max_bytes",
-    "fetch_max_wait_ms": "fetch_wait_max_ms",
-}
 
 
 def isolation_number(name: str) -> int:
@@ -137,182 +119,6 @@ def valid_isolation(param: Any, name: str = "isolation_level") -> str:
     return str(param)
 
 
-@dataclass(frozen=True)
-class ConsumerOptions(Settings):
-    """The settings of a consumer: parameters of `SimpleConsumer`, and of the balanced consumers."""
-
-    consumer_group: str | None = setting(
-        None,
-        optional(get_string),
-        "under which offsets are committed; None for none",
-        costs="None commits nothing, so each start begins at `auto_offset_reset`.",
-    )
-    fetch_message_max_bytes: int = setting(
-        1024 * 1024,
-        above_0,
-        "how much to fetch of a partition at a time (bytes)",
-        costs="Memory. Larger fetches cost less for each message; a larger batch is fetched all the same.",
-    )
-    num_consumer_fetchers: int = setting(
-        1,
-        above_0,
-        "connections and workers for each broker",
-        costs="A connection and a worker each, for every broker; rarely more than 1 is faster.",
-    )
-    auto_commit_enable: bool = setting(
-        False,
-        anything,
-        AUTO_COMMIT,
-        costs="Messages may come again after a crash: those since the last commit. Leave it off where several "
-        "threads or greenlets take from one consumer.",
-    )
-    auto_commit_interval_ms: int = setting(
-        60 * 1000,
-        above_0,
-        "how often (ms)",
-        costs="A shorter time repeats less after a crash, and costs a request each time.",
-    )
-    queued_max_messages: int = setting(
-        2000,
-        above_0,
-        "for each partition; fetching pauses while more are buffered (messages)",
-        costs="Memory. More of them keep a reader of short messages busy: 20000 is faster there.",
-    )
-    fetch_min_bytes: int = setting(
-        1,
-        at_least_0,
-        "how much data the broker waits for (bytes)",
-        costs="Latency against requests: more bytes make fewer, larger answers, at most `fetch_wait_max_ms` later.",
-    )
-    fetch_error_backoff_ms: int = setting(
-        500,
-        at_least_0,
-        "pause before a partition that failed is fetched again (ms); it doubles while the error lasts",
-        costs="A shorter pause recovers sooner, and asks a cluster in trouble more often.",
-    )
-    fetch_wait_max_ms: int = setting(
-        100,
-        at_least_0,
-        "how long the broker waits for `fetch_min_bytes` (ms)",
-        costs="A longer time makes fewer requests on a quiet topic. It delays messages only if `fetch_min_bytes` is "
-        "above 1.",
-    )
-    offsets_channel_backoff_ms: int = setting(
-        1000,
-        at_least_0,
-        "pause before the second attempt to commit or fetch offsets (ms); twice as long each time after that, up to a second",
-        costs="As `fetch_error_backoff_ms`.",
-    )
-    offsets_commit_max_retries: int = setting(
-        5,
-        at_least_0,
-        "attempts to commit or fetch offsets beyond the first",
-        costs="More retries outlast a longer move of the coordinator; `stop()` may take that much longer.",
-    )
-    auto_offset_reset: int | Literal["none"] = setting(
-        OffsetType.EARLIEST,
-        valid_reset,
-        RESET,
-        allowed='`OffsetType.EARLIEST` or `"earliest"`, `OffsetType.LATEST` or `"latest"`, `"none"`',
-        costs='`"latest"` skips what came while a new group was not yet there. `"none"` leaves the choice to your '
-        "code.",
-    )
-    consumer_timeout_ms: int = setting(
-        -1,
-        integer,
-        "how long `consume()` waits before it returns None (ms); -1 for as long as it takes",
-        allowed="-1, or 0 or more",
-        costs="A short time gives your loop its turn, and returns None more often.",
-    )
-    reset_offset_on_start: bool = setting(
-        False,
-        anything,
-        "begin at `auto_offset_reset` whatever is committed",
-        costs="True reads everything again (or skips it) with each start.",
-    )
-    reset_offset_on_fetch: bool = setting(
-        True, anything, "whether `fetch_offsets()` moves the consumer to what is committed"
-    )
-    isolation_level: str = setting(
-        "read_uncommitted",
-        valid_isolation,
-        '"read_uncommitted", or "read_committed" to leave out what transactions have not committed',
-        allowed='`"read_uncommitted"`, `"read_committed"`',
-        costs='`"read_committed"` holds messages back until the transactions before them end.',
-    )
-    queued_max_bytes: int = setting(
-        64 * 1024 * 1024,
-        above_0,
-        "of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)",
-        costs="Memory of the consumer. One batch is always taken, however large.",
-    )
-    auto_commit_timeout_ms: int = setting(
-        5 * 60 * 1000,  # longer than coordinators take to move
-        at_least_0,
-        "how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator that moves, a "
-        "connection that breaks) before `consume()` raises one; until then each is logged, and the next interval "
-        "tries again",
-        costs="A shorter time tells your program sooner; a longer one outlasts a coordinator that moves.",
-    )
-    metadata_max_age_ms: int = setting(
-        60 * 1000,
-        above_0,
-        "how often to ask for metadata (ms), which tells of added partitions: they are read from their beginning, "
-        "or where the group has committed; not if `partitions` are given",
-        costs="A shorter time finds new partitions sooner, for a small request each time.",
-    )
-    unpacked_max_bytes: int | None = setting(
-        None,
-        optional(partial(up_to, INT64_MAX, above_0)),
-        "what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and 256 MiB at least",
-        allowed="1 or more, or None",
-        costs="Memory: some kilobytes can unpack to gigabytes. A larger batch is not unpacked: the call raises "
-        "`UnpackedTooLargeError`, and `seek()` goes on behind the batch. Other partitions continue.",
-    )
-    client_rack: str | None = setting(
-        None,
-        optional(get_string),
-        "the rack, or zone, of this consumer: brokers with `broker.rack` and a `replica.selector.class` let it fetch "
-        'from a replica there (KIP-392); None takes that of the client, "" fetches from leaders',
-        costs="Less traffic between zones. A replica has messages a little later than the leader.",
-    )
-
-    def _check_together(self) -> None:
-        if self.auto_offset_reset == NO_RESET and self.reset_offset_on_start:
-            raise ValueError('reset_offset_on_start needs a position to go to, and auto_offset_reset is "none"')
-        if self.auto_commit_enable and self.consumer_group is None:
-            raise ValueError("auto_commit_enable needs a consumer_group to commit for")
-
-    @property
-    def reset_name(self) -> str:
-        """The name of `auto_offset_reset` in the Java client, for the log."""
-        return next(name for name, reset in RESETS.items() if reset == self.auto_offset_reset)
-
-    def reset_position(self) -> int:
-        """Return the position of `auto_offset_reset`.
-
-        :raises ValueError: it is "none"
-        """
-        if isinstance(self.auto_offset_reset, str):
-            raise ValueError(
-                'auto_offset_reset is "none": say where to go, as reset_offsets([(partition, OffsetType.EARLIEST)]) does'
-            )
-        return self.auto_offset_reset
-
-    def fetch_settings(self, partition_id: int, rack: str = "") -> FetchSettings:
-        """Return the settings that consumers must have in common to share a partition's fetch worker.
-
-        :param rack: that its requests name
-        """
-        return FetchSettings(
-            self.fetch_wait_max_ms,
-            self.fetch_min_bytes,
-            isolation_number(self.isolation_level),
-            partition_id % self.num_consumer_fetchers,
-            rack,
-        )
-
-
 def valid_pairs(param: Any, lowest: int = -1, *, or_time: bool = False) -> list[tuple[Partition, Any]]:
     """Return (partition, offset) pairs.
 
@@ -372,129 +178,191 @@ def valid_reset_rule(param: Any, name: str) -> Any:
 
 
 @dataclass(frozen=True)
-class KafkaConsumerOptions(Settings):
-    """The settings of `KafkaConsumer`."""
+class ConsumerOptions(Options):
+    """The options of a consumer: parameters of `SimpleConsumer`, of the balanced consumers, and of `KafkaConsumer`."""
 
-    group: str | None = setting(
+    consumer_group: str | None = option(
         None,
         optional(get_string),
-        "under which offsets are committed, and whose members share the topics; None for none",
-        costs="None commits nothing, so each start begins as `start` and `auto_offset_reset` say.",
+        {
+            "topic": "under which offsets are committed; None for none",
+            "consumer": "under which offsets are committed, and whose members share the topics; None for none",
+        },
+        costs={
+            "topic": "None commits nothing, so each start begins at `auto_offset_reset`.",
+            "consumer": "None commits nothing, so each start begins as `start` and `auto_offset_reset` say.",
+        },
+        names={"consumer": "group"},
+        takes={"topic": "str | bytes | None"},
+        other=("group.id",),
     )
-    auto_offset_reset: Reset = setting(
-        "earliest",
-        valid_reset_rule,
-        "where to begin without a committed offset, and when the offset is no longer kept: the first message, the end, an "
-        "error, or the first message that is not older than a duration (KIP-1106)",
-        allowed='`"earliest"`, `"latest"`, `"raise"` or `"none"`, a `timedelta` or `"by_duration:PT1H"`',
-        costs='`"latest"` skips what came while a new group was not yet there. `"raise"` leaves the choice to your code.',
+    fetch_message_max_bytes: int = option(
+        1024 * 1024,
+        partial(up_to, INT32_MAX, above_0),
+        "how much to fetch of a partition at a time (bytes)",
+        costs="Memory. Larger fetches cost less for each message; a larger batch is fetched all the same.",
+        names={"consumer": "max_partition_fetch_bytes"},
+        other=("max.partition.fetch.bytes",),
     )
-    start: StartRules | None = setting(
-        None,
-        valid_start,
-        "separate rules for partitions without a commit, new partitions, and offsets out of range; None follows "
-        "`auto_offset_reset`",
-        allowed="`StartRules(no_commit=, new_partition=, out_of_range=)`, or None",
-    )
-    auto_commit: bool = setting(
-        False,
-        valid_bool,
-        "commit regularly the records that the calls before the last one have returned, and at `close()` all that were "
-        "returned; after an error that ends the `with` block, all but those of the last call",
-        costs="Records may come again after a crash: those since the last commit.",
-    )
-    auto_commit_interval_ms: int = setting(
-        5000,
+    num_consumer_fetchers: int = option(
+        1,
         above_0,
-        "how often `auto_commit` commits (ms)",
+        "connections and workers for each broker",
+        costs="A connection and a worker each, for every broker; rarely more than 1 is faster.",
+        names={"consumer": ""},
+    )
+    auto_commit_enable: bool = option(
+        False,
+        {"topic": anything, "consumer": valid_bool},
+        {
+            "group": "commit regularly and at rebalances the messages that the calls before the last one have returned "
+            "(consume in one worker), and at `stop()` all that were returned; after an error that ends the `with` block, all "
+            "but those of the last call",
+            "topic": "commit regularly the messages that the calls before the last one have returned (consume in one worker), "
+            "and at `stop()` all that were returned; after an error that ends the `with` block, all but those of the last "
+            "call; repeat old commits every hour, since brokers forget them",
+            "consumer": "commit regularly the records that the calls before the last one have returned, and at `close()` all "
+            "that were returned; after an error that ends the `with` block, all but those of the last call",
+        },
+        costs={
+            "topic": "Messages may come again after a crash: those since the last commit. Leave it off where several threads "
+            "or greenlets take from one consumer.",
+            "consumer": "Records may come again after a crash: those since the last commit.",
+        },
+        names={"consumer": "auto_commit"},
+        other=("enable.auto.commit",),
+    )
+    auto_commit_interval_ms: int = option(
+        {"topic": 60 * 1000, "consumer": 5000},
+        above_0,
+        {"topic": "how often (ms)", "consumer": "how often `auto_commit` commits (ms)"},
         costs="A shorter time repeats less after a crash, and costs a request each time.",
     )
-    auto_commit_timeout_ms: int = setting(
-        5 * 60 * 1000,
+    queued_max_messages: int = option(
+        {"rdkafka": 10**5, "topic": 2000, "consumer": 2000},
+        partial(up_to, INT64_MAX, above_0),
+        "for each partition; fetching pauses while more are buffered (messages)",
+        costs="Memory. More of them keep a reader of short messages busy: 20000 is faster there.",
+    )
+    fetch_min_bytes: int = option(
+        1,
+        partial(up_to, INT32_MAX, at_least_0),
+        "how much data the broker waits for (bytes)",
+        costs={
+            "topic": "Latency against requests: more bytes make fewer, larger answers, at most `fetch_wait_max_ms` later.",
+            "consumer": "Latency against requests: more bytes make fewer, larger answers, at most `fetch_max_wait_ms` later.",
+        },
+    )
+    fetch_error_backoff_ms: int = option(
+        500,
         at_least_0,
-        "how long `auto_commit` may fail (ms) with errors that pass by themselves before a call raises one; until then each is "
-        "logged, and the next interval tries again",
-        costs="A shorter time tells your program sooner; a longer one outlasts a coordinator that moves.",
+        "pause before a partition that failed is fetched again (ms); it doubles while the error lasts",
+        costs="A shorter pause recovers sooner, and asks a cluster in trouble more often.",
+        names={"consumer": ""},
     )
-    key_deserializer: Any = setting(
-        None,
-        anything,
-        "makes keys of bytes: a function, or an object as kafka-python or confluent-kafka have them; None leaves bytes",
-        costs="A call of Python for each record; `arrow()` is refused.",
+    fetch_wait_max_ms: int = option(
+        100,
+        partial(up_to, INT32_MAX, at_least_0),
+        "how long the broker waits for `fetch_min_bytes` (ms)",
+        costs="A longer time makes fewer requests on a quiet topic, and a `seek()` may take as long. It delays messages only "
+        "if `fetch_min_bytes` is above 1.",
+        names={"consumer": "fetch_max_wait_ms"},
+        other=("fetch.max.wait.ms",),
     )
-    value_deserializer: Any = setting(
-        None,
-        anything,
-        "makes values of bytes, as `key_deserializer` makes keys",
-        costs="A call of Python for each record; `arrow()` is refused.",
+    offsets_channel_backoff_ms: int = option(
+        1000,
+        at_least_0,
+        "pause before the second attempt to commit or fetch offsets (ms); twice as long each time after that, up to a second",
+        costs="As `fetch_error_backoff_ms`.",
+        names={"consumer": ""},
     )
-    on_bad_record: OnBadRecord = setting(
-        "raise",
-        valid_on_bad_record,
-        "what becomes of a record that cannot be deserialized: the call raises it and the consumer stays there, it is skipped "
-        "with a warning, or it is written to a topic for dead letters",
-        allowed='`"raise"`, `"skip"`, `DeadLetters(client, "topic")`',
-        costs='`"skip"` loses records; dead letters cost a produced message each.',
+    offsets_commit_max_retries: int = option(
+        5,
+        at_least_0,
+        "attempts to commit or fetch offsets beyond the first",
+        costs="More retries outlast a longer move of the coordinator; `stop()` may take that much longer.",
+        names={"consumer": ""},
     )
-    interceptors: Sequence[Any] = setting(
-        (),
-        valid_interceptors,
-        "objects with `on_consume(records)`, which may replace them, or `on_commit(offsets)`; one after another",
-        allowed="a list of them",
-        costs="A call for each record of an iteration, and for each list of `poll()`.",
+    auto_offset_reset: int | Literal["none"] = option(
+        OffsetType.EARLIEST,
+        valid_reset,
+        "where to begin without a committed offset, or when the offset is no longer kept: `OffsetType.EARLIEST` "
+        '("earliest"), `OffsetType.LATEST` ("latest"), or "none", which has `consume()` raise',
+        allowed='`OffsetType.EARLIEST` or `"earliest"`, `OffsetType.LATEST` or `"latest"`, `"none"`',
+        costs='`"latest"` skips what came while a new group was not yet there. `"none"` leaves the choice to your code.',
+        names={"consumer": ""},
+        takes="OffsetReset",
     )
-    consumer_timeout_ms: int = setting(
+    consumer_timeout_ms: int = option(
         -1,
-        at_least_0_or_minus_1,
-        "how long an iteration waits for the next record before it ends (ms); -1 for as long as it takes",
+        {"topic": integer, "consumer": at_least_0_or_minus_1},
+        {
+            "topic": "how long `consume()` waits before it returns None (ms); -1 for as long as it takes",
+            "consumer": "how long an iteration waits for the next record before it ends (ms); -1 for as long as it takes",
+        },
         allowed="-1, or 0 or more",
+        costs={"topic": "A short time gives your loop its turn, and returns None more often."},
     )
-    isolation_level: str = setting(
+    reset_offset_on_start: bool = option(
+        False,
+        anything,
+        {
+            "group": "begin at `auto_offset_reset` whatever is committed; not again at rebalances",
+            "topic": "begin at `auto_offset_reset` whatever is committed",
+        },
+        costs="True reads everything again (or skips it) with each start.",
+        names={"consumer": ""},
+    )
+    reset_offset_on_fetch: bool = option(
+        True, anything, "whether `fetch_offsets()` moves the consumer to what is committed", names={"consumer": ""}
+    )
+    isolation_level: str = option(
         "read_uncommitted",
         valid_isolation,
         '"read_uncommitted", or "read_committed" to leave out what transactions have not committed',
         allowed='`"read_uncommitted"`, `"read_committed"`',
         costs='`"read_committed"` holds messages back until the transactions before them end.',
     )
-    fetch_min_bytes: int = setting(
-        1,
-        partial(up_to, INT32_MAX, at_least_0),
-        "how much data the broker waits for (bytes)",
-        costs="Latency against requests: more bytes make fewer, larger answers, at most `fetch_max_wait_ms` later.",
-    )
-    fetch_max_wait_ms: int = setting(
-        100,
-        partial(up_to, INT32_MAX, at_least_0),
-        "how long the broker waits for `fetch_min_bytes` (ms)",
-        costs="A longer time makes fewer requests on quiet topics; a `seek()` may take as long.",
-    )
-    max_partition_fetch_bytes: int = setting(
-        1024 * 1024,
-        partial(up_to, INT32_MAX, above_0),
-        "how much to fetch of a partition at a time (bytes)",
-        costs="Memory. Larger fetches cost less for each message; a larger batch is fetched all the same.",
-    )
-    queued_max_messages: int = setting(
-        2000,
-        partial(up_to, INT64_MAX, above_0),
-        "for each partition; fetching pauses while more are buffered (messages)",
-        costs="Memory. More of them keep a reader of short messages busy: 20000 is faster there.",
-    )
-    queued_max_bytes: int = setting(
+    queued_max_bytes: int = option(
         64 * 1024 * 1024,
         partial(up_to, INT64_MAX, above_0),
         "of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)",
-        costs="Memory of the consumer. One batch is always taken, however large. What is buffered of paused partitions does "
-        "not count.",
+        costs={
+            "topic": "Memory of the consumer. One batch is always taken, however large.",
+            "consumer": "Memory of the consumer. One batch is always taken, however large. What is buffered of paused "
+            "partitions does not count.",
+        },
+        other=("fetch.max.bytes",),
     )
-    metadata_max_age_ms: int = setting(
+    auto_commit_timeout_ms: int = option(
+        5 * 60 * 1000,  # longer than coordinators take to move
+        at_least_0,
+        "how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator that moves, a connection that "
+        "breaks) before a call raises one; until then each is logged, and the next interval tries again",
+        costs="A shorter time tells your program sooner; a longer one outlasts a coordinator that moves.",
+    )
+    metadata_max_age_ms: int = option(
         60 * 1000,
         above_0,
-        "how often to ask for metadata (ms), which tells of added partitions, and of new topics that a pattern matches; "
-        "partitions of `assign()` stay as they are",
+        {
+            "group": "how often to ask for metadata (ms), which tells of added partitions: they are shared out, and read from "
+            "their beginning, or where the group has committed",
+            "topic": "how often to ask for metadata (ms), which tells of added partitions: they are read from their beginning, "
+            "or where the group has committed; not if `partitions` are given",
+            "consumer": "how often to ask for metadata (ms), which tells of added partitions, and of new topics that a pattern "
+            "matches; partitions of `assign()` stay as they are",
+        },
         costs="A shorter time finds new partitions sooner, for a small request each time.",
+        other=("topic.metadata.refresh.interval.ms",),
     )
-    unpacked_max_bytes: int | None = setting(
+    client_rack: str | None = option(
+        None,
+        optional(get_string),
+        "the rack, or zone, of this consumer: brokers with `broker.rack` and a `replica.selector.class` let it fetch from a "
+        'replica there (KIP-392); None takes that of the client, "" fetches from leaders',
+        costs="Less traffic between zones. A replica has messages a little later than the leader.",
+    )
+    unpacked_max_bytes: int | None = option(
         None,
         optional(partial(up_to, INT64_MAX, above_0)),
         "what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and 256 MiB at least",
@@ -502,46 +370,111 @@ class KafkaConsumerOptions(Settings):
         costs="Memory: some kilobytes can unpack to gigabytes. A larger batch is not unpacked: the call raises "
         "`UnpackedTooLargeError`, and `seek()` goes on behind the batch. Other partitions continue.",
     )
-    client_rack: str | None = setting(
-        None,
-        optional(get_string),
-        "the rack, or zone, of this consumer, to fetch from a replica there (KIP-392); None takes that of the client, "
-        '"" fetches from leaders',
-        costs="Less traffic between zones. A replica has messages a little later than the leader.",
-    )
 
     def _check_together(self) -> None:
-        if self.auto_commit and self.group is None:
-            raise ValueError("auto_commit needs a group to commit for")
+        if self.auto_offset_reset == NO_RESET and self.reset_offset_on_start:
+            raise ValueError('reset_offset_on_start needs a position to go to, and auto_offset_reset is "none"')
+        if self.auto_commit_enable and self.consumer_group is None:
+            names = {row.field: row.name for row in self.rows()}
+            raise ValueError(f"{names['auto_commit_enable']} needs a {names['consumer_group']} to commit for")
+
+    @property
+    def reset_name(self) -> str:
+        """The name of `auto_offset_reset` in the Java client, for the log."""
+        return next(name for name, reset in RESETS.items() if reset == self.auto_offset_reset)
+
+    def reset_position(self) -> int:
+        """Return the position of `auto_offset_reset`.
+
+        :raises ValueError: it is "none"
+        """
+        if isinstance(self.auto_offset_reset, str):
+            raise ValueError(
+                'auto_offset_reset is "none": say where to go, as reset_offsets([(partition, OffsetType.EARLIEST)]) does'
+            )
+        return self.auto_offset_reset
+
+    def fetch_settings(self, partition_id: int, rack: str = "") -> FetchSettings:
+        """Return the settings that consumers must have in common to share a partition's fetch worker.
+
+        :param rack: that its requests name
+        """
+        return FetchSettings(
+            self.fetch_wait_max_ms,
+            self.fetch_min_bytes,
+            isolation_number(self.isolation_level),
+            partition_id % self.num_consumer_fetchers,
+            rack,
+        )
+
+
+@dataclass(frozen=True)
+class KafkaConsumerOptions(ConsumerOptions):
+    """The options of `KafkaConsumer`, but for those of a member of a group."""
+
+    FACES = ("consumer",)
+
+    reset: Reset = option(
+        "earliest",
+        valid_reset_rule,
+        "where to begin without a committed offset, and when the offset is no longer kept: the first message, the end, an "
+        "error, or the first message that is not older than a duration (KIP-1106)",
+        allowed='`"earliest"`, `"latest"`, `"raise"` or `"none"`, a `timedelta` or `"by_duration:PT1H"`',
+        costs='`"latest"` skips what came while a new group was not yet there. `"raise"` leaves the choice to your code.',
+        names={"consumer": "auto_offset_reset"},
+    )
+    start: StartRules | None = option(
+        None,
+        valid_start,
+        "separate rules for partitions without a commit, new partitions, and offsets out of range; None follows "
+        "`auto_offset_reset`",
+        allowed="`StartRules(no_commit=, new_partition=, out_of_range=)`, or None",
+    )
+    key_deserializer: Any = option(
+        None,
+        anything,
+        "makes keys of bytes: a function, or an object as kafka-python or confluent-kafka have them; None leaves bytes",
+        costs="A call of Python for each record; `arrow()` is refused.",
+        takes="DeserializerLike[K] | None",
+    )
+    value_deserializer: Any = option(
+        None,
+        anything,
+        "makes values of bytes, as `key_deserializer` makes keys",
+        costs="A call of Python for each record; `arrow()` is refused.",
+        takes="DeserializerLike[V] | None",
+    )
+    on_bad_record: OnBadRecord = option(
+        "raise",
+        valid_on_bad_record,
+        "what becomes of a record that cannot be deserialized: the call raises it and the consumer stays there, it is skipped "
+        "with a warning, or it is written to a topic for dead letters",
+        allowed='`"raise"`, `"skip"`, `DeadLetters(client, "topic")`',
+        costs='`"skip"` loses records; dead letters cost a produced message each.',
+    )
+    interceptors: Sequence[Any] = option(
+        (),
+        valid_interceptors,
+        "objects with `on_consume(records)`, which may replace them, or `on_commit(offsets)`; one after another",
+        allowed="a list of them",
+        takes="Sequence[ConsumerInterceptor]",
+        costs="A call for each record of an iteration, and for each list of `poll()`.",
+    )
 
     @property
     def rules(self) -> StartRules:
         """The rules for where partitions begin, all of them."""
-        return StartRules.of(self.auto_offset_reset, self.start)
+        return StartRules.of(self.reset, self.start)
 
-    def for_engine(self, more: Mapping[str, Any]) -> ConsumerOptions:
-        """Return these settings as an engine has them; where partitions begin is in `rules` alone.
+    @classmethod
+    def configured(cls, given: Mapping[str, Any], configuration: Mapping[str, Any]) -> Self:
+        """Return options with a configuration as their defaults, also for those without a parameter of `KafkaConsumer`.
 
-        :param more: settings of a configuration that `KafkaConsumer` has no parameter for
+        :param given: {name of a parameter: value}
+        :param configuration: {name of a parameter of `SimpleConsumer`: value}
         """
-        known = {one.name for one in fields(ConsumerOptions)}
-        named = {ENGINE_NAMES.get(one.name, one.name): getattr(self, one.name) for one in fields(self)}
-        given = {name: value for name, value in {**more, **named}.items() if name in known}
-        given.pop("auto_offset_reset")
-        return ConsumerOptions(**given)
-
-
-def from_configuration(defaults: Mapping[str, Any], given: Iterable[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the options of consumers in a configuration: those of `KafkaConsumer`, and those of its engine alone.
-
-    :param defaults: {name as of `ConsumerOptions`: value}
-    :param given: names of options of `KafkaConsumer` that the caller gives, which win
-    """
-    own = {engine: name for name, engine in ENGINE_NAMES.items()}
-    known = {one.name for one in fields(KafkaConsumerOptions)}
-    named = {own.get(name, name): value for name, value in defaults.items()}
-    wins = set(given)
-    return (
-        {name: value for name, value in named.items() if name in known and name not in wins},
-        {name: value for name, value in named.items() if name not in known},
-    )
+        names = {row.field: row.name for row in cls.rows()}
+        found = {row.field: configuration[row.name] for row in ConsumerOptions.rows() if row.name in configuration}
+        if "auto_offset_reset" in found:
+            found["reset"] = found.pop("auto_offset_reset")
+        return cls(**{**found, **{field: given[name] for field, name in names.items() if name in given}})

@@ -10,16 +10,16 @@ import logging
 import math
 import weakref
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import OwnedPartition
-    from pykafka.handlers import Handler
+    from pykafka.consumer.fetching_consumer import FetchingConsumer
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.metadata.partition import Partition, TopicView
+    from pykafka.metadata.partition import TopicView
 
 
 log = logging.getLogger(__name__)
@@ -33,50 +33,36 @@ GONE_S = 5.0
 ANSWERS = 3
 
 
-class Reader(Protocol):
-    """The consumer of whole topics: `ConsumerEngine` documents the members."""
-
-    @property
-    def cluster(self) -> BaseCluster: ...
-    @property
-    def handler(self) -> Handler: ...
-    @property
-    def running(self) -> bool: ...
-    @property
-    def whole_topics(self) -> dict[str, TopicView]: ...
-    def unread(self) -> list[Partition]: ...
-    def read_added(self) -> None: ...
-
-
 class PartitionDiscovery:
     """The regular search of one consumer for new partitions of its topics.
 
-    State: `_worker` changes under `_lock`; `_due` by single stores.
+    State: `_worker` changes under `_lock`; `due` by single stores.
 
-    :param reader: the consumer, held weakly, so that a dropped one can be freed
+    :param consumer: held weakly, so that a dropped one can be freed
     :param max_age_s: how old metadata may become (s)
     """
 
-    def __init__(self, reader: Reader, max_age_s: float) -> None:
-        self._reader = weakref.ref(reader)
-        self._handler = reader.handler
+    def __init__(self, consumer: FetchingConsumer, max_age_s: float) -> None:
+        self._consumer = weakref.ref(consumer)
+        self._handler = consumer.handler
         self._max_age_s = max_age_s
         self._lock = self._handler.Lock()
         self._worker: Any = None
-        self._due = self._handler.now() + max_age_s
-        #: No attempt before this time, since the last one failed.
-        self._pause = 0.0
+        #: When to look next, of the handler's clock (s), unless metadata is new before.
+        self.due = self._handler.now() + max_age_s
 
     def tick(self) -> None:
-        """Start the worker if it is time to; return at once."""
-        reader = self._reader()
-        now = self._handler.now()
-        if reader is None or not reader.running or now < self._pause:
+        """Start the worker if it is time to, or partitions were added; return at once."""
+        consumer = self._consumer()
+        if consumer is None or not consumer.running:
             return
-        if now >= self._due or reader.unread():
+        now = self._handler.now()
+        if now >= self.due or consumer.unread():
             with self._lock:
                 if self._worker is None:
                     self._worker = self._handler.spawn(self._run, name="pykafka.PartitionDiscovery")
+                else:  # it may have looked before the metadata came
+                    self.due = now
 
     def join(self, until: float = math.inf) -> None:
         """Wait for the worker to end; set the consumer's `stopping` before.
@@ -89,23 +75,23 @@ class PartitionDiscovery:
 
     def _run(self) -> None:
         try:
-            reader = self._reader()
-            if reader is not None and reader.running:
-                self._look(reader)
+            consumer = self._consumer()
+            if consumer is not None and consumer.running:
+                self._look(consumer)
         finally:
             with self._lock:
                 self._worker = None
 
-    def _look(self, reader: Reader) -> None:
-        self._due = self._handler.now() + self._max_age_s
+    def _look(self, consumer: FetchingConsumer) -> None:
+        self.due = self._handler.now() + self._max_age_s
         try:
-            if reader.whole_topics:  # a pattern may match none as yet
-                reader.cluster.refresh_older(self._max_age_s, list(reader.whole_topics))
-            reader.read_added()
+            if consumer.whole_topics:  # a pattern may match none as yet
+                consumer.cluster.refresh_older(self._max_age_s, list(consumer.whole_topics))
+            consumer.read_added()
         except KafkaException as error:
-            self._pause = self._handler.now() + min(self._max_age_s, RETRY_S)
-            names, text = ", ".join(reader.whole_topics), "topic %s: new partitions cannot be read yet: %s"
-            reader.cluster.limiter.warn(log, names, text, names, error)
+            self.due = self._handler.now() + min(self._max_age_s, RETRY_S)
+            names, text = ", ".join(consumer.whole_topics), "topic %s: new partitions cannot be read yet: %s"
+            consumer.cluster.limiter.warn(log, names, text, names, error)
 
 
 class ShrunkTopics:

@@ -15,7 +15,7 @@ from pykafka.common import TopicPartition
 AVOID_S = 10.0
 
 
-class Source(NamedTuple):
+class PreferredReplica(NamedTuple):
     """Where a partition is fetched.
 
     :param broker_id: the replica's number; None for the leader
@@ -27,49 +27,47 @@ class Source(NamedTuple):
 
 
 class _Choice(NamedTuple):
-    source: Source
+    replica: PreferredReplica
     until: float
 
 
 class PreferredReplicas:
     """The choice of one consumer for each of its partitions.
 
-    State: `_choices` changes by single steps; any worker may call.
+    State: `choices` changes by single steps; any worker may call.
 
     :param rack: of the consumer; "" fetches from leaders
     :param max_age_s: how long a replica is used before the leader is asked again (s)
     """
 
     def __init__(self, rack: str, max_age_s: float) -> None:
-        self._usual = Source(None, rack)
+        self._usual = PreferredReplica(None, rack)
         self._max_age_s = max_age_s
-        self._choices: dict[TopicPartition, _Choice] = {}
+        self.choices: dict[TopicPartition, _Choice] = {}
 
-    def of(self, key: TopicPartition) -> Source:
+    def of(self, key: TopicPartition) -> PreferredReplica:
         """Return where to fetch a partition now."""
-        choice = self._choices.get(key)
-        return self._usual if choice is None else choice.source
+        choice = self.choices.get(key)
+        return self._usual if choice is None else choice.replica
 
-    def told(self, key: TopicPartition, broker_id: int, now: float) -> None:
+    def named(self, key: TopicPartition, broker_id: int, now: float) -> None:
         """Fetch from the replica that the leader has named; if a replica has named another one, avoid both."""
         if not self.failed(key, now):
-            self._choices[key] = _Choice(Source(broker_id, self._usual.rack), now + self._max_age_s)
+            self.choices[key] = _Choice(PreferredReplica(broker_id, self._usual.rack), now + self._max_age_s)
 
     def failed(self, key: TopicPartition, now: float) -> bool:
         """Avoid the replica of a partition that could not be fetched; return False if it was fetched from its leader."""
-        choice = self._choices.get(key)
-        if choice is None or choice.source.broker_id is None:
+        choice = self.choices.get(key)
+        if choice is None or choice.replica.broker_id is None:
             return False
-        self._choices[key] = _Choice(Source(None, ""), now + min(AVOID_S, self._max_age_s))
+        self.choices[key] = _Choice(PreferredReplica(None, ""), now + min(AVOID_S, self._max_age_s))
         return True
 
     def forget(self, key: TopicPartition) -> None:
         """Forget a partition that is not read any more."""
-        self._choices.pop(key, None)
+        self.choices.pop(key, None)
 
     def expired(self, now: float) -> list[TopicPartition]:
         """Return the partitions whose leader is to be asked again, each once."""
-        if not self._choices:
-            return []
-        over = [key for key, choice in list(self._choices.items()) if choice.until <= now]
-        return [key for key in over if self._choices.pop(key, None) is not None]
+        over = [key for key, choice in list(self.choices.items()) if choice.until <= now]
+        return [key for key in over if self.choices.pop(key, None) is not None]

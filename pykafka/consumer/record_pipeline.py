@@ -9,7 +9,7 @@ from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.serialization.reading import RecordReader
 
 if TYPE_CHECKING:
-    from pykafka.consumer.assignment import AssignmentEngine
+    from pykafka.consumer.engine import ConsumerEngine
     from pykafka.record import Record
     from pykafka.serialization.reading import OnBadRecord
 
@@ -68,7 +68,7 @@ class RecordPipeline:
 
     def __init__(
         self,
-        engine: AssignmentEngine,
+        engine: ConsumerEngine,
         key_deserializer: Any,
         value_deserializer: Any,
         on_bad_record: OnBadRecord,
@@ -108,7 +108,7 @@ class RecordPipeline:
                 self._engine.give_back(records)
                 raise
             if read.done < len(records):
-                self._engine.give_back(records[read.done :], in_hand=records[: read.done])
+                self._engine.give_back(records[read.done :], in_process=records[: read.done])
             if read.error is not None and not read.good:
                 raise read.error
             records = read.good

@@ -18,14 +18,15 @@ from pykafka.consumer.background_worker import BackgroundWorker
 from pykafka.consumer.failed_partitions import ErrorsToRaise, FailedPartitions
 from pykafka.consumer.fetcher import Fetcher
 from pykafka.consumer.offset_reset import Resets, recreated
-from pykafka.consumer.truncation import fetch_tells, find_truncations
-from pykafka.consumer.weak_subscriber import Reader, WeakSubscriber
+from pykafka.consumer.truncation import fetch_compares_logs, find_truncations
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, OffsetResetNeededError
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.consumer.failed_partitions import FailedPartition
+    from pykafka.consumer.fetching_consumer import FetchingConsumer
+    from pykafka.consumer.options import ConsumerOptions
     from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)
@@ -36,24 +37,26 @@ BACKOFF_MAX_MS = 1000
 LOOK_S = 1.0
 
 
-class Recovery(BackgroundWorker[Reader]):
+class Recovery(BackgroundWorker):
     """The repair of one consumer's partitions that cannot be fetched.
 
     State: `_failed` changes under `_lock`; `FailedPartitions` and `ErrorsToRaise` belong to the worker. Under `_attaching` a
     partition that no fetcher has gets one: the worker does that, and those who call `attach`.
 
-    :param reader: the consumer, held weakly, so that a dropped one can be freed
+    :param consumer: held weakly, so that a dropped one can be freed
+    :param options: its options
     """
 
     worker_name = "pykafka.Recovery"
     purpose = "fetches partitions again"
 
-    def __init__(self, reader: Reader) -> None:
-        super().__init__(reader)
-        pauses = Backoff(max(reader.options.fetch_error_backoff_ms, 1), BACKOFF_MAX_MS, self._handler.random)
-        self._cases = FailedPartitions(self._handler.now, pauses)
-        self._complaints = ErrorsToRaise(self._handler.now)
-        self._resets = Resets(self._cases, self._complaints)
+    def __init__(self, consumer: FetchingConsumer, options: ConsumerOptions) -> None:
+        super().__init__(consumer)
+        self._options = options
+        pauses = Backoff(max(options.fetch_error_backoff_ms, 1), BACKOFF_MAX_MS, self._handler.random)
+        self._failed_partitions = FailedPartitions(self._handler.now, pauses)
+        self._errors_to_raise = ErrorsToRaise(self._handler.now)
+        self._resets = Resets(self._failed_partitions, self._errors_to_raise)
         self._attaching = self._handler.Lock()
         # The partitions to look after, how often each had been moved, and its error; None: it only moves to another broker.
         self._failed: deque[tuple[OwnedPartition, int, KafkaException | None]] = deque()
@@ -82,6 +85,7 @@ class Recovery(BackgroundWorker[Reader]):
         if owned.given_up:
             return
         with self._lock:
+            self.is_stranded = True
             self._failed.append((owned, owned.moves, error))
             self._start()
         self._wake.set()
@@ -92,8 +96,8 @@ class Recovery(BackgroundWorker[Reader]):
 
     def is_recreated(self, owned: OwnedPartition) -> bool:
         """Return whether metadata has another topic under the name of the one that a partition's position is of."""
-        reader = self._reader()
-        known = None if reader is None else reader.cluster.topic_id(owned.key.topic)
+        consumer = self._consumer()
+        known = None if consumer is None else consumer.cluster.topic_id(owned.key.topic)
         return None not in (known, owned.topic_id) and known != owned.topic_id
 
     def attach(self, owned: OwnedPartition) -> None:
@@ -104,7 +108,7 @@ class Recovery(BackgroundWorker[Reader]):
         broker = self._broker_of(owned)
         if broker is None:
             return
-        if self._is_unsure(owned) and not (broker.knows_versions and fetch_tells(broker)):
+        if self._is_unsure(owned) and not (broker.knows_versions and fetch_compares_logs(broker)):
             self._take(owned, None)
         else:
             self._attach_to(broker, owned)
@@ -121,7 +125,7 @@ class Recovery(BackgroundWorker[Reader]):
             unsure = [owned for owned in group if self._is_unsure(owned)]
             if unsure:
                 try:
-                    errors = {} if fetch_tells(broker) else find_truncations(broker, unsure)
+                    errors = {} if fetch_compares_logs(broker) else find_truncations(broker, unsure)
                 except KafkaException as error:
                     errors = dict.fromkeys(unsure, error)
             for owned in group:
@@ -131,53 +135,53 @@ class Recovery(BackgroundWorker[Reader]):
                     self._attach_to(broker, owned)
 
     def _is_unsure(self, owned: OwnedPartition) -> bool:
-        """Return whether the leader may be asked if its log has what was fetched. Replicas answer that to nobody."""
-        reader = self._reader()
-        at_leader = reader is None or reader.sources.of(owned.key).broker_id is None
-        return at_leader and owned.lineage.before(owned.fetch_offset) >= 0
+        """Return whether the leader may be asked if its log has what was fetched. Replicas refuse that question."""
+        consumer = self._consumer()
+        at_leader = consumer is None or consumer.preferred_replicas.of(owned.key).broker_id is None
+        return at_leader and owned.leader_epochs.before(owned.fetch_offset) >= 0
 
     def _broker_of(self, owned: OwnedPartition) -> Node | None:
         """Return the broker to fetch a partition from; None if it is being fetched, or has failed."""
-        reader = self._reader()
-        if reader is None or not reader.running or owned.fetcher is not None or owned.given_up:
+        consumer = self._consumer()
+        if consumer is None or not consumer.running or owned.fetcher is not None or owned.given_up:
             return None
         if owned.position < 0:
-            if reader.is_starting(owned):
+            if consumer.is_starting(owned):
                 return None
             self.failed(owned, OffsetResetNeededError(topic=owned.key.topic, partition=owned.partition_id))
             return None
         if self.is_recreated(owned):
-            self.failed(owned, recreated(owned, reader.cluster.topic_id(owned.key.topic)))
+            self.failed(owned, recreated(owned, consumer.cluster.topic_id(owned.key.topic)))
             return None
         if owned.topic_id is None:
-            owned.topic_id = reader.cluster.topic_id(owned.key.topic)
-        owned.leader_epoch = reader.cluster.leader_epoch(*owned.key)
-        source = reader.sources.of(owned.key)
-        if source.broker_id is None:
+            owned.topic_id = consumer.cluster.topic_id(owned.key.topic)
+        owned.leader_epoch = consumer.cluster.leader_epoch(*owned.key)
+        replica = consumer.preferred_replicas.of(owned.key)
+        if replica.broker_id is None:
             broker = owned.partition.leader
         else:
-            broker = reader.cluster.brokers.get(source.broker_id)
+            broker = consumer.cluster.brokers.get(replica.broker_id)
         if broker is None:
             unknown = (
                 "no broker leads the partition at present"
-                if source.broker_id is None
-                else f"the leader names broker {source.broker_id} as a closer replica, and metadata does not"
+                if replica.broker_id is None
+                else f"the leader names broker {replica.broker_id} as a closer replica, and metadata does not"
             )
             # Where metadata cannot be had, that one error is of all partitions, and `consume()` raises it once.
             missing = LeaderNotFoundError(unknown, topic=owned.key.topic, partition=owned.partition_id)
-            self.failed(owned, reader.cluster.metadata_error or missing)
+            self.failed(owned, consumer.cluster.metadata_error or missing)
         return broker
 
     def _attach_to(self, broker: Node, owned: OwnedPartition) -> None:
-        reader = self._reader()
-        if reader is None:
+        consumer = self._consumer()
+        if consumer is None:
             return
-        rack = reader.sources.of(owned.key).rack
+        rack = consumer.preferred_replicas.of(owned.key).rack
         try:
-            fetcher = Fetcher.of(broker, self._handler, reader.options.fetch_settings(owned.partition_id, rack))
+            fetcher = Fetcher.of(broker, self._handler, self._options.fetch_settings(owned.partition_id, rack))
             with self._attaching:  # a partition that two fetchers have, or one has twice, is read twice
-                if reader.running and owned.fetcher is None and not owned.given_up:
-                    fetcher.attach(owned, WeakSubscriber(reader))
+                if consumer.running and owned.fetcher is None and not owned.given_up:
+                    fetcher.attach(owned, self._consumer)
         except KafkaException as error:
             self.failed(owned, error)
 
@@ -185,92 +189,94 @@ class Recovery(BackgroundWorker[Reader]):
 
     def _is_left(self) -> bool:
         """Return whether a partition has failed that is not fetched again yet."""
-        return bool(self._failed or self._cases)
+        return bool(self._failed or self._failed_partitions)
 
     def _step(self) -> bool:
         """Serve the partitions that are due, or wait until one is; return False if nothing is left to do."""
         self._wake.clear()
-        reader = self._reader()
-        live = reader is not None and reader.running
+        consumer = self._consumer()
+        live = consumer is not None and consumer.running
         with self._lock:
             new = list(self._failed)
             self._failed.clear()
             if not live:
-                self._cases.clear()
-            self._cases.drop_given_up()
-            if not live or not (new or self._cases):
+                self._failed_partitions.clear()
+            self._failed_partitions.drop_given_up()
+            if not live or not (new or self._failed_partitions):
                 self._worker = None
                 return False
-        assert reader is not None
-        self._admit(reader, new)
-        if not self._cases:
+        assert consumer is not None
+        self._admit(consumer, new)
+        if not self._failed_partitions:
             return True
-        due = self._cases.due()
+        due = self._failed_partitions.due()
         if due:
-            self._serve(reader, due)
+            self._serve(consumer, due)
             return True
-        del reader
-        self._wake.wait(min(self._cases.next_wait(), LOOK_S))
+        del consumer
+        self._wake.wait(min(self._failed_partitions.next_wait(), LOOK_S))
         return True
 
-    def _admit(self, reader: Reader, new: Iterable[tuple[OwnedPartition, int, KafkaException | None]]) -> None:
+    def _admit(
+        self, consumer: FetchingConsumer, new: Iterable[tuple[OwnedPartition, int, KafkaException | None]]
+    ) -> None:
         """Decide when to try each failed partition again, and whether `consume()` raises its error."""
         nowhere = []
         ready = []
         for owned, moves, error in new:
             if error is None:
-                if owned not in self._cases:
+                if owned not in self._failed_partitions:
                     ready.append(owned)
                 continue
-            if reader.sources.failed(owned.key, self._handler.now()):
+            if consumer.preferred_replicas.failed(owned.key, self._handler.now()):
                 # The leader decides, also about an offset that a replica lacks: it has all that replicas have.
                 log.info("partition %s: %s; fetching from its leader", owned.key, error)
                 ready.append(owned)
                 continue
-            case = self._cases.add(owned, moves, error)
-            if case.is_nowhere:
-                nowhere.append(case)
-            elif not case.is_lost:
-                self._complaints.judge(reader, owned, error)
+            failed = self._failed_partitions.add(owned, moves, error)
+            if failed.is_nowhere:
+                nowhere.append(failed)
+            elif not failed.is_lost:
+                self._errors_to_raise.judge(consumer, owned, error)
         self._attach_all(ready)
-        self._resets.ask_the_user(reader, nowhere)
+        self._resets.ask_the_user(consumer, nowhere)
 
-    def _serve(self, reader: Reader, due: list[FailedPartition]) -> None:
+    def _serve(self, consumer: FetchingConsumer, due: list[FailedPartition]) -> None:
         """Fetch partitions again, each as its error demands."""
-        if any(case.wants_metadata for case in due):
-            self._refresh(reader, {case.owned.key.topic for case in due})
-        unread = [case.owned for case in due if not case.has_unread]
-        reader.give_up_gone(unread)  # which removes their cases, at the next step
-        due = [case for case in due if not case.owned.given_up]
-        for case in due:
-            if case.is_lost and self.is_recreated(case.owned):
-                case.error = recreated(case.owned, reader.cluster.topic_id(case.owned.key.topic))
+        if any(failed.wants_metadata for failed in due):
+            self._refresh(consumer, {failed.owned.key.topic for failed in due})
+        unread = [failed.owned for failed in due if not failed.has_unread]
+        consumer.give_up_gone(unread)  # which forgets them at the next step
+        due = [failed for failed in due if not failed.owned.given_up]
+        for failed in due:
+            if failed.is_lost and self.is_recreated(failed.owned):
+                failed.error = recreated(failed.owned, consumer.cluster.topic_id(failed.owned.key.topic))
         lost = []
         ready = []
-        for case in due:
-            if case.moved or not case.is_lost:
-                ready.append(case)
-            elif case.has_unread:
-                self._cases.wait_first(case)
-            elif case.waited:
-                ready.append(case)
+        for failed in due:
+            if failed.moved or not failed.is_lost:
+                ready.append(failed)
+            elif failed.has_unread:
+                self._failed_partitions.wait_first(failed)
+            elif failed.waited:
+                ready.append(failed)
             else:
-                lost.append(case)
+                lost.append(failed)
         self._close(ready)
         if lost:
-            for moved in self._resets.move(reader, lost):
+            for moved in self._resets.move(consumer, lost):
                 self._close(moved)
 
-    def _close(self, cases: Collection[FailedPartition]) -> None:
-        """Attach partitions again: their cases are over."""
-        for case in cases:
-            self._cases.close(case)
-            if case.moved:  # the application names a position of the topic that there is now
-                case.owned.topic_id = None
-        self._attach_all([case.owned for case in cases])
+    def _close(self, parts: Collection[FailedPartition]) -> None:
+        """Attach partitions again: they are served."""
+        for failed in parts:
+            self._failed_partitions.close(failed)
+            if failed.moved:  # the application names a position of the topic that there is now
+                failed.owned.topic_id = None
+        self._attach_all([failed.owned for failed in parts])
 
-    def _refresh(self, reader: Reader, topics: Collection[str]) -> None:
-        cluster = reader.cluster
+    def _refresh(self, consumer: FetchingConsumer, topics: Collection[str]) -> None:
+        cluster = consumer.cluster
         try:
             cluster.refresh(cluster.generation, topics)
         except KafkaException as error:

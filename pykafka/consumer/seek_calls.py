@@ -9,19 +9,16 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetAndMetadata, OffsetType, TopicPartition
-from pykafka.consumer.startrules import NEAREST, RAISE, Start, position_of, told
+from pykafka.consumer.startrules import NEAREST, RAISE, Start, position_of, rule_text
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, OffsetResetNeededError, ResponseTimeoutError
 from pykafka.utils import INT64_MAX, get_string, milliseconds
-from pykafka.utils.error_handlers import LONGEST_S
+from pykafka.utils.error_handlers import left_ms
 
 if TYPE_CHECKING:
-    from pykafka.consumer.assignment import AssignmentEngine
+    from pykafka.consumer.engine import ConsumerEngine
     from pykafka.consumer.startrules import Position, Start
     from pykafka.exceptions import KafkaException
 
-
-#: Brokers are asked for at least so long (ms), also when the time is up.
-LEAST_MS = 50
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +27,7 @@ ELECTION_S = 1.0
 
 
 def explained(
-    engine: AssignmentEngine, keys: Collection[TopicPartition], deadline: float
+    engine: ConsumerEngine, keys: Collection[TopicPartition], deadline: float
 ) -> tuple[list[Start], dict[TopicPartition, KafkaException]]:
     """Return where partitions stand, or will begin, and the errors of those for which a broker did not answer.
 
@@ -44,12 +41,7 @@ def explained(
     return [start or starts[key] for key, start in zip(keys, found, strict=True)], choice.errors
 
 
-def left_ms(engine: AssignmentEngine, deadline: float) -> int:
-    """Return what is left of a time (ms): enough for one quick answer at least, and some days at most."""
-    return max(LEAST_MS, round(min(deadline - engine.handler.now(), LONGEST_S) * 1000))
-
-
-def _standing(engine: AssignmentEngine, key: TopicPartition) -> Start | None:
+def _standing(engine: ConsumerEngine, key: TopicPartition) -> Start | None:
     owned = engine.partitions.get(key)
     if owned is None or owned.position < 0:
         return None
@@ -66,7 +58,7 @@ class _Choice:
     :param deadline: of all questions, of the handler's clock (s)
     """
 
-    def __init__(self, engine: AssignmentEngine, keys: Collection[TopicPartition], deadline: float) -> None:
+    def __init__(self, engine: ConsumerEngine, keys: Collection[TopicPartition], deadline: float) -> None:
         self._engine = engine
         self._keys = list(keys)
         self._deadline = deadline
@@ -81,7 +73,7 @@ class _Choice:
         self._committed = {key: one.offset for key, one in found.items() if one.offset >= 0}
 
     def _find(self, wanted: Mapping[TopicPartition, Position]) -> dict[TopicPartition, int]:
-        found, errors = self._engine.find_each_offset(wanted, left_ms(self._engine, self._deadline))
+        found, errors = self._engine.find_each_offset(wanted, left_ms(self._deadline, self._engine.handler.now()))
         self.errors |= errors
         return found
 
@@ -105,7 +97,7 @@ class _Choice:
         why = f"group {group} has committed offset {offset}, and the partition has {first} to {end}; out_of_range is"
         if rule == NEAREST:
             return Start(*key, min(max(offset, first), end), "out_of_range", f"{why} nearest")
-        return Start(*key, self._offset(key, rule), "out_of_range", f"{why} {told(rule)}")
+        return Start(*key, self._offset(key, rule), "out_of_range", f"{why} {rule_text(rule)}")
 
     def _by_rule(self, key: TopicPartition) -> Start:
         rules = self._engine.rules
@@ -113,10 +105,10 @@ class _Choice:
         why = "there is no group" if group is None else f"group {group} has committed nothing"
         if key in self._engine.added:
             rule = rules.new_partition
-            said = f"{why}, and the partition came while the consumer read; new_partition is {told(rule)}"
+            said = f"{why}, and the partition came while the consumer read; new_partition is {rule_text(rule)}"
             return Start(*key, self._offset(key, rule), "new_partition", said)
         rule = rules.no_commit
-        return Start(*key, self._offset(key, rule), "no_commit", f"{why}; no_commit is {told(rule)}")
+        return Start(*key, self._offset(key, rule), "no_commit", f"{why}; no_commit is {rule_text(rule)}")
 
     def _offset(self, key: TopicPartition, rule: object) -> int | None:
         if rule == RAISE:
@@ -135,7 +127,7 @@ class Seeking:
     After `close()` they raise ConsumerStoppedException; `assignment()` and `paused()` do not.
     """
 
-    _engine: AssignmentEngine
+    _engine: ConsumerEngine
     _closed: bool
 
     def assignment(self) -> list[TopicPartition]:
@@ -151,7 +143,7 @@ class Seeking:
         :raises KafkaException: a partition is not read by this consumer
         """
         for key in self._own(partitions):
-            self._engine.buffers.suspend(self._engine.partitions[key])
+            self._engine.buffers.pause(self._engine.partitions[key])
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Return records of paused partitions again.
@@ -165,7 +157,7 @@ class Seeking:
 
     def paused(self) -> list[TopicPartition]:
         """Return the partitions that are paused."""
-        return sorted(key for key, owned in self._engine.partitions.items() if owned.suspended)
+        return sorted(key for key, owned in self._engine.partitions.items() if owned.paused)
 
     # -- seeking ---------------------------------------------------------------------------------------------------
 
@@ -234,7 +226,7 @@ class Seeking:
         owned = engine.partitions.get(key)
         if owned is not None and owned.position >= 0:
             return int(owned.position)
-        if owned is not None and not engine.starting.waiting([key]):
+        if owned is not None and not engine.start_lookup.waiting([key]):
             raise OffsetResetNeededError(topic=key.topic, partition=key.partition)
         raise ResponseTimeoutError(
             "the position is not known yet: the brokers have not said where the partition begins",
@@ -260,10 +252,10 @@ class Seeking:
         else:
             positions = self._engine.positions()
         ends, errors = self._engine.find_each_offset(
-            dict.fromkeys(positions, OffsetType.LATEST), left_ms(self._engine, deadline)
+            dict.fromkeys(positions, OffsetType.LATEST), left_ms(deadline, self._engine.handler.now())
         )
         self._heed(errors, bool(partitions) or (bool(errors) and not ends), "lag() leaves out")
-        if not partitions and (in_vain := self._engine.starting.in_vain()):
+        if not partitions and (in_vain := self._engine.start_lookup.in_vain()):
             unknown = LeaderNotFoundError("no broker has said yet where to begin")
             self._heed(dict.fromkeys(in_vain, unknown), False, "lag() leaves out, as their position is not known,")
         return {key: max(ends[key] - position, 0) for key, position in positions.items() if key in ends}
@@ -326,12 +318,12 @@ class Seeking:
         :raises KafkaException: an error of a partition without a position
         """
         engine = self._engine
-        starting, wanted = engine.starting, set(keys)
+        lookup, wanted = engine.start_lookup, set(keys)
         patient_until = engine.handler.now() + ELECTION_S if once else math.inf
 
         def waits() -> bool:
             is_patient = engine.handler.now() < patient_until
-            return bool((starting.waiting if is_patient else starting.untried)(wanted)) and engine.running
+            return bool((lookup.waiting if is_patient else lookup.untried)(wanted)) and engine.running
 
         while waits():
             engine.has_arrived.clear()
@@ -341,7 +333,7 @@ class Seeking:
             left = deadline - engine.handler.now()
             if left <= 0:
                 return
-            engine.starting.revive()
+            engine.start_lookup.revive()
             engine.has_arrived.wait(min(left, 0.1))
 
     def _check_reads(self) -> None:

@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 import logging
-import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.consumer.background_worker import BackgroundWorker
 from pykafka.consumer.failed_partitions import ErrorsToRaise, may_lead_no_more
-from pykafka.consumer.leader_epochs import LeaderEpochs
-from pykafka.consumer.startrules import Position, told
-from pykafka.consumer.weak_subscriber import Reader
 from pykafka.exceptions import KafkaException
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import OwnedPartition
-    from pykafka.consumer.commits import Commits
-    from pykafka.consumer.committed_offsets import Fetched, Membership
+    from pykafka.consumer.fetching_consumer import FetchingConsumer, Wanted
     from pykafka.consumer.leader_epochs import LeaderEpochs
-    from pykafka.consumer.options import ConsumerOptions
-    from pykafka.consumer.startrules import Outcome, Position, StartRules
-    from pykafka.handlers import Handler
-    from pykafka.handlers.base import EventType
 
 
 log = logging.getLogger(__name__)
-
-Errors = dict["TopicPartition", KafkaException]
-#: Offsets, each with what is known of the records before it, and the errors of partitions that have none. A partition in
-#: neither begins where the application says.
-Starts = tuple[dict["TopicPartition", tuple[int, LeaderEpochs]], Errors]
 
 #: Pauses before partitions whose start could not be found are tried again: the first and the longest (ms).
 FIRST_MS = 100
@@ -42,123 +28,6 @@ LONGEST_MS = 1000
 SEARCH_MS = 1000
 #: How many brokers are asked again at a time, each by a worker.
 MOST_WORKERS = 16
-
-
-class StartingConsumer(Protocol):
-    """The consumer whose partitions begin: `ConsumerEngine` documents the members."""
-
-    @property
-    def handler(self) -> Handler: ...
-    @property
-    def options(self) -> ConsumerOptions: ...
-    @property
-    def rules(self) -> StartRules: ...
-    @property
-    def added(self) -> Collection[TopicPartition]: ...
-    @property
-    def commits(self) -> Commits | None: ...
-    @property
-    def membership(self) -> Membership: ...
-    @property
-    def owner_stopping(self) -> EventType | None: ...
-
-
-def beginnings(
-    engine: StartingConsumer,
-    keys: Collection[TopicPartition],
-    fetch: Callable[[StartingConsumer, Collection[TopicPartition]], Fetched],
-    ask: Callable[[Mapping[TopicPartition, Position]], Outcome],
-) -> Starts:
-    """Ask where partitions begin: at the committed offset, else as the rules say; added partitions by a rule of their own.
-
-    :param fetch: asks the coordinator for commits: `committed_together` or `committed_apart`
-    :param ask: asks leaders for offsets; what it raises is raised
-    :raises KafkaException: `fetch` or `ask` raised it
-    """
-    errors: Errors = {}
-    found: dict[TopicPartition, int] = {}
-    lineages: dict[TopicPartition, LeaderEpochs] = {}
-    if engine.commits is not None and keys:
-        committed, errors = fetch(engine, keys)
-        found = {key: one.offset for key, one in committed.items() if one.offset >= 0}
-        lineages = {key: LeaderEpochs.ending_at(offset, committed[key].leader_epoch) for key, offset in found.items()}
-        # a group with members keeps its offsets; those of others expire, and stop() renews them
-        if engine.membership.generation_id >= 0:
-            engine.commits.found(found)
-        log_beginnings(found, f"committed by group {engine.options.consumer_group}")
-    now_ms = engine.handler.time_ms()
-    missing = (key for key in keys if key not in found and key not in errors)
-    positions = {key: engine.rules.position(key in engine.added, now_ms) for key in missing}
-    # consume() raises of the others that the application has to say where to begin
-    searched, failed = ask({key: position for key, position in positions.items() if position is not None})
-    _log_searched(engine, searched)
-    starts = {key: (offset, lineages.get(key, LeaderEpochs())) for key, offset in (found | searched).items()}
-    return starts, errors | failed
-
-
-def committed_together(engine: StartingConsumer, keys: Collection[TopicPartition]) -> Fetched:
-    """Return the group's commits of all partitions; raise the error of one."""
-    assert engine.commits is not None
-    return engine.commits.group.fetch(list(keys), _go_on(engine)), {}
-
-
-def committed_apart(engine: StartingConsumer, keys: Collection[TopicPartition], limit_ms: int | None = None) -> Fetched:
-    """Return the group's commits, and an error for each partition whose commit the coordinator cannot tell now.
-
-    :param limit_ms: how long all attempts may take; None for twice the client's socket timeout
-    """
-    assert engine.commits is not None
-    deadline = math.inf if limit_ms is None else engine.handler.now() + limit_ms / 1000
-    try:
-        return engine.commits.group.fetch_each(list(keys), _go_on(engine), deadline)
-    except KafkaException as error:  # of the coordinator itself
-        return {}, dict.fromkeys(keys, error)
-
-
-def _go_on(engine: StartingConsumer) -> Callable[[], bool]:
-    """Return a function that says whether the consumer's owner still waits for it."""
-    owner = engine.owner_stopping
-    return lambda: owner is None or not owner.is_set()
-
-
-def log_beginnings(offsets: Mapping[TopicPartition, int], why: str) -> None:
-    """Log where partitions begin, and why."""
-    if log.isEnabledFor(logging.DEBUG):
-        for key, offset in offsets.items():
-            log.debug("%s begins at offset %d: %s", key, offset, why)
-
-
-def _log_searched(engine: StartingConsumer, offsets: Mapping[TopicPartition, int]) -> None:
-    if not log.isEnabledFor(logging.DEBUG):
-        return
-    added = {key: offset for key, offset in offsets.items() if key in engine.added}
-    log_beginnings(added, "it was added to the topic")
-    others = {key: offset for key, offset in offsets.items() if key not in engine.added}
-    none = "" if engine.commits is None else f"group {engine.options.consumer_group} has committed nothing; "
-    log_beginnings(others, f"{none}auto_offset_reset is {told(engine.rules.no_commit)}")
-
-
-class Return(NamedTuple):
-    """A partition goes back to its commit; without one, to an offset.
-
-    :param offset: where reading began
-    """
-
-    offset: int
-
-
-#: How a start is named: by an OffsetType or a time, or as a way back; None for the commit, or what the rules say.
-Wanted = Position | Return | None
-
-
-class Beginner(Reader, Protocol):
-    """The consumer whose partitions begin: `AssignmentEngine` documents the members."""
-
-    @property
-    def partitions(self) -> Mapping[TopicPartition, OwnedPartition]: ...
-    def find_starts(self, wanted: Mapping[TopicPartition, Wanted], limit_ms: int) -> Starts: ...
-    def note_start(self, key: TopicPartition, offset: int) -> None: ...
-    def begun(self, owned: OwnedPartition) -> None: ...
 
 
 class _Wanted(NamedTuple):
@@ -187,7 +56,7 @@ class _Leader:
     is_asked: bool = False
 
 
-class StartLookup(BackgroundWorker[Beginner]):
+class StartLookup(BackgroundWorker):
     """The partitions of one consumer that wait for their start.
 
     All partitions that come are looked for together, in a short time. Those without an answer are looked for again by a worker
@@ -196,15 +65,15 @@ class StartLookup(BackgroundWorker[Beginner]):
 
     State: `_wanted`, `_tried`, `_leaders` and `_astray` change under `_lock`, `ErrorsToRaise` under `_judging`.
 
-    :param reader: the consumer, held weakly, so that a dropped one can be freed
+    :param consumer: held weakly, so that a dropped one can be freed
     """
 
     worker_name = "pykafka.StartLookup"
     purpose = "looks where partitions begin"
 
-    def __init__(self, reader: Beginner) -> None:
-        super().__init__(reader)
-        self._complaints = ErrorsToRaise(self._handler.now)
+    def __init__(self, consumer: FetchingConsumer) -> None:
+        super().__init__(consumer)
+        self._errors_to_raise = ErrorsToRaise(self._handler.now)
         self._judging = self._handler.Lock()
         self._pauses = Backoff(FIRST_MS, LONGEST_MS, self._handler.random)
         self._wanted: dict[TopicPartition, _Wanted] = {}
@@ -221,6 +90,7 @@ class StartLookup(BackgroundWorker[Beginner]):
         :param wanted: partitions that no fetcher has, each with the name of its start; read while no start is stored
         """
         with self._lock:
+            self.is_stranded = True
             for owned, position in wanted:
                 if owned.position >= 0:  # here, so that recovery never sees one without a position that does not wait
                     owned.buffers.move(owned, -1, -1)
@@ -250,7 +120,7 @@ class StartLookup(BackgroundWorker[Beginner]):
             return [key for key in self._wanted if key in self._tried]
 
     def wanted(self) -> dict[TopicPartition, Wanted]:
-        """Return what is waited for, so that a forked child goes on with it; this needs no lock."""
+        """Return what is waited for, so that a forked child continues it; this needs no lock."""
         return {key: one.position for key, one in list(self._wanted.items())}
 
     # -- the worker ------------------------------------------------------------------------------------------------
@@ -262,50 +132,50 @@ class StartLookup(BackgroundWorker[Beginner]):
     def _step(self) -> bool:
         """Look for all that is wanted; return False if nothing is left to do."""
         self._wake.clear()
-        reader = self._reader()
+        consumer = self._consumer()
         with self._lock:
-            if reader is None or not reader.running:
+            if consumer is None or not consumer.running:
                 self._wanted.clear()
             wanted = dict(self._wanted)
             if not wanted:
                 self._worker = None
                 return False
             late = {key: one for key, one in wanted.items() if key in self._tried}
-        assert reader is not None
+        assert consumer is not None
         fresh = {key: one for key, one in wanted.items() if key not in late}
-        if fresh and self._search(reader, fresh, SEARCH_MS):
+        if fresh and self._search(consumer, fresh, SEARCH_MS):
             return True  # those without an answer are late now
-        pause_s = self._ask_again(reader, late)
-        del reader
+        pause_s = self._ask_again(consumer, late)
+        del consumer
         if not fresh:
             self._wake.wait(pause_s)
         return True
 
-    def _search(self, reader: Beginner, wanted: Mapping[TopicPartition, _Wanted], limit_ms: int) -> bool:
+    def _search(self, consumer: FetchingConsumer, wanted: Mapping[TopicPartition, _Wanted], limit_ms: int) -> bool:
         """Look for starts, and begin where they are; return whether some have none."""
-        starts, errors = reader.find_starts({key: one.position for key, one in wanted.items()}, limit_ms)
+        starts, errors = consumer.find_starts({key: one.position for key, one in wanted.items()}, limit_ms)
         if errors:
             astray = {key.topic for key, error in errors.items() if may_lead_no_more(error)}
             with self._lock:
-                self._astray = reader.cluster.generation, self._astray[1] | astray
-            reader.give_up_gone([wanted[key].owned for key in errors if key in wanted])
+                self._astray = consumer.cluster.generation, self._astray[1] | astray
+            consumer.give_up_gone([wanted[key].owned for key in errors if key in wanted])
         for key, one in wanted.items():
-            if reader.partitions.get(key) is not one.owned:
+            if consumer.partitions.get(key) is not one.owned:
                 self._drop(one)
             elif key in errors:
                 with self._judging:
-                    self._complaints.judge(reader, one.owned, errors[key])
+                    self._errors_to_raise.judge(consumer, one.owned, errors[key])
                 self._try_again(one)
             else:
-                self._apply(reader, one, starts.get(key))
-        reader.arrived()
+                self._apply(consumer, one, starts.get(key))
+        consumer.arrived()
         return bool(errors)
 
-    def _ask_again(self, reader: Beginner, late: Mapping[TopicPartition, _Wanted]) -> float:
+    def _ask_again(self, consumer: FetchingConsumer, late: Mapping[TopicPartition, _Wanted]) -> float:
         """Ask each leader again that is due; return how long to wait until the next one is (s)."""
         by_leader: dict[int | None, dict[TopicPartition, _Wanted]] = {}
         for key, one in late.items():
-            by_leader.setdefault(_leader_of(reader, key), {})[key] = one
+            by_leader.setdefault(_leader_of(consumer, key), {})[key] = one
         pause_s, now = LONGEST_MS / 1000, self._handler.now()
         with self._lock:
             for id_ in [id_ for id_, one in self._leaders.items() if id_ not in by_leader and not one.is_asked]:
@@ -328,38 +198,38 @@ class StartLookup(BackgroundWorker[Beginner]):
 
     def _ask_leader(self, leader: _Leader, keys: Mapping[TopicPartition, _Wanted]) -> None:
         """Look once more for partitions of one leader."""
-        reader = self._reader()
+        consumer = self._consumer()
         try:
-            if reader is None or not reader.running:
+            if consumer is None or not consumer.running:
                 return
             began = self._handler.now()
-            self._refresh(reader)
-            failed = self._search(reader, keys, leader.limit_ms)
+            self._refresh(consumer)
+            failed = self._search(consumer, keys, leader.limit_ms)
             if failed and self._handler.now() - began >= leader.limit_ms / 1000:
-                leader.limit_ms = min(2 * leader.limit_ms, reader.cluster.socket_timeout_ms)
+                leader.limit_ms = min(2 * leader.limit_ms, consumer.cluster.socket_timeout_ms)
             leader.failures = leader.failures + 1 if failed else 0
             leader.due = self._handler.now() + (self._pauses.seconds(leader.failures + 1) if failed else 0.0)
         except Exception as error:
-            if reader is not None and reader.running:
-                told = f"the worker that {self.purpose} has ended by {type(error).__name__}: {error}"
-                reader.worker_failed(KafkaException(told, topic=reader.name))
+            if consumer is not None and consumer.running:
+                text = f"the worker that {self.purpose} has ended by {type(error).__name__}: {error}"
+                consumer.worker_failed(KafkaException(text, topic=consumer.name))
             leader.due = self._handler.now() + LONGEST_MS / 1000
             raise
         finally:
             leader.is_asked = False
-            del reader
+            del consumer
             self._wake.set()
 
-    def _refresh(self, reader: Beginner) -> None:
+    def _refresh(self, consumer: FetchingConsumer) -> None:
         """Ask for metadata of the topics whose leaders gave no offset before."""
         with self._lock:
             (seen, topics), self._astray = self._astray, (0, set())
         if topics:
             try:
-                reader.cluster.refresh(seen, sorted(topics), LONGEST_MS)
+                consumer.cluster.refresh(seen, sorted(topics), LONGEST_MS)
             except KafkaException as error:
                 names = ", ".join(sorted(topics))
-                reader.cluster.limiter.warn(log, type(error).__name__, "no metadata for %s: %s", names, error)
+                consumer.cluster.limiter.warn(log, type(error).__name__, "no metadata for %s: %s", names, error)
 
     def _try_again(self, one: _Wanted) -> None:
         with self._lock:
@@ -372,7 +242,7 @@ class StartLookup(BackgroundWorker[Beginner]):
             if self._wanted.get(one.owned.key) is one:
                 del self._wanted[one.owned.key]
 
-    def _apply(self, reader: Beginner, one: _Wanted, start: tuple[int, LeaderEpochs] | None) -> None:
+    def _apply(self, consumer: FetchingConsumer, one: _Wanted, start: tuple[int, LeaderEpochs] | None) -> None:
         """Fetch a partition from its start on; one that was moved meanwhile stays where it is."""
         owned = one.owned
         with self._lock:
@@ -382,15 +252,15 @@ class StartLookup(BackgroundWorker[Beginner]):
                 self._wanted[owned.key] = one._replace(moves=owned.moves)
                 return
             del self._wanted[owned.key]
-            if start is not None and reader.buffers.move(owned, start[0], start[0] - 1, one.moves, start[1]):
+            if start is not None and consumer.buffers.move(owned, start[0], start[0] - 1, one.moves, start[1]):
                 owned.topic_id = None  # it is an offset of the topic that there is now
-                reader.note_start(owned.key, start[0])
+                consumer.start_found(owned, start[0])
         owned.trouble_since = None
-        reader.begun(owned)
+        consumer.begin(owned)
 
 
-def _leader_of(reader: Beginner, key: TopicPartition) -> int | None:
+def _leader_of(consumer: FetchingConsumer, key: TopicPartition) -> int | None:
     try:
-        return reader.cluster.known_leader(*key).id
+        return consumer.cluster.known_leader(*key).id
     except KafkaException:
         return None

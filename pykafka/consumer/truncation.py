@@ -1,4 +1,4 @@
-"""Finding out from a leader whether its log still has what was fetched, for brokers whose Fetch does not tell (before 2.7).
+"""Asking a leader whether its log still has what was fetched, for brokers whose Fetch does not compare logs (before 2.7).
 
 Kafka calls this truncation detection (KIP-320): a consumer names the epoch of the last record before its position, and the
 leader the end of that epoch in its log.
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.network.node import Node
 
-#: From this version on Fetch tells where logs diverge.
-FETCH_TELLS_FROM = 12
-#: From this version on brokers compare leader epochs, and tell the epoch of the end that they name.
+#: From this version on Fetch answers where logs diverge.
+FETCH_COMPARES_FROM = 12
+#: From this version on brokers compare leader epochs, and name the epoch of the end that they name.
 ASK_FROM = 2
 #: The channel for the question.
 CHANNEL = "main"
 
 
-def fetch_tells(broker: Node) -> bool:
+def fetch_compares_logs(broker: Node) -> bool:
     """Return whether a broker compares logs at each fetch; it may have to be asked for its versions."""
-    return broker.api_version(wire.FetchRequest) >= FETCH_TELLS_FROM
+    return broker.api_version(wire.FetchRequest) >= FETCH_COMPARES_FROM
 
 
 def find_truncations(broker: Node, parts: Collection[OwnedPartition]) -> dict[OwnedPartition, KafkaException]:
     """Ask a leader whether its log has what was fetched; return the error of each partition that cannot be fetched on.
 
     :param broker: the leader of all of them
-    :param parts: partitions whose lineage is known
+    :param parts: partitions whose leader_epochs is known
     :raises KafkaException: the broker did not answer
     """
     if not broker.has(wire.OffsetForLeaderEpochRequest):
@@ -53,7 +53,7 @@ def find_truncations(broker: Node, parts: Collection[OwnedPartition]) -> dict[Ow
     by_topic: dict[str, list[wire.OffsetForLeaderEpochRequest.Topic.Partition]] = defaultdict(list)
     asked: dict[tuple[str, int], tuple[OwnedPartition, int]] = {}
     for owned in parts:
-        epoch = owned.lineage.before(owned.fetch_offset)
+        epoch = owned.leader_epochs.before(owned.fetch_offset)
         asked[owned.key.topic, owned.partition_id] = owned, epoch
         by_topic[owned.key.topic].append(
             kind.Partition(partition=owned.partition_id, current_leader_epoch=owned.leader_epoch, leader_epoch=epoch)
@@ -81,7 +81,7 @@ def find_truncations(broker: Node, parts: Collection[OwnedPartition]) -> dict[Ow
             if error is None and part.end_offset < 0:
                 error = LogTruncationError(owned.fetch_offset, None, **context)
             elif error is None and (part.end_offset < owned.fetch_offset or part.leader_epoch < epoch):
-                divergent = owned.lineage.divergence(part.leader_epoch, part.end_offset)
+                divergent = owned.leader_epochs.divergence(part.leader_epoch, part.end_offset)
                 error = LogTruncationError(owned.fetch_offset, divergent, **context)
             if error is not None:
                 errors[owned] = error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka.compat.coordinator.base import BaseCoordinator, HeartbeatTask
 from pykafka.compat.coordinator.metrics import GroupCoordinatorMetrics
-from pykafka.groups.classic.coordinator import BaseCoordinator, HeartbeatTask
 
 __all__ = ["BaseCoordinator", "GroupCoordinatorMetrics", "HeartbeatTask"]

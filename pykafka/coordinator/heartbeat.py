@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from pykafka.groups.classic.heartbeat import Heartbeat
+from pykafka.groups.heartbeat_sender import Heartbeat
 
 __all__ = ["Heartbeat"]

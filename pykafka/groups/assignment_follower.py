@@ -1,4 +1,4 @@
-"""`AssignmentFollower`: has a consumer read what its group assigns. Calls `GroupMembership`; is its `AssignmentHooks`."""
+"""`AssignmentFollower`: makes a consumer read its group's assignment. Calls `GroupMembership`; is its `AssignmentHooks`."""
 
 from __future__ import annotations
 
@@ -10,72 +10,71 @@ from typing import TYPE_CHECKING, Any
 from pykafka.consumer.committed_offsets import may_commit_later
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted, ShareLostError
 from pykafka.groups.listener import Listeners, valid_listener
-from pykafka.groups.membership_factory import make_shares
+from pykafka.groups.membership_factory import make_membership
 
 if TYPE_CHECKING:
     from pykafka.common import SubscriptionPattern, TopicPartition
-    from pykafka.consumer.assignment import AssignmentEngine
-    from pykafka.groups.membership import GroupMembership
+    from pykafka.consumer.engine import ConsumerEngine
+    from pykafka.groups.membership import GroupMembership, RevocationHooks
     from pykafka.groups.options import SubscriberOptions
-    from pykafka.parallel.ports import Hooks
 
 log = logging.getLogger(__name__)
 
 #: Stops reading partitions.
-PutAway = Callable[[Collection["TopicPartition"]], object]
+Stop = Callable[[Collection["TopicPartition"]], object]
 
-#: The pause before metadata is asked again for partitions of the share that it does not know (s).
+#: The pause before metadata is asked again for partitions of the assignment that it does not know (s).
 RETRY_S = 1.0
-#: How long a call waits when the group has become due behind its back (s).
-DUE_S = 0.01
+#: How long a call waits if the membership has requested a poll since it polled (s).
+POLL_AGAIN_S = 0.01
 
 
 class AssignmentFollower:
-    """The partitions of a consumer as its group gives and takes them; without a membership it does nothing.
+    """The partitions of a consumer as its group assigns and revokes them; without a membership it does nothing.
 
-    State: `_wanted` and `_counts` belong to the worker that serves; `_midway` is stored by the one that closes.
+    State: `_assigned` and `_counts` belong to the worker that polls; the worker that closes stores `_midway`.
 
     :param engine: that reads them
-    :param listener: told of changes
+    :param listener: a `RebalanceListener`, or None
     :param options: of the membership
-    :param settle: waits until the commits of `commit_async()` are made: they are of the share that goes
-    :raises TypeError: the listener is none
+    :param await_commits: waits until the commits of `commit_async()` are made: they are of the revoked assignment
+    :raises TypeError: the listener has none of the methods of one
     """
 
     def __init__(
-        self, engine: AssignmentEngine, listener: Any, options: SubscriberOptions, settle: Callable[[], object]
+        self, engine: ConsumerEngine, listener: Any, options: SubscriberOptions, await_commits: Callable[[], object]
     ) -> None:
         self._engine = engine
-        self._settle = settle
+        self._await_commits = await_commits
         self._options = options
         self._listener = Listeners(valid_listener(listener, "listener"))
         #: How many partitions each topic had when this member saw it first; none for topics that came later.
         self._counts: dict[str, int] = {}
-        #: The share, of which metadata may not know all yet.
-        self._wanted: frozenset[TopicPartition] = frozenset()
-        # Those of `_wanted` that are not read yet: each call looks, so it must not compare thousands.
-        self._unread: frozenset[TopicPartition] = frozenset()
+        #: The assignment, of which metadata may not know all partitions yet.
+        self._assigned: frozenset[TopicPartition] = frozenset()
+        # Those of `_assigned` that metadata does not know: each call checks them, so it must not compare thousands.
+        self._unassigned: frozenset[TopicPartition] = frozenset()
         self._retry_at = 0.0
         self._midway = False
-        #: Set by `wakeup()`, by any worker: the call that reads, or the next one, ends also where it waits for the group.
-        self.is_called_back = False
+        #: Set by `wakeup()`, by any worker: the call that reads, or the next one, ends also while it waits for the group.
+        self.wakeup_requested = False
         #: The membership; None for none.
-        self.shares: GroupMembership | None = None
-        #: What `leave` is leaving, until it is done; an interrupt leaves it here, and the next call finishes.
+        self.membership: GroupMembership | None = None
+        #: The membership that `leave` is leaving; after an interrupt the next call finishes that.
         self._leaving: GroupMembership | None = None
-        #: The parallel run that reads the consumer; told of what goes before the listener is. None for none.
-        self.run: Hooks | None = None
+        #: The parallel run that reads the consumer, called before the listener; None for none.
+        self.run: RevocationHooks | None = None
 
     # -- the consumer calls, on the worker of the application ------------------------------------------------------
 
     def subscribe(self, topics: Collection[str | re.Pattern[str] | SubscriptionPattern]) -> None:
-        """Take part in the group, from the next call that reads on; errors as of `pykafka.groups.subscription.Subscription`."""
-        shares = self.shares
-        if shares is None:
+        """Take part in the group, from the next call that reads on; for errors see `Subscription`."""
+        membership = self.membership
+        if membership is None:
             engine = self._engine
             engine.membership.group_instance_id = self._options.group_instance_id
             engine.commits_of("subscribe()").pinned = True
-            shares = make_shares(
+            membership = make_membership(
                 self._options.protocol,
                 engine.cluster,
                 self,
@@ -85,198 +84,198 @@ class AssignmentFollower:
                 client_rack=engine.cluster.client_rack
                 if engine.options.client_rack is None
                 else engine.options.client_rack,
+                metadata_max_age_ms=engine.options.metadata_max_age_ms,
                 **{name: value for name, value in vars(self._options).items() if name != "protocol"},
             )
             engine.forget_topics(())  # the partitions of `assign()`
             self._counts = {}
             self._midway = False
-            self.shares = shares
+            self.membership = membership
         else:
-            shares.subscribe(topics)
-        self.attend()
+            membership.subscribe(topics)
+        self.request_poll()
 
-    def serve(self, deadline: float | None) -> None:
-        """Take part in the group, if there is something to do; errors as of `GroupMembership.serve`."""
-        shares = self.shares
-        if shares is None:
+    def poll(self, deadline: float | None) -> None:
+        """Take part in the group, if there is something to do; for errors see `GroupMembership.poll`."""
+        membership = self.membership
+        if membership is None:
             return
-        self._engine.buffers.held = False  # first: what becomes due from now on holds it again
-        if shares.due:
+        self._engine.buffers.held = False  # first: a request from now on sets it again
+        if membership.needs_poll:
             try:
-                shares.serve(deadline)
+                membership.poll(deadline)
             finally:
-                if shares.due:
-                    self.attend()
-        if self._unread and self._engine.handler.now() >= self._retry_at:
-            self._take_up()
+                if membership.needs_poll:
+                    self.request_poll()
+        if self._unassigned and self._engine.handler.now() >= self._retry_at:
+            self._assign_known()
 
     def wait(self, deadline: float | None) -> bool:
-        """Wait until there may be something to take; return False if the time is up. It takes nothing, and may be cancelled."""
-        engine, shares = self._engine, self.shares
-        if shares is None:
-            engine.tick_alone()
-            return engine.await_message(deadline)
-        # what has become due since `serve` may have set `has_arrived` before `engine.look()` has cleared it
-        soon = engine.handler.now() + (DUE_S if engine.buffers.held else shares.look_s)
-        shares.idle(True)
+        """Wait until there may be records; return False if the time is up. It takes none, and may be cancelled."""
+        engine, membership = self._engine, self.membership
+        if membership is None:
+            return engine.await_records(deadline)
+        # a request since `poll` may have set `has_arrived` before `engine.look()` has cleared it
+        soon = engine.handler.now() + (POLL_AGAIN_S if engine.buffers.held else membership.next_poll_s)
+        membership.set_waiting(True)
         try:
-            engine.await_message(soon if deadline is None else min(soon, deadline))
+            engine.await_records(soon if deadline is None else min(soon, deadline))
         finally:
-            shares.idle(False)
+            membership.set_waiting(False)
         return deadline is None or engine.handler.now() < deadline
 
     def leave(self, midway: bool = False, keeping: Collection[TopicPartition] = ()) -> None:
-        """Give up all partitions, and leave the group.
+        """Revoke all partitions, and leave the group.
 
-        :param midway: whether the application may not be done with what the last call returned: that is not committed
-        :param keeping: partitions that are read on, without the group
+        :param midway: whether the application may still process the records of its last call: those are not committed
+        :param keeping: partitions that the consumer reads further, without the group
         """
-        shares, self.shares = self.shares, None
-        if shares is None:
-            if self._leaving is not None and not self._leaving.is_in_hook:
+        membership, self.membership = self.membership, None
+        if membership is None:
+            if self._leaving is not None and not self._leaving.in_callback:
                 self._leave(self._leaving, keeping)
             return
-        self._leaving = shares
+        self._leaving = membership
         self._midway = midway
         try:
-            if shares.is_in_hook:  # the listener ends the membership: nobody revokes the share
-                self._commit_and(self._engine.shelve, list(self._engine.partitions))
+            if membership.in_callback:  # the listener ends the membership, so `on_revoked_all` is not called
+                self._commit_then(self._engine.suspend_assignment, list(self._engine.partitions))
         finally:
-            self._leave(shares, keeping)
+            self._leave(membership, keeping)
 
-    def _leave(self, shares: GroupMembership, keeping: Collection[TopicPartition]) -> None:
+    def _leave(self, membership: GroupMembership, keeping: Collection[TopicPartition]) -> None:
         try:
-            shares.leave()
+            membership.leave()
             self._leaving = None
         except KafkaException:
             self._leaving = None
             raise
         finally:
-            self._wanted = self._unread = frozenset()
-            self._engine.unshelve(keeping)
+            self._assigned = self._unassigned = frozenset()
+            self._engine.resume_assignment(keeping)
             self._engine.buffers.held = False
 
     @property
-    def settled(self) -> bool:
-        """Whether all that the consumer is to read is known, with the place where it begins."""
-        shares, engine = self.shares, self._engine
-        joined = shares is None or (shares.settled and not self._unread)
-        return joined and not engine.starting.waiting()
+    def is_stable(self) -> bool:
+        """Whether the consumer has its whole assignment, with the offsets to start at."""
+        membership, engine = self.membership, self._engine
+        joined = membership is None or (membership.is_stable and not self._unassigned)
+        return joined and not engine.start_lookup.waiting()
 
     # -- `AssignmentHooks` ----------------------------------------------------------------------------------------------
 
     @property
-    def calls(self) -> int:
+    def poll_count(self) -> int:
         """A number that grows with each call of the application, also within iterations."""
         return int(self._engine.buffers.calls)
 
-    def attend(self) -> None:
-        """Make the next call of the application read `GroupMembership.due`."""
+    def request_poll(self) -> None:
+        """Make the next call of the application read `GroupMembership.needs_poll`."""
         self._engine.buffers.held = True
 
     def wake(self) -> None:
         """End the wait of a call of the application."""
         self._engine.has_arrived.set()
 
-    def revoke(self, keys: Collection[TopicPartition]) -> None:
-        """Stop reading the share, and keep its positions; before, tell the listener, and commit if auto-commit is on."""
-        self._relinquish(keys, self._engine.shelve)
+    def on_revoked_all(self, keys: Collection[TopicPartition]) -> None:
+        """Stop reading the assignment, and keep its positions; before, call the listener, and commit if auto-commit is on."""
+        self._revoke(keys, self._engine.suspend_assignment)
 
-    def release(self, gone: Collection[TopicPartition]) -> None:
-        """Stop reading a part of the share; before, tell the listener, and commit if auto-commit is on."""
-        self._relinquish(gone, self._engine.give_up)
+    def on_revoked(self, part: Collection[TopicPartition]) -> None:
+        """Stop reading a part of the assignment; before, call the listener, and commit if auto-commit is on."""
+        self._revoke(part, self._engine.give_up)
 
-    def extend(self, added: Collection[TopicPartition]) -> None:
-        """Read partitions besides the present share, and tell the listener."""
-        self._wanted |= frozenset(added)
-        self._unread = self._wanted
-        self._take_up()
+    def on_added(self, added: Collection[TopicPartition]) -> None:
+        """Read partitions besides the present assignment, and call the listener."""
+        self._assigned |= frozenset(added)
+        self._unassigned = self._assigned
+        self._assign_known()
         self._listener.on_assigned(sorted(added))
 
-    def assign(self, keys: Collection[TopicPartition], kept: Collection[TopicPartition]) -> None:
-        """Read a new share, of which `kept` goes on where it was, and tell the listener."""
-        self._engine.unshelve(kept)
-        self._wanted = self._unread = frozenset(keys)
-        self._take_up()
+    def on_assigned(self, keys: Collection[TopicPartition], kept: Collection[TopicPartition]) -> None:
+        """Read a new assignment, in which `kept` keeps its positions, and call the listener."""
+        self._engine.resume_assignment(kept)
+        self._assigned = self._unassigned = frozenset(keys)
+        self._assign_known()
         self._listener.on_assigned(sorted(keys))
 
-    def lose(self, keys: Collection[TopicPartition]) -> None:
-        """Stop reading partitions that others may have by now, and tell the listener."""
+    def on_lost(self, keys: Collection[TopicPartition]) -> None:
+        """Stop reading partitions that others may have by now, and call the listener."""
         if self.run is not None:
             self.run.lose(keys)
-        self._want_no_more(keys)
+        self._remove(keys)
         self._engine.give_up(keys)
         self._listener.on_lost(sorted(keys))
 
-    def _want_no_more(self, keys: Collection[TopicPartition]) -> None:
+    def _remove(self, keys: Collection[TopicPartition]) -> None:
         gone = set(keys)
-        self._wanted -= gone
-        self._unread -= gone
+        self._assigned -= gone
+        self._unassigned -= gone
 
-    def _relinquish(self, keys: Collection[TopicPartition], put_away: PutAway) -> None:
-        """Tell the listener of what goes in good order, commit it if auto-commit is on, and stop reading it."""
-        self._want_no_more(keys)
-        before = self.shares
+    def _revoke(self, keys: Collection[TopicPartition], stop: Stop) -> None:
+        """Call the listener, commit if auto-commit is on, and stop reading partitions that are still this member's."""
+        self._remove(keys)
+        before = self.membership
         try:
             if self.run is not None:
                 self.run.revoke(keys)
             self._listener.on_revoked(sorted(keys))
         except Exception:
-            if self.shares is before:
-                self._commit_and(put_away, keys)
+            if self.membership is before:
+                self._commit_then(stop, keys)
             raise
-        if self.shares is before:  # else the listener has left the group, and may read partitions by `assign()`
-            self._commit_and(put_away, keys)
+        if self.membership is before:  # else the listener has left the group, and may read partitions by `assign()`
+            self._commit_then(stop, keys)
 
-    def _commit_and(self, put_away: PutAway, keys: Collection[TopicPartition]) -> None:
+    def _commit_then(self, stop: Stop, keys: Collection[TopicPartition]) -> None:
         try:
-            self._settle()
-            self._commit_read(keys)
+            self._await_commits()
+            self._commit_positions(keys)
         except KafkaException:
-            put_away(keys)
+            stop(keys)
             raise
-        put_away(keys)
+        stop(keys)
 
-    def _commit_read(self, keys: Collection[TopicPartition]) -> None:
-        """Commit what was read of partitions, if auto-commit is on."""
+    def _commit_positions(self, keys: Collection[TopicPartition]) -> None:
+        """Commit the positions of partitions, if auto-commit is on."""
         engine = self._engine
         if engine.options.auto_commit_enable and engine.commits is not None:
-            offsets = engine.done() if self._midway else engine.positions()
+            offsets = engine.processed() if self._midway else engine.positions()
             try:
                 engine.commits.commit_at_stop({key: offsets[key] for key in keys if key in offsets})
             except OffsetsNotCommitted as error:
                 passes = isinstance(error, ShareLostError) or may_commit_later(engine.cluster, error)
-                if self.shares is None or not passes:  # `close()` raises it, as no commit follows
+                if self.membership is None or not passes:  # `close()` raises it, as no commit follows
                     raise
                 group, text = engine.options.consumer_group, "group %s: auto-commit before a rebalance failed: %s"
                 engine.cluster.limiter.warn(log, str(group), text, group, error)
 
-    def _take_up(self) -> None:
-        """Read what metadata knows of the share; the next calls try again with the rest, without joining again."""
+    def _assign_known(self) -> None:
+        """Read the partitions that metadata knows; the next calls try again with the others, without a rejoin."""
         engine = self._engine
-        missing = sorted(self._wanted - engine.partitions.keys())
+        missing = sorted(self._assigned - engine.partitions.keys())
         names = {key.topic for key in missing}
         try:
             known = {name: engine.cluster.find_topic(name) for name in names}  # unlike a look-up, this creates no topic
-            unread = [key for key in missing if (found := known[key.topic]) and key.partition not in found.partitions]
-            if unread:
-                engine.cluster.update({key.topic for key in unread})
+            unknown = [key for key in missing if (found := known[key.topic]) and key.partition not in found.partitions]
+            if unknown:
+                engine.cluster.update({key.topic for key in unknown})
                 known = {name: engine.cluster.topic_metadata(name) for name in names}
             ready = [key for key in missing if (found := known[key.topic]) and key.partition in found.partitions]
-            engine.take_up(engine.find(ready), self._new(ready))
+            engine.assign(engine.find(ready), self._new_partitions(ready))
         except KafkaException as error:
-            group, text = engine.options.consumer_group, "group %s: the share cannot be read yet: %s; trying again"
+            group, text = engine.options.consumer_group, "group %s: the assignment cannot be read yet: %s; trying again"
             engine.cluster.limiter.warn(log, str(group), text, group, error)
-        self._unread = left = self._wanted - engine.partitions.keys()
+        self._unassigned = left = self._assigned - engine.partitions.keys()
         if left:
             self._retry_at = engine.handler.now() + RETRY_S
-            group, text = engine.options.consumer_group, "group %s: metadata does not know all of the share yet: %s"
+            group, text = engine.options.consumer_group, "group %s: metadata does not know the whole assignment yet: %s"
             engine.cluster.limiter.warn(log, str(group), text, group, ", ".join(map(str, sorted(left))))
 
-    def _new(self, keys: Collection[TopicPartition]) -> set[TopicPartition]:
-        """Return the partitions that have come since this member saw their topics first."""
-        shares, cluster = self.shares, self._engine.cluster
-        names = {key.topic for key in keys} | set(() if shares is None else shares.topics)
+    def _new_partitions(self, keys: Collection[TopicPartition]) -> set[TopicPartition]:
+        """Return the partitions that were added since this member saw their topics first."""
+        membership, cluster = self.membership, self._engine.cluster
+        names = {key.topic for key in keys} | set(() if membership is None else membership.topics)
         is_first = not self._counts
         for name in names:
             found = cluster.topic_metadata(name)

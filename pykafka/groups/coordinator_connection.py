@@ -1,36 +1,38 @@
-"""`CoordinatorConnection`: which broker coordinates a group, and a member's connections to it: a shared one, and a lent one."""
+"""`CoordinatorConnection`: which broker coordinates a group, and a member's requests to it; `PendingJoin`: the slow ones."""
 
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pykafka.exceptions import (
     ClientClosedError,
     ConsumerStoppedException,
     GroupCoordinatorNotAvailable,
+    IllegalGeneration,
     KafkaException,
     NotCoordinatorForGroup,
     ProtocolClientError,
+    RebalanceInProgress,
     ResponseTimeoutError,
     SocketDisconnectedError,
     UnknownMemberId,
     UnsupportedVersion,
     error_for,
 )
-from pykafka.groups.classic.state import EVENT_OF_ERROR, MOVED
-from pykafka.groups.group_requests import leave_request
 from pykafka.metadata.internal_topics import OFFSETS, is_unavailable
 from pykafka.network.channel import LENT, SHARED
 from pykafka.protocol import wire
+from pykafka.utils import is_legal_name
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.in_flight import InFlightRequest
     from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
 
@@ -43,15 +45,35 @@ LeaveOnce = Callable[["Node", float], int]
 RETRY_BACKOFF_MAX_MS = 1000
 #: How long leaving may take (ms): a member that leaves is in a hurry, and the session times out by itself.
 LEAVE_TIMEOUT_MS = 5000
-#: How often a caller that waits for an answer looks whether it is still wanted (s).
-LOOK_S = 0.1
+#: How often a caller that waits for an answer checks whether it still needs it (s).
+ANSWER_POLL_INTERVAL_S = 0.1
+#: How often a call that waits for a JoinGroup or SyncGroup response checks for `wakeup()` (s): at first, and later, as many
+#: members may wait for long.
+WAKEUP_POLL_INTERVAL_S, WAKEUP_POLL_INTERVAL_MAX_S = 0.1, 0.5
+#: How long a call past its deadline may still take to connect (ms): with less, a call that does not wait would never connect.
+CONNECT_MS = 2000
+#: The error codes after which the member has to find its coordinator again.
+MOVED = frozenset({GroupCoordinatorNotAvailable.ERROR_CODE, NotCoordinatorForGroup.ERROR_CODE})
+#: The error codes, besides retriable ones, after which the member may join again.
+REJOIN = frozenset({IllegalGeneration.ERROR_CODE, UnknownMemberId.ERROR_CODE, RebalanceInProgress.ERROR_CODE})
+
+
+def check_instance_id(instance_id: object) -> None:
+    """Check that brokers accept a `group_instance_id`; None means that the member is not static.
+
+    :raises ValueError: they do not
+    """
+    if instance_id is not None and not (isinstance(instance_id, str) and is_legal_name(instance_id)):
+        raise ValueError(
+            f"group_instance_id must be 1 to 249 letters, digits, dots, underscores or hyphens, not {instance_id!r}"
+        )
 
 
 class JoinConnections:
-    """The connections for JoinGroup and SyncGroup: one member has one while it waits; `Broker.shared` has this object.
+    """A pool of connections for JoinGroup and SyncGroup: one member has one while it waits; `Node.shared` has this object.
 
-    A broker answers the requests of a connection one after another, and these only when all members have come. The connections
-    that nobody has are kept for a moment (`pykafka.network.channel.LENT_IDLE_MS`): rebalances often come in pairs.
+    A broker answers the requests of a connection one after another, and these only when all members have joined. Free
+    connections are kept for a moment (`pykafka.network.channel.LENT_IDLE_MS`): rebalances often come in pairs.
 
     State: `_free` changes by single steps, on any worker.
 
@@ -65,14 +87,14 @@ class JoinConnections:
 
     @classmethod
     def at(cls, broker: Node) -> JoinConnections:
-        """Return what all members at a coordinator share.
+        """Return the pool of all members at a coordinator.
 
         :raises KafkaException: the broker has left the cluster, or the client was closed
         """
         return broker.shared("lent connections", lambda: cls(broker))
 
-    def borrow(self) -> str:
-        """Return the name of a channel that is the caller's until it gives it back, or drops it."""
+    def acquire(self) -> str:
+        """Return the name of a channel that is the caller's until it releases it, or drops it."""
         while self._free:
             try:
                 name = self._free.pop()
@@ -83,7 +105,7 @@ class JoinConnections:
             self._broker.drop_channel(name)
         return f"{LENT}{next(self._numbers)}"
 
-    def give_back(self, name: str) -> None:
+    def release(self, name: str) -> None:
         """Take a channel back on which no answer is due."""
         for _ in range(len(self._free)):  # the oldest, which were idle for too long
             try:
@@ -104,12 +126,12 @@ class JoinConnections:
 
 
 class CoordinatorConnection:
-    """The ways of one member to the broker that coordinates its group.
+    """The connections of one member to the broker that coordinates its group.
 
-    Short requests go over a connection that all members of this client share at that broker: `call`. Requests that the broker
-    holds back go over one that is lent to this member meanwhile: `borrow`.
+    Short requests use a connection that all members of this client share at that broker: `call`. Requests that the broker
+    holds back use one of this member's own meanwhile: `acquire`.
 
-    State: `coordinator` may be set by any worker of the member; `_lent` changes by single steps.
+    State: any worker of the member may set `coordinator`; `_acquired` changes by single steps.
 
     :param cluster: that has the group
     :param group_id: the group
@@ -121,28 +143,28 @@ class CoordinatorConnection:
         self.handler = cluster.handler
         self.group_id = group_id
         self.coordinator: Node | None = None
-        #: Set while the member is being closed: what waits for the coordinator gives up then.
+        #: Set while the member is being closed: calls that wait for the coordinator end then.
         self.closing = False
         self._pauses = Backoff(retry_backoff_ms, RETRY_BACKOFF_MAX_MS, cluster.handler.random)
         #: The connection that this member has, as (broker, name of the channel); none or one.
-        self._lent: list[tuple[Node, str]] = []
+        self._acquired: list[tuple[Node, str]] = []
 
     def after_fork(self) -> None:
         """Leave coordinator and connection to the parent process."""
         self.coordinator = None
-        self._lent = []
+        self._acquired = []
         self.closing = False
 
     # -- the coordinator -------------------------------------------------------------------------------------------
 
     def is_unknown(self) -> bool:
-        """Return whether the coordinator is to be looked for; one that has left the cluster is forgotten."""
+        """Return whether the coordinator has to be found; one that has left the cluster is forgotten."""
         broker = self.coordinator
         if broker is not None and self.cluster.brokers.get(broker.id) is not broker:
-            self.lose(f"{broker.address} has left the cluster or moved")
+            self.mark_unknown(f"{broker.address} has left the cluster or moved")
         return self.coordinator is None
 
-    def lose(self, error: Any) -> None:
+    def mark_unknown(self, error: Any) -> None:
         """Forget which broker coordinates the group.
 
         :param error: why, for the log
@@ -158,41 +180,36 @@ class CoordinatorConnection:
         self.cluster.coordinators.forget(self.group_id, self.coordinator)
         self.coordinator = None
 
-    def find(self, timeout_ms: int | None = None) -> None:
-        """Find out which broker coordinates the group, unless that is known.
+    def find(self, timeout_ms: int | None = None) -> Node:
+        """Return the broker that coordinates the group; ask for it unless it is known.
 
-        :param timeout_ms: how long to go on trying; by default the client's socket timeout
-        :raises KafkaException: it could not be found out
+        :param timeout_ms: for how long to try; by default the client's socket timeout
+        :raises KafkaException: it was not found
         """
-        if not self.is_unknown():
-            return
-        patience = self.cluster.socket_timeout_ms if timeout_ms is None else timeout_ms
-        deadline = self.handler.now() + patience / 1000
-        for tries in count(1):
+        known = None if self.is_unknown() else self.coordinator
+        if known is not None:
+            return known
+        limit_ms = self.cluster.socket_timeout_ms if timeout_ms is None else timeout_ms
+        deadline = self.handler.now() + limit_ms / 1000
+        tries = 0
+        while True:
             left_ms = None if timeout_ms is None else max(0, round((deadline - self.handler.now()) * 1000))
             try:
-                self._ask_for_coordinator(left_ms)
-                return
+                return self._ask_for_coordinator(left_ms)
             except (ClientClosedError, UnsupportedVersion):
                 raise
             except KafkaException as error:
                 if not error.retriable or self.closing or self.handler.now() > deadline:
                     raise
                 log.info("group %s: %s; asking again", self.group_id, error)
+            tries += 1
             self.pause(tries)
 
-    def found(self, timeout_ms: int | None = None) -> Node:
-        """Return the coordinator; parameters and errors as of `find`."""
-        self.find(timeout_ms)
-        coordinator = self.coordinator
-        if coordinator is None:
-            raise GroupCoordinatorNotAvailable(f"group {self.group_id}: the coordinator was lost a moment ago")
-        return coordinator
-
-    def _ask_for_coordinator(self, timeout_ms: int | None = None) -> None:
-        """Ask which broker coordinates the group, unless another member of this client knows; as `get_group_coordinator`."""
-        self.coordinator = self.cluster.coordinators.find(self.cluster, self.group_id, timeout_ms)
-        log.info("group %s: coordinated by %s", self.group_id, self.coordinator.address)
+    def _ask_for_coordinator(self, timeout_ms: int | None = None) -> Node:
+        """Ask for the group's coordinator, unless another member of this client knows it; see `get_group_coordinator`."""
+        broker = self.coordinator = self.cluster.coordinators.find(self.cluster, self.group_id, timeout_ms)
+        log.info("group %s: coordinated by %s", self.group_id, broker.address)
+        return broker
 
     # -- trying again ----------------------------------------------------------------------------------------------
 
@@ -204,7 +221,7 @@ class CoordinatorConnection:
         self.handler.sleep(seconds)
 
     def left_ms(self, deadline: float, least: int = 100) -> int:
-        """Return the time left until a deadline (ms); one that has passed leaves time for one answer that is quick."""
+        """Return the time left until a deadline (ms); one that has passed leaves time for one quick answer."""
         return max(least, int((deadline - self.handler.now()) * 1000))
 
     def may_try_again(self, error: KafkaException) -> bool:
@@ -212,15 +229,10 @@ class CoordinatorConnection:
         if self.closing or self.cluster.closed:
             return False
         if isinstance(error, ProtocolClientError):
-            return error.ERROR_CODE in EVENT_OF_ERROR or error.retriable
+            return error.ERROR_CODE in REJOIN or error.retriable
         return self.cluster.may_pass(error)
 
-    @property
-    def channel(self) -> str:
-        """The name of the channel that all members of this client share at a coordinator; see `call`."""
-        return SHARED
-
-    # -- connections ---------------------------------------------------------------------------------------------------
+    # -- short requests ------------------------------------------------------------------------------------------------
 
     def call(
         self,
@@ -229,30 +241,30 @@ class CoordinatorConnection:
         deadline: float | None = None,
         *,
         version: int | None = None,
-        wanted: Callable[[], bool] = lambda: True,
+        is_needed: Callable[[], bool] = lambda: True,
     ) -> R:
         """Send a short request over the connection that all members share, and return the answer.
 
-        A caller whose time is up leaves that connection alone. One that turns out to be closed is replaced once.
+        A caller whose time is up leaves that connection open. One that turns out to be closed is replaced once.
 
         :param request: one that the broker answers at once
         :param broker: the coordinator
         :param deadline: of the handler's clock (s); by default the client's socket timeout counts alone
-        :param version: of the API; by default the highest that both sides speak
-        :param wanted: asked every now and then while this waits; False ends it
+        :param version: of the API; by default the highest that both sides have
+        :param is_needed: called regularly while this waits; False ends the wait
         :raises ResponseTimeoutError: no answer in time
-        :raises ConsumerStoppedException: it is not wanted any more
+        :raises ConsumerStoppedException: the answer is not needed any more
         :raises SocketDisconnectedError: the broker cannot be reached
         """
         was_up = broker.is_connected(SHARED)
         try:
-            return self._call_once(request, broker, deadline, version, wanted)
+            return self._call_once(request, broker, deadline, version, is_needed)
         except ResponseTimeoutError:
             raise
         except SocketDisconnectedError:
             if not was_up:
                 raise
-            return self._call_once(request, broker, deadline, version, wanted)
+            return self._call_once(request, broker, deadline, version, is_needed)
 
     def _call_once(
         self,
@@ -260,24 +272,22 @@ class CoordinatorConnection:
         broker: Node,
         deadline: float | None,
         version: int | None,
-        wanted: Callable[[], bool],
+        is_needed: Callable[[], bool],
     ) -> R:
         now = self.handler.now
         if deadline is not None and not broker.is_connected(SHARED):
             broker.channel(SHARED).open(self.left_ms(deadline))
-        if deadline is not None and now() + broker.muted_for(SHARED) > deadline:
+        if deadline is not None and now() + broker.throttled_for(SHARED) > deadline:
             raise ResponseTimeoutError("the broker throttles this client for longer", broker=broker.address)
         pending = broker.send(request, SHARED, version=version)
-        future = pending.future
-        while not future.done:
-            ends = [end for end in (deadline, future.due) if end is not None]
-            left = min(ends) - now() if ends else LOOK_S
-            if not wanted():
+        while not pending.done:
+            left = min(pending.deadline, math.inf if deadline is None else deadline) - now()
+            if not is_needed():
                 raise ConsumerStoppedException(f"group {self.group_id}: the member is being closed")
             if left <= 0:
                 break
-            future.wait(min(left, LOOK_S))
-        if not future.done and (future.due is None or now() < future.due):
+            pending.wait(min(left, ANSWER_POLL_INTERVAL_S))
+        if not pending.done and now() < pending.deadline:
             api = type(request).__name__
             raise ResponseTimeoutError("no answer in the time that was left for it", broker=broker.address, api=api)
         return pending.get_when_due()
@@ -290,44 +300,37 @@ class CoordinatorConnection:
         address = None if self.coordinator is None else self.coordinator.address
         return error_for(code, message, broker=address, api=api)
 
-    def borrow(self, broker: Node) -> str:
-        """Return the name of the channel for a request that the broker holds back; call `give_back` or `drop_connection`."""
+    # -- the connection for slow requests --------------------------------------------------------------------------------
+
+    def acquire(self, broker: Node) -> str:
+        """Return the name of the channel for a request that the broker holds back; call `release` or `drop_connection`."""
         self.drop_connection()
-        name = JoinConnections.at(broker).borrow()
-        self._lent.append((broker, name))
+        name = JoinConnections.at(broker).acquire()
+        self._acquired.append((broker, name))
         return name
 
-    def give_back(self) -> None:
-        """Give the lent connection back: the answer is there."""
-        lent = self._take_lent()
-        if lent is not None:
-            JoinConnections.at(lent[0]).give_back(lent[1])
+    def release(self) -> None:
+        """Give this member's connection back to the pool: the answer has come."""
+        acquired = self._pop()
+        if acquired is not None:
+            JoinConnections.at(acquired[0]).release(acquired[1])
 
     def drop_connection(self) -> None:
-        """End the connection that is lent to this member, where there is one: nobody is to wait for its answer."""
-        lent = self._take_lent()
-        if lent is not None:
-            lent[0].drop_channel(lent[1])
+        """End this member's own connection, if it has one: it waits for no answer any more."""
+        acquired = self._pop()
+        if acquired is not None:
+            acquired[0].drop_channel(acquired[1])
 
-    def _take_lent(self) -> tuple[Node, str] | None:
+    def _pop(self) -> tuple[Node, str] | None:
         try:
-            return self._lent.pop()
+            return self._acquired.pop()
         except IndexError:
             return None
 
     # -- leaving ---------------------------------------------------------------------------------------------------
 
-    def leave(self, member_id: str, timeout_ms: int) -> None:
-        """Ask the coordinator, wherever it is by now, to remove a member; if that fails, the session times out.
-
-        :param member_id: the member; empty for none
-        :param timeout_ms: for how long to try
-        """
-        if member_id:
-            self.leave_by(partial(self._leave_once, member_id), member_id, timeout_ms)
-
     def leave_by(self, once: LeaveOnce, member_id: str, timeout_ms: int) -> None:
-        """Ask the coordinator, wherever it is by now, to remove a member; if that fails, the session times out.
+        """Ask the present coordinator to remove a member; if that fails, the session times out.
 
         :param once: asks a coordinator, by a deadline (s), and returns the error code of its answer
         :param member_id: the member, for the log
@@ -352,18 +355,155 @@ class CoordinatorConnection:
             self.pause(tries)
 
     def _leave_at(self, once: LeaveOnce, deadline: float) -> None:
-        if self.is_unknown():
-            self._ask_for_coordinator(self.left_ms(deadline))
-        coordinator = self.coordinator
+        coordinator = None if self.is_unknown() else self.coordinator
         if coordinator is None:
-            raise NotCoordinatorForGroup(f"group {self.group_id}: the coordinator was lost a moment ago")
-        code = once(coordinator, max(deadline, self.handler.now() + LOOK_S))
+            coordinator = self._ask_for_coordinator(self.left_ms(deadline))
+        code = once(coordinator, max(deadline, self.handler.now() + ANSWER_POLL_INTERVAL_S))
         if code:
             raise error_for(code, broker=coordinator.address, api="LeaveGroup")
 
-    def _leave_once(self, member_id: str, coordinator: Node, deadline: float) -> int:
-        version = coordinator.api_version(wire.LeaveGroupRequest)
-        request = leave_request(self.group_id, member_id, version)
-        response = self.call(request, coordinator, deadline, version=version)
-        codes = [response.error_code, *(member.error_code for member in response.members)]
-        return next((code for code in codes if code), 0)
+
+class DeadlinePassed(ResponseTimeoutError):
+    """The caller's deadline has passed before the answer; the next call waits for it."""
+
+
+class _SentRequest(NamedTuple):
+    coordinator: Node
+    request: Any
+    pending: InFlightRequest[Any]
+
+
+class PendingJoin:
+    """The JoinGroup or SyncGroup request of a member whose answer is due: at most one at a time.
+
+    It belongs to the member, not to the call that has sent it: after a deadline the next call waits for the same answer.
+
+    :param link: to the coordinator
+    """
+
+    def __init__(self, link: CoordinatorConnection) -> None:
+        self._link = link
+        self._sent: _SentRequest | None = None
+        #: Returns whether a call that waits for the answer has to end at once; None: only its deadline ends it.
+        self.interrupted: Callable[[], bool] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an answer is due."""
+        return self._sent is not None
+
+    def of(self, kind: type[R]) -> R | None:
+        """Return the request, if it is of a kind and was sent to the present coordinator of the group.
+
+        :param kind: the request's class
+        """
+        sent = self._sent
+        if sent is None or sent.coordinator is not self._link.coordinator or not isinstance(sent.request, kind):
+            return None
+        return sent.request
+
+    def send(
+        self, coordinator: Node, request: Any, version: int, timeout_ms: int, deadline: float | None = None
+    ) -> None:
+        """Send a request, over a connection of the member's own, and never over a second one.
+
+        A member that stops ends the connection on which it waits for the others: that must not make it join again.
+
+        :param timeout_ms: how long the answer may take
+        :param deadline: of the handler's clock (s), for connecting; there is always time enough for a slow login
+        :raises KafkaException: the request could not be sent, or the member is being closed
+        """
+        if self._link.closing:
+            raise ConsumerStoppedException(f"group {self._link.group_id}: the member is being closed")
+        channel = self._link.acquire(coordinator)
+        try:
+            if deadline is not None:
+                coordinator.channel(channel).open(self._link.left_ms(deadline, CONNECT_MS))
+            pending = coordinator.send(request, channel, timeout_ms=timeout_ms, version=version)
+        except BaseException:
+            self._link.drop_connection()  # it may be on its way all the same
+            raise
+        self._sent = _SentRequest(coordinator, request, pending)
+
+    def answer(self, deadline: float | None) -> Any:
+        """Wait for the answer and return it.
+
+        :param deadline: of the handler's clock (s); None waits until the request times out
+        :raises DeadlinePassed: it has not come by the deadline, or `interrupted` ends the call; the next call waits for it
+        :raises KafkaException: none will come
+        """
+        sent = self._sent
+        if sent is None:
+            raise ConsumerStoppedException(f"group {self._link.group_id}: the member was closed meanwhile")
+        try:
+            if self._is_interrupted(sent, deadline):
+                response = sent.pending.get(timeout=0.0)
+            elif deadline is None:
+                response = sent.pending.get_when_due()
+            else:
+                response = sent.pending.get(timeout=max(0.0, deadline - self._link.handler.now()))
+        except ResponseTimeoutError as error:
+            interrupted = self.interrupted is not None and self.interrupted()
+            if not sent.pending.done and (deadline is not None or interrupted):
+                api = type(sent.request).__name__
+                raise DeadlinePassed(f"{api}: {error}", broker=sent.coordinator.address) from error
+            self._end(sent)
+            raise
+        except KafkaException:
+            self._end(sent)
+            raise
+        self._sent = None
+        self._link.release()
+        return response
+
+    def _end(self, sent: _SentRequest) -> None:
+        """Wait no more for an answer that cannot come, or cannot be read."""
+        if self._sent is sent:
+            self._sent = None
+            self._link.drop_connection()
+
+    def _is_interrupted(self, sent: _SentRequest, deadline: float | None) -> bool:
+        """Wait for the answer, its time limit or the deadline; return True if `interrupted` ends the call before."""
+        pending, now = sent.pending, self._link.handler.now
+        began = now()
+        while self.interrupted is not None and not pending.done:
+            if self.interrupted():
+                return True
+            pause_s = min(WAKEUP_POLL_INTERVAL_MAX_S, max(WAKEUP_POLL_INTERVAL_S, (now() - began) / 4))
+            left = min(pending.deadline, math.inf if deadline is None else deadline) - now()
+            if left <= 0 or pending.wait(min(left, pause_s)):
+                return False
+        return False
+
+    def forget(self) -> None:
+        """Wait for the answer no more; the connection stays open."""
+        self._sent = None
+
+    def drop(self) -> None:
+        """Wait for the answer no more, and end the connection: the next request must not wait behind this one."""
+        sent, self._sent = self._sent, None
+        if sent is not None and not sent.pending.done:
+            self._link.drop_connection()
+
+    def member_id(self, timeout_ms: int) -> str:
+        """Wait for the member id in the answer to a JoinGroup request: without it the member cannot leave.
+
+        Brokers from 2.2 on answer with it at once, older ones when the whole group has joined.
+
+        :param timeout_ms: how long to wait
+        :returns: empty if no such answer is due, or it did not come
+        """
+        sent = self._sent
+        if sent is None or not isinstance(sent.request, wire.JoinGroupRequest):
+            return ""
+        try:
+            response = sent.pending.get(timeout=timeout_ms / 1000)
+        except KafkaException as error:
+            log.warning(
+                "group %s: the coordinator has not sent this member's id (%s), so it cannot leave: the other members wait "
+                "until its session ends",
+                self._link.group_id,
+                error,
+            )
+            return ""
+        return str(response.member_id)

@@ -1,29 +1,31 @@
-"""`BeatWorker`: what a member sends to stay one, whatever its protocol."""
+"""`HeartbeatSender`: the heartbeats of one member, for all group protocols, and their timer, `Heartbeat`."""
 
 from __future__ import annotations
 
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from pykafka.exceptions import KafkaException, SocketDisconnectedError
 from pykafka.groups.heartbeat_thread import TOGETHER_S, Call, HeartbeatThread
+from pykafka.handlers import ThreadingHandler
 
 if TYPE_CHECKING:
+    from pykafka.groups.membership import AssignmentHooks
     from pykafka.handlers import Handler
     from pykafka.network.node import Node
 
-#: How long a member has nothing to send at a time, while it is none (s).
+#: The pause before a sender without a membership is asked for requests again (s).
 IDLE_S = 5.0
-#: A heartbeat may go out with those of others when this part of its interval is left.
+#: A heartbeat may go out with those of other members when this part of its interval is left.
 EARLY = 5
 #: The longest pause before a heartbeat that failed is sent again (s).
 RETRY_MAX_S = 1.0
 #: The warning of a member whose session must have ended.
 OVERDUE = (
     "group %s: the coordinator has taken no heartbeat of this member for longer than its session (%d ms), so other members may "
-    "have its partitions; this member goes on trying: %s"
+    "have its partitions; this member continues to try: %s"
 )
 
 
@@ -39,17 +41,60 @@ class Activity:
         self.waiting: list[None] = []
 
 
-class Attendant(Protocol):
-    """The consumer of a member that takes part inside the application's calls."""
+class Heartbeat:
+    """The timer of heartbeats and of the session; it does no I/O.
 
-    @property
-    def calls(self) -> int: ...
-    def attend(self) -> object: ...
-    def wake(self) -> object: ...
+    :param configs: session_timeout_ms; heartbeat_interval_ms; clock, a function that returns the time (s), by default
+        the system's clock
+    :raises ValueError: the interval is not shorter than the session timeout
+    """
+
+    DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {"session_timeout_ms": 30000, "heartbeat_interval_ms": 3000}
+
+    def __init__(self, **configs: Any) -> None:
+        config = {name: configs.get(name, default) for name, default in self.DEFAULT_CONFIG.items()}
+        self.timeout: float = config["session_timeout_ms"] / 1000
+        self.interval: float = config["heartbeat_interval_ms"] / 1000
+        if not 0 < self.interval < self.timeout:
+            raise ValueError(
+                f"heartbeat_interval_ms ({config['heartbeat_interval_ms']}) must be above 0 and below "
+                f"session_timeout_ms ({config['session_timeout_ms']}): a third of it is customary"
+            )
+        self._clock: Callable[[], float] = configs.get("clock") or ThreadingHandler().now
+        self.last_send = self.last_receive = self.last_reset = self._clock()
+
+    def sent_heartbeat(self) -> None:
+        """Note that a heartbeat goes out now."""
+        self.last_send = self._clock()
+
+    def received_heartbeat(self) -> None:
+        """Note that the coordinator has answered a heartbeat now."""
+        self.last_receive = self._clock()
+
+    def ttl(self) -> float:
+        """Return the time until the next heartbeat is due (s)."""
+        since = max(self.last_send, self.last_reset)
+        return max(0.0, since + self.interval - self._clock())
+
+    def should_heartbeat(self) -> bool:
+        """Return whether a heartbeat is due."""
+        return self.ttl() == 0
+
+    def since_last(self) -> float:
+        """Return the time since the last heartbeat went out (s)."""
+        return self._clock() - self.last_send
+
+    def session_expired(self) -> bool:
+        """Return whether the coordinator must have removed the member."""
+        return self._clock() - max(self.last_receive, self.last_reset) > self.timeout
+
+    def reset_session_timeout(self) -> None:
+        """Start the session's time now."""
+        self.last_reset = self._clock()
 
 
-class Addressed(Protocol):
-    """The content of heartbeats: a new object whenever it changes."""
+class Target(Protocol):
+    """The coordinator and the content of heartbeats: a new object whenever they change."""
 
     @property
     def broker(self) -> Node: ...
@@ -57,42 +102,28 @@ class Addressed(Protocol):
     def group(self) -> str: ...
 
 
-class Timer(Protocol):
-    """The times at which heartbeats are due; `pykafka.groups.classic.heartbeat.Heartbeat` documents each member."""
-
-    timeout: float
-    interval: float
-    last_send: float
-
-    def ttl(self) -> float: ...
-    def session_expired(self) -> bool: ...
-    def sent_heartbeat(self) -> None: ...
-    def received_heartbeat(self) -> None: ...
-    def reset_session_timeout(self) -> None: ...
+T = TypeVar("T", bound=Target)
 
 
-B = TypeVar("B", bound=Addressed)
+class HeartbeatSender(ABC, Generic[T]):
+    """The heartbeats of one member, also while the application blocks its hub, and its leave if the application hangs.
 
+    `HeartbeatThread`, the native thread of all members at a coordinator, asks it for requests: see `HeartbeatMember` there.
 
-class BeatWorker(ABC, Generic[B]):
-    """All that one member sends to stay one: heartbeats, even while the application blocks its hub, and at last its leave.
-
-    `HeartbeatThread`, the native thread of all members at a coordinator, asks it what is due: see `Beating` there.
-
-    State: the application's workers set `_beat`, and the thread reads it; the rest is the thread's. It logs nothing, and takes
-    no lock that a hub may hold.
+    State: the application's workers set `_target`, and the thread reads it; the rest is the thread's. It logs nothing, and
+    takes no lock that a hub may hold.
 
     :param handler: the application's; the thread runs on its `native`
     :param heartbeat: the timer; the thread's own
     :param activity: the application's signs of life
     :param max_poll_interval_ms: without a sign of life for this long the member leaves (ms)
-    :param notify: called after each piece of news, where events of the application's workers may be set
+    :param notify: called after each report, where events of the application's workers may be set
     """
 
     def __init__(
         self,
         handler: Handler,
-        heartbeat: Timer,
+        heartbeat: Heartbeat,
         activity: Activity,
         max_poll_interval_ms: int,
         notify: Callable[[], object],
@@ -103,132 +134,139 @@ class BeatWorker(ABC, Generic[B]):
         self._activity = activity
         self._max_poll_s = max_poll_interval_ms / 1000
         self.notify = notify
-        #: The consumer, for members that live in its calls: held weakly, and when it is gone, so is the member.
-        self.attendant: weakref.ref[Attendant] | None = None
-        self._beat: B | None = None
-        self._given_up: B | None = None
+        #: The consumer, for members that live in its calls: held weakly; after its end the member leaves.
+        self.hooks: weakref.ref[AssignmentHooks] | None = None
+        self._target: T | None = None
+        #: The target after whose last answer the member is out of the group.
+        self._ended: T | None = None
         self._retry_at = 0.0
-        self._seen = 0
+        self._polls_seen = 0
         self._overdue = False
         self._active_at = 0.0
-        self._pulse: HeartbeatThread | None = None
+        self._thread: HeartbeatThread | None = None
         handler.at_fork(self._after_fork)
 
     # -- what a protocol defines -------------------------------------------------------------------------------------
 
     @abstractmethod
-    def _is_due(self) -> bool:
-        """Return whether a heartbeat is to be sent now."""
+    def _needs_heartbeat(self) -> bool:
+        """Return whether to send a heartbeat now."""
 
     @abstractmethod
-    def _ask(self, beat: B) -> Call:
-        """Return a heartbeat, to be sent now."""
+    def _heartbeat_call(self, target: T) -> Call:
+        """Return the next heartbeat."""
 
     @abstractmethod
-    def _leave(self, beat: B) -> Call | None:
-        """Return the request to leave the group, as the application takes no messages, or is gone; None if none is needed."""
+    def _leave_call(self, target: T) -> Call | None:
+        """Return the request to leave the group, as the application hangs or has ended; None if the member is out already."""
 
     @abstractmethod
-    def _failed(self, beat: B, error: KafkaException) -> None:
-        """Tell that the coordinator could not be reached."""
+    def _failed(self, target: T, error: KafkaException) -> None:
+        """Report that the coordinator could not be reached."""
 
     # -- the application's side --------------------------------------------------------------------------------------
 
-    def _start(self, beat: B) -> None:
-        """Take part in the pulse of the coordinator.
+    def set_target(self, target: T | None) -> None:
+        """Have the thread of the coordinator send these heartbeats; None for no heartbeats.
 
         :raises WorkerNotStartedError: the system cannot start a thread at present
         """
-        before = self._pulse
+        self._retry_at = 0.0
+        self._target = target
+        if target is None:
+            return
+        before = self._thread
         if before is None:
             self._active_at = self._native.now()
         try:
-            pulse = HeartbeatThread.at(beat.broker, self._handler)
+            thread = HeartbeatThread.at(target.broker, self._handler)
         except KafkaException as error:  # the coordinator has just left the cluster
-            self._failed(beat, error)
+            self._failed(target, error)
             return
-        self._pulse = pulse  # before it has the member: after Ctrl-C, too, `stop` finds it
-        if before is not None and before is not pulse:
+        self._thread = thread  # before it has the member: after Ctrl-C, too, `stop` finds it
+        if before is not None and before is not thread:
             before.remove(self, wait=False)
-        if not pulse.add(self):
-            self._failed(beat, SocketDisconnectedError("the broker has left the cluster", broker=beat.broker.address))
+        if not thread.add(self):
+            self._failed(
+                target, SocketDisconnectedError("the broker has left the cluster", broker=target.broker.address)
+            )
 
-    def _look(self) -> None:
-        """Ask the thread to look now whether something is due."""
-        pulse = self._pulse
-        if pulse is not None:
-            pulse.add(self)
+    def _wake_thread(self) -> None:
+        """Make the thread ask for a request now."""
+        thread = self._thread
+        if thread is not None:
+            thread.add(self)
 
     @property
     def has_ended(self) -> bool:
-        """Whether this member has no part in a pulse."""
-        return self._pulse is None
+        """Whether no thread sends for this member."""
+        return self._thread is None
 
     @property
     def is_alive(self) -> bool:
         """Whether the thread runs."""
-        pulse = self._pulse
-        return pulse is not None and pulse.is_alive
+        thread = self._thread
+        return thread is not None and thread.is_alive
 
     @property
-    def is_beating(self) -> bool:
+    def is_sending(self) -> bool:
         """Whether heartbeats go out, or would if the coordinator could be reached."""
-        return self._beat is not None and self._beat is not self._given_up
+        return self._target is not None and self._target is not self._ended
 
     def raise_error(self) -> None:
-        """Raise the error that ended the thread, if one did, and have heartbeats go on.
+        """Raise the error that ended the thread, if one did, and start another thread.
 
         :raises BaseException: that error
         """
-        pulse = self._pulse
-        error = None if pulse is None or self._beat is None else pulse.error
+        thread = self._thread
+        error = None if thread is None or self._target is None else thread.error
         if error is not None:
-            self._look()
+            self._wake_thread()
             raise error
 
     def stop(self) -> None:
-        """Send nothing more, until another start. With the last member the thread and its connection end."""
-        self._beat = None
-        pulse, self._pulse = self._pulse, None
-        if pulse is not None:
-            pulse.remove(self)
+        """Stop sending. The thread and its connection end with the last member."""
+        self._target = None
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.remove(self)
 
     def _after_fork(self) -> None:
-        # Pulse and membership are the parent's.
-        self._beat = self._pulse = None
+        # Thread and membership are the parent's.
+        self._target = self._thread = None
 
     # -- the thread's side -------------------------------------------------------------------------------------------
 
     def step(self, now: float) -> Call | float | None:
-        """Return what is due, as of `pykafka.groups.heartbeat_thread.Beating`."""
-        beat = self._beat
-        is_dropped = self.attendant is not None and self.attendant() is None
-        if beat is None or beat is self._given_up:
+        """See `pykafka.groups.heartbeat_thread.HeartbeatMember`."""
+        target = self._target
+        is_dropped = self.hooks is not None and self.hooks() is None
+        if target is None or target is self._ended:
             return None if is_dropped else IDLE_S
         if is_dropped:
-            return self._leave(beat)
-        signs = self._signs()
-        if self._activity.waiting or signs != self._seen:
-            self._seen = signs
+            return self._leave_call(target)
+        polls = self._polls()
+        if self._activity.waiting or polls != self._polls_seen:
+            self._polls_seen = polls
             self._active_at = now
         left = self._active_at + self._max_poll_s - now
         if left <= 0:
-            call = self._leave(beat)
+            call = self._leave_call(target)
             return IDLE_S if call is None else call
         if now < self._retry_at:
             return min(self._retry_at - now, left)
-        if self._is_due():
-            return self._ask(beat)
+        if self._needs_heartbeat():
+            return self._heartbeat_call(target)
         return max(0.001, min(self.heartbeat.ttl(), left))
 
     def end(self, error: KafkaException) -> Call | None:
-        """Return the last request, as of `pykafka.groups.heartbeat_thread.Beating`."""
-        beat = self._beat
-        if beat is None or beat is self._given_up:
+        """See `pykafka.groups.heartbeat_thread.HeartbeatMember`."""
+        target = self._target
+        if target is None or target is self._ended:
             return None
-        if self.attendant is not None and self.attendant() is None:
-            return self._leave(beat)
-        self._failed(beat, error)
+        if self.hooks is not None and self.hooks() is None:
+            return self._leave_call(target)
+        self._failed(target, error)
         return None
 
     @property
@@ -236,8 +274,8 @@ class BeatWorker(ABC, Generic[B]):
         """Whether the interval is over, or nearly so: the heartbeats of many members then go out together."""
         return self.heartbeat.ttl() <= min(TOGETHER_S, self.heartbeat.interval / EARLY)
 
-    def _timeout(self, beat: B) -> float:
-        return min(self.heartbeat.timeout, beat.broker.socket_timeout_ms / 1000)
+    def _timeout(self, target: T) -> float:
+        return min(self.heartbeat.timeout, target.broker.socket_timeout_ms / 1000)
 
     def _received(self) -> None:
         """Note that the coordinator has taken a heartbeat."""
@@ -250,22 +288,22 @@ class BeatWorker(ABC, Generic[B]):
         return self._overdue and not before
 
     def _wait_to_retry(self) -> None:
-        """Send the heartbeat that has failed again after a pause."""
+        """Send the failed heartbeat again after a pause."""
         self._retry_at = self._native.now() + min(RETRY_MAX_S, self.heartbeat.interval)
         self.heartbeat.last_send = self._retry_at - self.heartbeat.interval
 
     def _notify(self) -> None:
         self.notify()
-        attendant = None if self.attendant is None else self.attendant()
-        if attendant is not None:
-            attendant.wake()
+        hooks = None if self.hooks is None else self.hooks()
+        if hooks is not None:
+            hooks.wake()
 
-    def _have_attended(self) -> None:
-        attendant = None if self.attendant is None else self.attendant()
-        if attendant is not None:
-            attendant.attend()
+    def _request_poll(self) -> None:
+        hooks = None if self.hooks is None else self.hooks()
+        if hooks is not None:
+            hooks.request_poll()
 
-    def _signs(self) -> int:
+    def _polls(self) -> int:
         """Return a number that changes with each sign of life of the application."""
-        attendant = None if self.attendant is None else self.attendant()
-        return self._activity.count + (0 if attendant is None else attendant.calls)
+        hooks = None if self.hooks is None else self.hooks()
+        return self._activity.count + (0 if hooks is None else hooks.poll_count)

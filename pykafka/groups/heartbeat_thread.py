@@ -24,25 +24,25 @@ if TYPE_CHECKING:
     from pykafka.protocol.schema import Request
 
 CLIENT_ID = "pykafka"
-#: How often the worker looks for new members and overdue answers while it waits for an answer (s).
-LOOK_S = 0.1
+#: How often the worker checks for new members and overdue answers while it waits for an answer (s).
+ANSWER_POLL_INTERVAL_S = 0.1
 #: The pause after the coordinator could not be reached (s).
 RETRY_S = 1.0
 #: Requests that are due within this time go out together (s), if their members agree: fewer wake-ups.
 TOGETHER_S = 1.0
-#: How long the worker waits before it reads more answers where many are due (s): it takes those that came by then at once.
+#: How long the worker waits before it reads more answers if many are due (s): then it reads several at once.
 GATHER_S = 0.01
 GATHER_FROM = 20
-#: How long the last requests of a coordinator that is closed may take (s).
-LAST_S = 1.0
-#: How long the end of the worker is waited for (s).
-JOIN_S = 5.0
-#: How often it is looked for (s).
-JOIN_TICK_S = 0.005
+#: How long the last requests to a closed coordinator may take (s).
+LAST_TIMEOUT_S = 1.0
+#: How long to wait for the end of the worker (s).
+END_TIMEOUT_S = 5.0
+#: How often to check for it (s).
+END_POLL_INTERVAL_S = 0.005
 
 
 class Call(NamedTuple):
-    """A request of one member, and what becomes of its answer."""
+    """A request of one member, and the callbacks for its answer."""
 
     request: Request[Any]
     version: int
@@ -52,13 +52,13 @@ class Call(NamedTuple):
     failed: Callable[[KafkaException], object]
 
 
-class Beating(Protocol):
-    """A member, as its pulse sees it: each method is called on the native worker, logs nothing and waits for nothing."""
+class HeartbeatMember(Protocol):
+    """A member, as its heartbeat thread calls it; no method logs or waits."""
 
     def step(self, now: float) -> Call | float | None:
-        """Return the request that is due, or for how long none is (s); None: the pulse forgets this member.
+        """Return the request that is due, or the time until one is (s); None: the thread forgets this member.
 
-        While a request is on its way, the member is not asked for another.
+        While a request is in flight, the thread does not ask the member for another.
         """
 
     def end(self, error: KafkaException) -> Call | None:
@@ -66,15 +66,15 @@ class Beating(Protocol):
 
 
 class HeartbeatThread:
-    """The heartbeats of a client's members whose groups one broker coordinates; `Broker.shared` has it.
+    """The heartbeats of a client's members whose groups one broker coordinates; `Node.shared` has it.
 
-    The worker sends what is due, and does not wait for one answer before it sends the next request. It begins with the first
-    member and ends with the last one. A coordinator that hangs so holds up only its own groups, and a member costs neither a
-    thread nor a connection.
+    The worker sends the requests that are due, and does not wait for one answer before it sends the next request. It begins
+    with the first member and ends with the last one. So a coordinator that hangs delays only its own groups, and a member
+    costs neither a thread nor a connection.
 
-    State: `_members` and `_inbox` change by single steps, on any worker: no lock is held that a signal's handler or a hub could
-    wait for. `_running` is held from a worker's start until its end, and nobody waits for it. All else is in `_Run`, which is
-    the worker's own.
+    State: `_members` and `_inbox` change by single steps, on any worker: a signal's handler or a hub can wait for no lock. A
+    worker holds `_running` from its start until its end; no other worker waits for it. The rest is in `_Run`, which is the
+    worker's own.
 
     :param handler: the application's; the worker runs on its `native`
     :param broker: the coordinator
@@ -84,8 +84,8 @@ class HeartbeatThread:
         self._handler = handler
         self._native = handler.native
         self._broker = broker
-        self._members: dict[Beating, None] = {}
-        self._inbox: deque[Beating] = deque()
+        self._members: dict[HeartbeatMember, None] = {}
+        self._inbox: deque[HeartbeatMember] = deque()
         self._wake = self._native.Event()
         self._running = self._native.Lock()
         self._run: _Run | None = None
@@ -94,7 +94,7 @@ class HeartbeatThread:
 
     @classmethod
     def at(cls, broker: Node, handler: Handler) -> HeartbeatThread:
-        """Return the pulse that all members at a coordinator share.
+        """Return the thread of all members at a coordinator.
 
         :raises KafkaException: the broker has left the cluster, or the client was closed
         """
@@ -117,8 +117,8 @@ class HeartbeatThread:
 
     # -- the application's side --------------------------------------------------------------------------------------
 
-    def add(self, member: Beating) -> bool:
-        """Ask a member for requests from now on, or sooner than it has said; return False if this pulse is over.
+    def add(self, member: HeartbeatMember) -> bool:
+        """Ask a member for requests, now and later; return False if this thread has ended for good.
 
         :raises WorkerNotStartedError: the system cannot start a thread at present
         """
@@ -130,8 +130,8 @@ class HeartbeatThread:
         self._wake.set()
         return True
 
-    def remove(self, member: Beating, wait: bool = True) -> None:
-        """Ask a member no more, and end the worker and its connection with the last one.
+    def remove(self, member: HeartbeatMember, wait: bool = True) -> None:
+        """Stop asking a member, and end the worker and its connection with the last one.
 
         :param wait: until it has ended
         """
@@ -140,15 +140,15 @@ class HeartbeatThread:
             return
         self._cut()
         if wait:
-            self._await_end(JOIN_S)
+            self._await_end(END_TIMEOUT_S)
 
     def stop(self) -> None:
-        """End for good: the broker has left the cluster, or the client is closed. Members are told."""
+        """End for good: the broker has left the cluster, or the client is closed. Members get that error."""
         self._over = True
         self._wake.set()
-        self._await_end(LAST_S)
+        self._await_end(LAST_TIMEOUT_S)
         self._cut()
-        self._await_end(JOIN_S)
+        self._await_end(END_TIMEOUT_S)
 
     def abandon(self) -> None:
         """End soon, as by `stop`, without waiting."""
@@ -165,7 +165,7 @@ class HeartbeatThread:
         # Polled, not joined: a join would block a hub for the moment that the thread needs.
         deadline = self._handler.now() + seconds
         while self.is_alive and (self._over or not self._members) and self._handler.now() < deadline:
-            self._handler.sleep(JOIN_TICK_S)
+            self._handler.sleep(END_POLL_INTERVAL_S)
 
     def _start(self) -> None:
         if not self._running.acquire(False):
@@ -204,22 +204,22 @@ class HeartbeatThread:
                 return
 
 
-class _Flying(NamedTuple):
-    """A request on its way."""
+class _InFlight(NamedTuple):
+    """A request whose answer is due."""
 
     number: int
-    member: Beating
+    member: HeartbeatMember
     call: Call
     deadline: float
 
 
 class _Run:
-    """The worker's state: when each member is due, the connection, and the requests on their way.
+    """The worker's state: when each member is due, the connection, and the requests in flight.
 
     :param native: supplies sockets and clock
     :param broker: the coordinator
-    :param members: of the pulse
-    :param inbox: members to be asked at once
+    :param members: of the thread
+    :param inbox: members that the worker asks at once
     :param wake: set when there are some
     """
 
@@ -227,8 +227,8 @@ class _Run:
         self,
         native: Handler,
         broker: Node,
-        members: dict[Beating, None],
-        inbox: deque[Beating],
+        members: dict[HeartbeatMember, None],
+        inbox: deque[HeartbeatMember],
         wake: EventType,
     ) -> None:
         self._native = native
@@ -236,16 +236,16 @@ class _Run:
         self._members = members
         self._inbox = inbox
         self._wake = wake
-        #: Set where nobody knows this run.
+        #: Set if its start was interrupted.
         self.stopping = native.Event()
-        self._heap: list[tuple[float, int, Beating]] = []
-        self._due: dict[Beating, float] = {}
+        self._heap: list[tuple[float, int, HeartbeatMember]] = []
+        self._due: dict[HeartbeatMember, float] = {}
         self._order = count()
-        self._flying: deque[_Flying] = deque()
+        self._in_flight: deque[_InFlight] = deque()
         self._number = 0
         self._connection: BrokerConnection | None = None
         self._resume_at = 0.0
-        self._looked_at = 0.0
+        self._checked_at = 0.0
 
     def cut(self) -> None:
         """End connection and connecting, by any worker: the thread notices."""
@@ -258,43 +258,43 @@ class _Run:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.disconnect()
-        self._flying.clear()
+        self._in_flight.clear()
         self._heap.clear()
         self._due.clear()
 
     def turn(self) -> None:
-        """Send what is due; then wait for an answer, or for what is due next."""
+        """Send the requests that are due; then wait for an answer, or until others are due."""
         self._wake.clear()
         self._take_inbox()
         pause = self._send_due()
-        if self._flying:
-            self._read(min(pause, LOOK_S))
+        if self._in_flight:
+            self._read(min(pause, ANSWER_POLL_INTERVAL_S))
         else:
             self._wake.wait(pause)
 
     def finish(self) -> None:
-        """Send what members send at last, and forget them."""
+        """Send the members' last requests, and forget them."""
         error = SocketDisconnectedError(
             "the coordinator has left the cluster, or the client was closed", broker=self._broker.address
         )
         calls = [(member, call) for member in list(self._members) if (call := member.end(error)) is not None]
         if calls:
-            self._send([(member, call._replace(timeout=min(call.timeout, LAST_S))) for member, call in calls])
-            while self._flying:
-                self._read(LOOK_S)
+            self._send([(member, call._replace(timeout=min(call.timeout, LAST_TIMEOUT_S))) for member, call in calls])
+            while self._in_flight:
+                self._read(ANSWER_POLL_INTERVAL_S)
         self._members.clear()
 
     # -- what is due ---------------------------------------------------------------------------------------------------
 
     def _take_inbox(self) -> None:
         now = self._native.now()
-        flying = {one.member for one in self._flying} if self._inbox else ()
+        in_flight = {request.member for request in self._in_flight} if self._inbox else ()
         while self._inbox:
             member = self._inbox.popleft()
-            if member not in flying:
+            if member not in in_flight:
                 self._schedule(member, now)
 
-    def _schedule(self, member: Beating, at: float) -> None:
+    def _schedule(self, member: HeartbeatMember, at: float) -> None:
         self._due[member] = at
         heapq.heappush(self._heap, (at, next(self._order), member))
 
@@ -303,26 +303,26 @@ class _Run:
         now = self._native.now()
         if self._resume_at > now:
             return self._resume_at - now
-        if self._flying and (self._connection is None or self._connection.login_due):
-            return LOOK_S  # the next connection logs in anew, when these are answered
+        if self._in_flight and (self._connection is None or self._connection.login_due):
+            return ANSWER_POLL_INTERVAL_S  # after their answers the next connection logs in again
         heap = self._heap
-        calls: list[tuple[Beating, Call]] = []
+        calls: list[tuple[HeartbeatMember, Call]] = []
         if heap and heap[0][0] <= now:
-            waits: list[tuple[Beating, float]] = []
+            waits: list[tuple[HeartbeatMember, float]] = []
             while heap and heap[0][0] <= now + TOGETHER_S:
                 at, _, member = heapq.heappop(heap)
                 if self._due.get(member) != at:
-                    continue  # it was asked for sooner
+                    continue  # it has another entry, which comes sooner
                 del self._due[member]
                 if member not in self._members:
                     continue
-                found = member.step(now)
-                if found is None:
+                step = member.step(now)
+                if step is None:
                     self._members.pop(member, None)
-                elif isinstance(found, Call):
-                    calls.append((member, found))
+                elif isinstance(step, Call):
+                    calls.append((member, step))
                 else:
-                    waits.append((member, now + found))
+                    waits.append((member, now + step))
             for member, at in waits:
                 self._schedule(member, at)
         if calls:
@@ -331,18 +331,18 @@ class _Run:
 
     # -- requests and answers ------------------------------------------------------------------------------------------
 
-    def _send(self, calls: list[tuple[Beating, Call]]) -> None:
+    def _send(self, calls: list[tuple[HeartbeatMember, Call]]) -> None:
         timeout = min(call.timeout for _, call in calls)
         try:
             connection = self._connected(timeout)
             deadline = self._native.now()
             buffers: list[Any] = []
-            flying: list[_Flying] = []
+            in_flight: list[_InFlight] = []
             for member, call in calls:
                 self._number = (self._number + 1) % 2**31
                 buffers += encode_request(call.request, call.version, self._number, CLIENT_ID)
-                flying.append(_Flying(self._number, member, call, deadline + call.timeout))
-            self._flying += flying
+                in_flight.append(_InFlight(self._number, member, call, deadline + call.timeout))
+            self._in_flight += in_flight
             calls = []
             connection.send(buffers, timeout)
         except KafkaException as error:
@@ -354,8 +354,8 @@ class _Run:
     def _connected(self, timeout: float) -> BrokerConnection:
         connection = self._connection
         if connection is not None:
-            # No worker reads between heartbeats, so that nobody has noticed if the broker found the connection idle.
-            if connection.connected and (self._flying or not (connection.login_due or connection.is_hung_up)):
+            # No worker reads between heartbeats, and so none has noticed if the broker has closed an idle connection.
+            if connection.connected and (self._in_flight or not (connection.login_due or connection.is_hung_up)):
                 return connection
             connection.disconnect()
         connection = self._connection = self._broker.new_connection(self._native)
@@ -366,14 +366,14 @@ class _Run:
 
     def _read(self, patience: float) -> None:
         connection = self._connection
-        if len(self._flying) >= GATHER_FROM:
+        if len(self._in_flight) >= GATHER_FROM:
             self._native.sleep(GATHER_S)
         try:
             if connection is None:
                 raise SocketDisconnectedError("the connection is gone", broker=self._broker.address)
-            # those that are here already are taken together
+            # and those that have arrived already
             self._take(connection.receive(patience))
-            for _ in range(len(self._flying)):
+            for _ in range(len(self._in_flight)):
                 self._take(connection.receive(0.0))
         except ResponseTimeoutError:
             pass
@@ -381,21 +381,21 @@ class _Run:
             self._break(error)
             return
         now = self._native.now()
-        if now - self._looked_at >= LOOK_S:
-            self._looked_at = now
-            if any(one.deadline <= now for one in self._flying):
+        if now - self._checked_at >= ANSWER_POLL_INTERVAL_S:
+            self._checked_at = now
+            if any(request.deadline <= now for request in self._in_flight):
                 text = "no answer to a heartbeat in time; the broker may be overloaded, or the network be slow"
                 self._break(ResponseTimeoutError(text, broker=self._broker.address))
 
     def _take(self, frame: memoryview) -> None:
-        number, member, call, _ = self._flying[0]
-        found, response = decode_response(type(call.request), call.version, frame, None)
-        if found != number:
+        number, member, call, _ = self._in_flight[0]
+        answered, response = decode_response(type(call.request), call.version, frame, None)
+        if answered != number:
             raise CorrelationIdError(
-                f"the coordinator answered request {found} where the answer to {number} was due",
+                f"the coordinator answered request {answered} when the answer to {number} was due",
                 broker=self._broker.address,
             )
-        self._flying.popleft()
+        self._in_flight.popleft()
         now = self._native.now()
         throttled_ms = getattr(response, "throttle_time_ms", 0)
         if throttled_ms > 0 and call.version in type(response).early_versions:
@@ -405,15 +405,15 @@ class _Run:
             self._schedule(member, now)
 
     def _break(self, error: KafkaException) -> None:
-        """End the connection, and tell those whose requests are on their way."""
+        """End the connection, and report that to the members whose requests are in flight."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.disconnect()
-        flying, self._flying = self._flying, deque()
-        for one in flying:
-            self._fail(one.member, one.call, error)
+        in_flight, self._in_flight = self._in_flight, deque()
+        for request in in_flight:
+            self._fail(request.member, request.call, error)
 
-    def _fail(self, member: Beating, call: Call, error: KafkaException) -> None:
+    def _fail(self, member: HeartbeatMember, call: Call, error: KafkaException) -> None:
         if member in self._members:
             call.failed(error)
             self._schedule(member, self._native.now())

@@ -7,7 +7,7 @@ from typing import Any
 
 from pykafka.common import TopicPartition
 
-Told = Callable[[list[TopicPartition]], object]
+ListenerMethod = Callable[[list[TopicPartition]], object]
 
 _METHODS = ("on_revoked", "on_assigned", "on_lost")
 
@@ -16,24 +16,24 @@ class RebalanceListener:
     """The base of listeners: override what you need. Any other object with some of these methods serves as well.
 
     The methods run inside the application's own calls, such as `poll()`, between two records. They may take their time, up to
-    `max_poll_interval_ms`, and may call the consumer. An exception that one raises is raised by that call, once the rebalance
-    has come to its end.
+    `max_poll_interval_ms`, and may call the consumer. An exception that one raises is raised by that call, after the end of the
+    rebalance.
     """
 
     def on_revoked(self, partitions: list[TopicPartition]) -> object:
         """Prepare for the loss of partitions; they are still this member's, so that `commit()` works.
 
-        Called before each rebalance with the whole share, as the group shares out anew, and before the member leaves. With
-        "cooperative-sticky", and with `protocol="consumer"`, it is called during a rebalance, with what goes to other members,
-        if something does.
+        Called before each rebalance with the whole assignment, and before the member leaves. With
+        "cooperative-sticky", and with `protocol="consumer"`, it is called during a rebalance, with the partitions that
+        go to other members, if any.
 
-        :param partitions: those that go, at least one
+        :param partitions: the revoked ones, at least one
         """
 
     def on_assigned(self, partitions: list[TopicPartition]) -> object:
         """Prepare for reading partitions; `seek()` works here.
 
-        :param partitions: the whole new share; with "cooperative-sticky", and `protocol="consumer"`, what is new in it; perhaps
+        :param partitions: the whole new assignment; with "cooperative-sticky", and `protocol="consumer"`, the new ones; perhaps
             none
         """
 
@@ -43,7 +43,7 @@ class RebalanceListener:
         It happens when the member was out of the group: it stalled beyond the session's time or `max_poll_interval_ms`. It also
         happens for topics that were deleted. By default this calls `on_revoked`, as in Kafka's Java client.
 
-        :param partitions: those that were lost
+        :param partitions: the lost ones
         """
         return self.on_revoked(partitions)
 
@@ -57,9 +57,9 @@ class Listeners:
     __slots__ = _METHODS
 
     def __init__(self, listener: Any) -> None:
-        self.on_revoked: Told = getattr(listener, "on_revoked", None) or _ignore
-        self.on_assigned: Told = getattr(listener, "on_assigned", None) or _ignore
-        self.on_lost: Told = getattr(listener, "on_lost", None) or self.on_revoked
+        self.on_revoked: ListenerMethod = getattr(listener, "on_revoked", None) or _ignore
+        self.on_assigned: ListenerMethod = getattr(listener, "on_assigned", None) or _ignore
+        self.on_lost: ListenerMethod = getattr(listener, "on_lost", None) or self.on_revoked
 
 
 def _ignore(_: Collection[TopicPartition]) -> None:

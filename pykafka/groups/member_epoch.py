@@ -1,6 +1,6 @@
 """`EpochMembership`: a member whose heartbeats carry an epoch (KIP-848, KIP-932), as a table without I/O.
 
-Consumer groups of the next-generation protocol and share groups have it in common.
+Consumer groups of the next-generation protocol and share groups use it.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ TABLE: dict[State, dict[Event, State]] = {
 class Verdict(enum.Enum):
     """The meaning of an error for a member."""
 
-    FENCED = "the member is out, and joins anew under the same id"
-    MOVED = "the coordinator is to be looked for; the membership goes on there"
+    FENCED = "the member is out, and joins again under the same id"
+    MOVED = "the coordinator has moved; the membership continues there"
     WAITS = "the same heartbeat may succeed later"
     ENDED = "another member has this one's place for good"
     FOREIGN = "the group, or the coordinator, has another protocol"
     REFUSED = "the application has to change something"
 
 
-#: The verdict on an error code; other codes that pass by themselves are MOVED, the rest REFUSED.
+#: The verdict on an error code; other retriable codes are MOVED, the rest REFUSED.
 VERDICTS: dict[int, Verdict] = {
     UnknownMemberId.ERROR_CODE: Verdict.FENCED,
     FencedMemberEpoch.ERROR_CODE: Verdict.FENCED,
@@ -75,10 +75,10 @@ VERDICTS: dict[int, Verdict] = {
 
 
 def verdict(code: int, retriable: bool, is_member: bool = False) -> Verdict:
-    """Return what an error code means for a member.
+    """Return the verdict on an error code.
 
     :param code: of an answer
-    :param retriable: whether the error passes by itself, as Kafka declares it
+    :param retriable: as Kafka declares the error
     :param is_member: whether the coordinator has had the member: then a group that it does not know was deleted, or lost with a
         coordinator, and joining makes it again; if it is of another protocol, the coordinator says so once more
     """

@@ -7,45 +7,30 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
-    from pykafka.groups.classic.membership import Identity
+    from pykafka.consumer.committed_offsets import Membership
     from pykafka.groups.subscription import Topics
 
 
 class GroupMembership(Protocol):
-    """A membership of a group, as a consumer uses it: the consumer calls it on the worker of the application."""
+    """A membership of a group, for all protocols: the consumer calls it on the worker of the application."""
 
     @property
-    def due(self) -> bool:
-        """Whether `serve` has something to do; cheap, and read before each call of the application that waits."""
+    def needs_poll(self) -> bool:
+        """Whether `poll` has something to do; cheap, and read before each call of the application that waits."""
         ...
 
     @property
-    def member(self) -> Identity:
-        """The names that commits give: generation and member id. The same object for good; its fields change."""
+    def next_poll_s(self) -> float:
+        """How long a worker may wait before it reads `needs_poll` again (s)."""
         ...
 
     @property
-    def look_s(self) -> float:
-        """How long a worker may wait before it reads `due` again (s)."""
+    def is_stable(self) -> bool:
+        """Whether the member has its assignment, and no rebalance is under way as far as it knows."""
         ...
 
     @property
-    def settled(self) -> bool:
-        """Whether the group has given this member its share, and no rebalance goes on as far as it knows."""
-        ...
-
-    @property
-    def holds(self) -> bool:
-        """Whether the share that the hooks have is still this member's, as far as it knows; any worker may read it."""
-        ...
-
-    @property
-    def is_fenced(self) -> bool:
-        """Whether brokers keep the group, and refuse what members commit that are out of it."""
-        ...
-
-    @property
-    def is_in_hook(self) -> bool:
+    def in_callback(self) -> bool:
         """Whether the caller is one of the hooks: the listener of the application."""
         ...
 
@@ -54,32 +39,52 @@ class GroupMembership(Protocol):
         """The topics that the member reads now: those named, and those that its patterns have matched."""
         ...
 
-    def subscribe(self, topics: Topics) -> None:
-        """Read these topics, and no others: from the next `serve` on. Errors as of `Subscription`."""
+    @property
+    def identity(self) -> Membership:
+        """Generation and member id for commits. The same object for good; its fields change."""
         ...
 
-    def serve(self, deadline: float | None) -> None:
+    @property
+    def owns_assignment(self) -> bool:
+        """Whether the hooks' assignment is still this member's, as far as it knows; any worker may read it."""
+        ...
+
+    @property
+    def fences_commits(self) -> bool:
+        """Whether brokers keep the group, and refuse the commits of members that are out of it."""
+        ...
+
+    def subscribe(self, topics: Topics) -> None:
+        """Read these topics, and no others, from the next `poll` on. Errors: see `Subscription`."""
+        ...
+
+    def poll(self, deadline: float | None, by_application: bool = True) -> None:
         """Take part in the group as far as the deadline allows; call the hooks.
 
         :param deadline: by the handler's clock (s); None for as long as it takes
+        :param by_application: whether this is a sign of life of the application, for `max_poll_interval_ms`
         :raises KafkaException: the membership has ended, or cannot begin
         """
         ...
 
     def leave(self) -> None:
-        """Give all partitions up, by `AssignmentHooks.revoke`, and leave the group; do nothing if it was left."""
+        """Revoke the whole assignment by the hooks, and leave the group; do nothing if the member has left."""
         ...
 
-    def idle(self, waiting: bool) -> None:
-        """Tell that the application waits for records (True), or works on them (False): for `max_poll_interval_ms`."""
+    def set_waiting(self, waiting: bool) -> None:
+        """Note that the application waits for records (True), or works on them (False), for `max_poll_interval_ms`."""
         ...
 
 
 class AssignmentHooks(Protocol):
-    """A consumer, as its membership uses it."""
+    """A consumer, as its membership calls it: the `on_...` hooks run on the worker that calls `GroupMembership.poll`.
+
+    A hook that raises an `Exception` counts as run: `poll` raises the exception when the rebalance has come to its end.
+    After any other exception (gevent.Timeout, KeyboardInterrupt) the next `poll` runs the same hook again.
+    """
 
     @property
-    def calls(self) -> int:
+    def poll_count(self) -> int:
         """A number that grows with each call of the application, also within iterations: its sign of life.
 
         Any worker, of any thread, may read it.
@@ -87,52 +92,59 @@ class AssignmentHooks(Protocol):
         ...
 
     @property
-    def is_called_back(self) -> bool:
-        """Whether a call that takes part in a rebalance is to end now: the application has asked for it by `wakeup()`."""
+    def wakeup_requested(self) -> bool:
+        """Whether the application has called `wakeup()`: then a `poll` that waits ends, and the next one continues."""
         ...
 
-    def attend(self) -> None:
-        """Make the next call of the application read `due`, also one that waits now.
+    def request_poll(self) -> object:
+        """Make the next call of the application read `needs_poll`, also one that waits now.
 
-        Any worker, of any thread, may call this: it only stores, and so cannot wait.
+        Any worker, of any thread, may call this, also the heartbeat thread: it only stores, and so cannot wait.
         """
         ...
 
-    def wake(self) -> None:
-        """End the wait of a call of the application, which then reads `due`; called where events may be set."""
+    def wake(self) -> object:
+        """End the wait of a call of the application, which then reads `needs_poll`; called where events may be set."""
         ...
 
-    def revoke(self, keys: Collection[TopicPartition]) -> None:
-        """Stop reading the whole share, which is still this member's: tell the listener, commit if auto-commit is on.
-
-        Positions and buffers are kept for `assign`.
-        """
-        ...
-
-    def assign(self, keys: Collection[TopicPartition], kept: Collection[TopicPartition]) -> None:
-        """Read a new share, and tell the listener.
+    def on_assigned(self, keys: Collection[TopicPartition], kept: Collection[TopicPartition]) -> object:
+        """Read a new assignment, and call the listener.
 
         :param keys: all of it
-        :param kept: those that no other member can have had since `revoke`: they go on where they were
+        :param kept: those that no other member can have had since `on_revoked_all`: their positions stay valid
         """
         ...
 
-    def release(self, gone: Collection[TopicPartition]) -> None:
-        """Stop reading a part of the share, which is still this member's: tell the listener, commit if auto-commit is on.
+    def on_added(self, added: Collection[TopicPartition]) -> object:
+        """Read partitions besides the present assignment, and call the listener.
 
-        Its positions are forgotten; the rest of the share is read on.
-
-        :param gone: never empty
+        :param added: the new partitions; perhaps none: the listener is called all the same
         """
         ...
 
-    def extend(self, added: Collection[TopicPartition]) -> None:
-        """Read partitions besides the present share, and tell the listener.
+    def on_revoked(self, part: Collection[TopicPartition]) -> object:
+        """Stop reading a part of the assignment, which is still this member's: call the listener, commit if auto-commit is on.
 
-        :param added: what is new; perhaps none: the listener is told all the same
+        Its positions are forgotten; the consumer reads the rest of the assignment meanwhile.
+
+        :param part: never empty
         """
         ...
 
-    def lose(self, keys: Collection[TopicPartition]) -> None:
-        """Stop reading partitions, and forget their positions: others may read them. The listener is told."""
+    def on_revoked_all(self, keys: Collection[TopicPartition]) -> object:
+        """Stop reading the whole assignment, which is still this member's: call the listener, commit if auto-commit is on.
+
+        Positions and buffers are kept for `on_assigned`.
+        """
         ...
+
+    def on_lost(self, keys: Collection[TopicPartition]) -> object:
+        """Stop reading partitions, forget their positions, and call the listener: others may read them, or they are deleted."""
+        ...
+
+
+class RevocationHooks(Protocol):
+    """A parallel run, as its consumer calls it on the worker that polls, before it calls the application's listener."""
+
+    def revoke(self, partitions: Collection[TopicPartition]) -> None: ...
+    def lose(self, partitions: Collection[TopicPartition]) -> None: ...

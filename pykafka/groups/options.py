@@ -1,157 +1,74 @@
-"""The settings of consumers that share a topic, in one place: defaults, checks and meanings."""
+"""The options of members of a group, one row each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-from pykafka.consumer.startrules import Position
 from pykafka.groups.assignors.known import AssignorLike
 from pykafka.groups.protocol_choice import NO_STATIC_MEMBERS, PROTOCOLS, ZOOKEEPER, assignor_for, valid_group_assignor
-from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, valid_protocol
 from pykafka.utils import get_string
-from pykafka.utils.error_handlers import valid_callable, valid_ms
 from pykafka.utils.option_table import (
     INT32_MAX,
-    Settings,
+    Options,
     above_0,
-    anything,
-    at_least_0,
     one_of,
+    option,
     optional,
-    setting,
     up_to,
 )
 
-#: The default address of ZooKeeper.
-DEFAULT_ZOOKEEPER = "127.0.0.1:2181"
-
-#: `(consumer, old {partition id: offset held}, new {partition id: offset held}) -> {partition id: offset to hold} | None`
-RebalanceCallback = Callable[[Any, dict[int, int], dict[int, int]], "dict[int, Position] | None"]
-
-
-def valid_group(value: Any, name: str) -> str:
-    """Return the name of a group.
-
-    :raises TypeError: there is none
-    """
-    if value is None:
-        raise TypeError("a balanced consumer needs a consumer_group: the name that its members share")
-    return get_string(value, name)
-
-
-def _protocol(value: Any, name: str) -> Any:
-    return valid_protocol(value)
+STATIC = (
+    "does not leave the group, and a consumer that starts with the same id within the session timeout gets the same share, "
+    "without a rebalance"
+)
 
 
 @dataclass(frozen=True)
-class GroupOptions(Settings):
-    """The settings of a consumer that shares a topic, besides those of the internal consumer."""
+class MemberOptions(Options):
+    """The options of a member of a group that the brokers keep."""
 
-    consumer_group: str = setting("", valid_group, "whose members share the topic")
-    rebalance_max_retries: int = setting(
-        5,
-        at_least_0,
-        "how many backoffs long a rebalance may go on failing",
-        costs="More retries outlast a longer trouble before the consumer ends with an error.",
-    )
-    rebalance_backoff_ms: int = setting(
-        2 * 1000,
-        at_least_0,
-        "the longest pause between attempts (ms)",
-        costs="A shorter pause shares partitions sooner after a failure.",
-    )
-    reset_offset_on_start: bool = setting(
-        False,
-        anything,
-        "begin at `auto_offset_reset` whatever is committed; not again at rebalances",
-        costs="True reads everything again (or skips it) with each start.",
-    )
-    post_rebalance_callback: RebalanceCallback | None = setting(
-        None,
-        valid_callable,
-        "`(consumer, old {partition id: offset}, new {...})`, called for a new share before it is consumed; may "
-        "return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share is consumed "
-        "until it has returned. If it raises, `start()`, later `consume()`, raises that, and the consumer calls "
-        "it again after a pause; an error that is not an `Exception` (gevent.Timeout, SystemExit) ends the "
-        "consumer, which leaves the group",
-        costs="No message of a new share comes while it runs.",
-    )
-    membership_protocol: GroupMembershipProtocol = setting(
-        RangeProtocol,
-        _protocol,
-        "how members divide partitions; the same for all members of the group",
-        allowed="`RangeProtocol`, `RoundRobinProtocol`, or a `GroupMembershipProtocol` of your own",
-    )
+    FACES = ("managed",)
 
-
-@dataclass(frozen=True)
-class ZooKeeperOptions(Settings):
-    """The settings of a member of a group that ZooKeeper keeps."""
-
-    zookeeper_connection_timeout_ms: int = setting(
-        6 * 1000,
-        valid_ms,
-        "for connecting and for each answer (ms); also the session timeout asked for",
-        costs="A shorter time replaces a dead member sooner, and takes slow ones for dead. ZooKeeper bounds it (2 "
-        "to 20 ticks).",
-    )
-    zookeeper_hosts: str = setting(DEFAULT_ZOOKEEPER, get_string, '"host:port,host:port/chroot" of ZooKeeper')
-
-
-@dataclass(frozen=True)
-class MemberOptions(Settings):
-    """The settings of a member of a group that the brokers keep."""
-
-    heartbeat_interval_ms: int = setting(
+    heartbeat_interval_ms: int = option(
         3000,
         partial(up_to, INT32_MAX, above_0),
         "how often heartbeats go out (ms); below the session timeout",
         costs="A shorter time tells of a rebalance sooner, for a small request each time. A third of "
         "`session_timeout_ms` is usual.",
     )
-    session_timeout_ms: int = setting(
+    session_timeout_ms: int = option(
         30000,
         partial(up_to, INT32_MAX, above_0),
         "the coordinator removes a member without a heartbeat for this long (ms); brokers have limits for it",
         allowed="1 to 2147483647; brokers have limits, by default 6000 to 1800000 (old ones: to 300000 or 30000)",
         costs="A shorter time replaces a dead member sooner, and takes slow ones for dead.",
     )
-    max_poll_interval_ms: int = setting(
+    max_poll_interval_ms: int = option(
         300000,
         partial(up_to, INT32_MAX, above_0),
         "a member that takes no message for this long loses its share (ms)",
         costs="A longer time lets you work longer on one message; a member that hangs keeps its partitions as long.",
     )
-    group_instance_id: str | None = setting(
+    group_instance_id: str | None = option(
         None,
         optional(get_string),
-        "makes a static member (KIP-345; Kafka 2.3 and later): `stop()` does not leave the group, and a consumer "
-        "that starts with the same id within the session timeout gets the same share, without a rebalance",
+        {
+            "managed": f"makes a static member (KIP-345; Kafka 2.3 and later): `stop()` {STATIC}",
+            "consumer": f"makes a static member (KIP-345; Kafka 2.3 and later): `close()` {STATIC}",
+        },
         costs="A member that does not come back keeps its partitions for `session_timeout_ms`.",
-    )
-    metadata_max_age_ms: int = setting(
-        60 * 1000,
-        above_0,
-        "how often to ask for metadata (ms)",
-        costs="A shorter time finds new partitions sooner, for a small request each time.",
+        takes={"managed": "str | bytes | None"},
     )
 
 
 @dataclass(frozen=True)
 class SubscriberOptions(MemberOptions):
-    """The settings of a member of a group that reads many topics."""
+    """The options of a member of a group that reads many topics."""
 
-    group_instance_id: str | None = setting(
-        None,
-        optional(get_string),
-        "makes a static member (KIP-345; Kafka 2.3 and later): `close()` does not leave the group, and a consumer "
-        "that starts with the same id within the session timeout gets the same share, without a rebalance",
-        costs="A member that does not come back keeps its partitions for `session_timeout_ms`.",
-    )
-    protocol: str = setting(
+    FACES = ("consumer",)
+
+    protocol: str = option(
         "classic",
         partial(one_of, PROTOCOLS),
         'how the member takes part: "classic", by JoinGroup; "consumer", the next-generation protocol, where the broker shares '
@@ -160,8 +77,9 @@ class SubscriberOptions(MemberOptions):
         allowed='`"classic"`, `"consumer"`, `"zookeeper"`, `"auto"`',
         costs='With `"consumer"`, what stays is read on in each rebalance, and the listener is told of differences alone; '
         "session and heartbeat interval are the group's settings at the broker, and those given here count for nothing.",
+        other=("group.protocol",),
     )
-    assignor: AssignorLike | None = setting(
+    assignor: AssignorLike | None = option(
         None,
         optional(valid_group_assignor),
         'how the group shares out partitions: "range", "roundrobin", "sticky" (KIP-54), "cooperative-sticky" (KIP-429) or an '
@@ -171,9 +89,10 @@ class SubscriberOptions(MemberOptions):
         'them, an `AbstractPartitionAssignor`, a list of these; at the broker `"uniform"`, `"range"`, or another that it has',
         costs='`"range"` keeps partitions of the same number together; `"roundrobin"` shares many small topics more evenly; '
         'the sticky ones move as few partitions as they can, and `"cooperative-sticky"` lets members read on meanwhile.',
+        takes="str | type[Any] | Sequence[str | type[Any]] | None",
+        other=("group.remote.assignor", "partition.assignment.strategy", "membership.protocol"),
     )
-
-    zookeeper_hosts: str | None = setting(
+    zookeeper_hosts: str | None = option(
         None,
         optional(get_string),
         '"host:port,host:port/chroot" of the ZooKeeper that keeps the group, for `protocol="zookeeper"` and "auto"; None takes '

@@ -1,133 +1,111 @@
-"""`PolledMembership`: a membership that lives in the calls of its consumer, one worker at a time, for all protocols."""
+"""`PolledMembership`: the part of a membership that all protocols share: it lives in the calls of its consumer."""
 
 from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from pykafka.common import TopicPartition
-from pykafka.groups.subscription import LOOK_S, Subscription, Topics, TopicWatch
+from pykafka.groups.subscription import TOPICS_POLL_INTERVAL_S, Subscription, Topics, TopicWatch
 
 if TYPE_CHECKING:
-    from pykafka.exceptions import KafkaException
-    from pykafka.groups.assignment_change import AssignmentChange, AssignmentHooks
+    from pykafka.common import TopicPartition
+    from pykafka.consumer.committed_offsets import Membership
+    from pykafka.groups.assignment_change import AssignmentChange
     from pykafka.groups.heartbeat_sender import Activity
+    from pykafka.groups.membership import AssignmentHooks
     from pykafka.handlers import Handler
 
 log = logging.getLogger(__name__)
 
-#: How often a call looks whether another worker still takes part in a rebalance (s).
-TURN_S = 0.01
-
-#: What a commit is to name when it is repeated, and the partitions of it that have been the member's without a break.
-Renewed = tuple[tuple[int, str], Collection[TopicPartition]]
-
-
-class Identity(Protocol):
-    """The generation, or epoch, and member id that commits name; `pykafka.consumer.committed_offsets.Membership` is one."""
-
-    generation_id: int
-    member_id: str
-    #: See `pykafka.consumer.committed_offsets.Membership`.
-    renew: Callable[[tuple[int, str], Collection[TopicPartition]], Renewed | None] | None
-    #: Likewise.
-    may_commit: Callable[[], bool] | None
-    #: Likewise.
-    closing: bool
-    #: Likewise.
-    out: Callable[[tuple[int, str], KafkaException], object] | None
+#: How often a call checks whether the `poll` of another worker has ended (s).
+POLL_LOCK_INTERVAL_S = 0.01
 
 
 class PolledMembership(ABC):
-    """The part of a membership that the application's calls see: `due`, `serve`, `leave`, one worker at a time.
+    """A `GroupMembership` whose work is done inside `poll`, by one worker at a time.
 
-    State: changes under `_serving`; `due` and `leave` may be called from any worker.
+    State: changes under `_polling`; any worker may read `needs_poll` and call `leave`.
     """
 
     group_id: str
-    member: Identity
+    identity: Membership
     activity: Activity
     _handler: Handler
     _hooks: AssignmentHooks
-    _handover: AssignmentChange
-    _outlook: TopicWatch
+    _change: AssignmentChange
+    _topic_watch: TopicWatch
+    _subscription: Subscription | None = None
 
-    def _set_up_serving(self) -> None:
-        self._selection: Subscription | None = None
-        self._here = self._handler.local()
-        self._serving = self._handler.Lock()
-
-    def _serve_after_fork(self) -> None:
-        self._here = self._handler.local()
-        self._serving = self._handler.Lock()
-        self._handover.after_fork()
+    def _set_up_polling(self) -> None:
+        """Make the lock and the mark of the worker that polls: at first, and after a fork."""
+        self._local = self._handler.local()
+        self._polling = self._handler.Lock()
 
     # -- what a protocol defines -----------------------------------------------------------------------------------------
 
     @property
     @abstractmethod
-    def due(self) -> bool:
-        """Whether `serve` has something to do; costs no more than a look at the clock."""
+    def needs_poll(self) -> bool:
+        """Whether `poll` has something to do; costs no more than a look at the clock."""
 
     @property
     @abstractmethod
-    def settled(self) -> bool:
-        """Whether the group has given this member its share, and no rebalance goes on as far as it knows."""
+    def is_stable(self) -> bool:
+        """Whether the member has its assignment, and no rebalance is under way as far as it knows."""
 
     @abstractmethod
-    def _serve(self, deadline: float | None) -> None:
-        """Take part in the group; errors as of `serve`."""
+    def _poll(self, deadline: float | None) -> None:
+        """Take part in the group; for errors see `poll`."""
 
     @abstractmethod
     def abort(self) -> None:
-        """End what another worker waits for in `serve`, and let nothing of it begin; call `close` next."""
+        """End a wait of another worker in `poll`, and let it begin none; call `close` next."""
 
     @abstractmethod
     def close(self, *, timeout_ms: int | None = None) -> None:
         """End heartbeats, and leave the group."""
 
-    def _end_aside(self) -> None:  # noqa: B027 - most have no such worker
-        """End a worker that takes part beside the application's calls."""
+    def _end_background_join(self) -> None:  # noqa: B027 - most have no such worker
+        """End a worker that joins beside the application's calls."""
 
     @abstractmethod
     def _forget(self) -> None:
-        """Begin anew, without a share."""
+        """Forget the membership, which has no assignment then."""
 
     # -- the application's side ------------------------------------------------------------------------------------------
 
     @property
     def topics(self) -> frozenset[str]:
         """The topics that this member reads now: those named, and those that its patterns have matched."""
-        return frozenset() if self._selection is None else self._selection.topics
+        return frozenset() if self._subscription is None else self._subscription.topics
 
     @property
-    def share(self) -> frozenset[TopicPartition]:
-        """The partitions that the group has given to this member."""
-        return self._handover.share
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that the group has assigned to this member."""
+        return self._change.assignment
 
     @property
-    def is_fenced(self) -> bool:
-        """Whether brokers keep the group, and refuse what members commit that are out of it."""
+    def fences_commits(self) -> bool:
+        """Whether brokers keep the group, and refuse the commits of members that are out of it."""
         return True
 
     @property
-    def holds(self) -> bool:
-        """Whether the share that the hooks have is still this member's, as far as it knows; any worker may read it."""
-        return not self._handover.is_broken
+    def owns_assignment(self) -> bool:
+        """Whether the hooks' assignment is still this member's, as far as it knows; any worker may read it."""
+        return not self._change.is_lost
 
     @property
-    def look_s(self) -> float:
-        """How long a worker may wait before it reads `due` again (s)."""
-        return LOOK_S
+    def next_poll_s(self) -> float:
+        """How long a worker may wait before it reads `needs_poll` again (s)."""
+        return TOPICS_POLL_INTERVAL_S
 
     @property
-    def is_in_hook(self) -> bool:
+    def in_callback(self) -> bool:
         """Whether the caller is one of the hooks."""
-        return self._enters_again
+        return getattr(self._local, "polls", False)
 
-    def idle(self, waiting: bool) -> None:
+    def set_waiting(self, waiting: bool) -> None:
         """Take a sign of life of the application.
 
         :param waiting: whether it waits for messages from now on; while it does, it counts as alive
@@ -136,86 +114,83 @@ class PolledMembership(ABC):
         self.activity.waiting = [None] if waiting else []
 
     def subscribe(self, topics: Topics) -> None:
-        """Read these topics, and no others: from the next `serve` on. Parameters and errors as of `Subscription`."""
-        selection = Subscription(topics)
-        if selection == self._selection:
+        """Read these topics, and no others, from the next `poll` on. Parameters and errors: see `Subscription`."""
+        subscription = Subscription(topics)
+        if subscription == self._subscription:
             return
-        self._selection = selection
-        self._outlook.hurry()
-        log.info("group %s: subscribed to %r", self.group_id, selection)
-        self._hooks.attend()
+        self._subscription = subscription
+        self._topic_watch.hurry()
+        log.info("group %s: subscribed to %r", self.group_id, subscription)
+        self._hooks.request_poll()
 
-    def serve(self, deadline: float | None) -> None:
-        """Take part in the group: join if need be, and give the share to the hooks. A sign of life.
+    def poll(self, deadline: float | None, by_application: bool = True) -> None:
+        """Take part in the group: join if need be, and give the assignment to the hooks.
 
-        It returns when this member has its share, when time is up or the hooks are called back (the next call goes on), or when
-        another worker calls `leave`. A member that keeps its share through rebalances waits for nobody: the next calls look
-        for the end of the rebalance. A hook that calls it gets nothing done.
+        It returns when this member has its assignment, at the deadline or at `wakeup()` (the next call continues), or when
+        another worker calls `leave`. A member that keeps its assignment through rebalances does not wait for other members:
+        the next calls notice the end of the rebalance. If a hook calls this, nothing happens.
 
         :param deadline: of the handler's clock (s); None: as long as it takes
+        :param by_application: whether this is a sign of life of the application, for `max_poll_interval_ms`
         :raises FencedInstanceId: another member has this one's `group_instance_id`; each call raises it from then on
         :raises TopicAuthorizationFailed: the principal may not read a named topic; the member reads the others
         :raises KafkaException: the coordinator refuses for good; the next call tries again
         :raises Exception: a hook has raised it
         """
-        if self._enters_again or not self._await_turn(deadline):
+        if by_application:
+            self.activity.count += 1
+        if self.in_callback or not self._await_poll(deadline):
             return
-        with self._serving:
-            self._here.serves = True
+        with self._polling:
+            self._local.polls = True
             try:
-                self._serve(deadline)
+                self._poll(deadline)
             finally:
-                self._here.serves = False
-        if self._handover.errors:
-            raise self._handover.errors.popleft()
+                self._local.polls = False
+        if self._change.errors:
+            raise self._change.errors.popleft()
 
     def leave(self, timeout_ms: int | None = None) -> None:
-        """Revoke the share, leave the group, and end the subscription; end a `serve` of another worker before.
+        """Revoke the assignment, leave the group, and end the subscription; end a `poll` of another worker before.
 
-        A static member does not leave: it is expected back within the session's time.
+        A static member does not leave: the group expects it back within the session timeout.
 
         :param timeout_ms: how long leaving may take; by default 5,000
         :raises Exception: a hook has raised it; the group was left all the same
         """
-        self._selection = None
+        self._subscription = None
         try:
-            if not self._enters_again:
+            if not self.in_callback:
                 self.abort()
-                self._await_turn(None)
-                with self._serving:
-                    self._end_aside()
-                    self._relieve_here()
-        finally:  # also after a timeout or Ctrl-C, and where a hook calls this
-            self._end_aside()
+                self._await_poll(None)
+                with self._polling:
+                    self._end_background_join()
+                    self._local.polls = True
+                    try:
+                        self._revoke_all()
+                    finally:
+                        self._local.polls = False
+        finally:  # also after a timeout or Ctrl-C, and if a hook calls this
+            self._end_background_join()
             self.close(timeout_ms=timeout_ms)
-            errors = self._handover.errors
+            errors = self._change.errors
             self._forget()
-            if not self.member.closing:
-                self.member.generation_id, self.member.member_id = -1, ""
+            if not self.identity.closing:
+                self.identity.generation_id, self.identity.member_id = -1, ""
         if errors:
             first = errors.popleft()
             for error in errors:
                 first.add_note(f"besides: {error!r}")
             raise first
 
-    def _relieve_here(self) -> None:
-        self._here.serves = True
-        try:
-            self._handover.give_up()
-        finally:
-            self._here.serves = False
+    def _revoke_all(self) -> None:
+        self._change.revoke_all()
 
-    # -- one worker at a time --------------------------------------------------------------------------------------------
-
-    @property
-    def _enters_again(self) -> bool:
-        return getattr(self._here, "serves", False)
-
-    def _await_turn(self, deadline: float | None) -> bool:
-        """Wait while another worker serves; return whether there was time enough."""
+    def _await_poll(self, deadline: float | None) -> bool:
+        """Wait until no other worker polls; return False if the deadline comes first."""
         # not `acquire(timeout=...)`: Ctrl-C could come before the `try` behind it
-        while self._serving.locked():
+        while self._polling.locked():
             if deadline is not None and self._handler.now() >= deadline:
                 return False
-            self._handler.sleep(TURN_S)
+            self._handler.sleep(POLL_LOCK_INTERVAL_S)
         return True

@@ -1,9 +1,11 @@
-"""Which protocol a member of a group takes part by: one table, and the rules of "auto". No I/O."""
+"""Which protocol a member of a group uses: one table, and the rules of "auto". No I/O."""
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
+from pykafka.common import SubscriptionPattern
 from pykafka.groups.assignors.known import JAVA_NAMES, KNOWN, valid_assignor
 
 CLASSIC, CONSUMER, ZOOKEEPER, AUTO = "classic", "consumer", "zookeeper", "auto"
@@ -19,9 +21,9 @@ NO_STATIC_MEMBERS = "a group in ZooKeeper has no static members: leave group_ins
 
 
 def valid_group_assignor(value: Any, name: str) -> Any:
-    """Return assignors as `valid_assignor` does; a single unknown name as it is: the broker may know it.
+    """Return assignors as `valid_assignor` does, but a single unknown name as it is: the broker may know it.
 
-    :raises TypeError, ValueError: as of `valid_assignor`
+    :raises TypeError, ValueError: see `valid_assignor`
     """
     if isinstance(value, str) and value and JAVA_NAMES.get(value, value) not in KNOWN:
         return value
@@ -31,9 +33,9 @@ def valid_group_assignor(value: Any, name: str) -> Any:
 def assignor_for(protocol: str, value: Any) -> Any:
     """Return the assignors that a protocol takes.
 
-    :param value: as of `valid_group_assignor`, or None
-    :returns: for "classic" a tuple of them, for "zookeeper" one name, else one name for the broker or None; for "auto" as they
-        were given
+    :param value: of `valid_group_assignor`, or None
+    :returns: for "classic" a tuple of them, for "zookeeper" one name, else one name for the broker or None; for "auto" the
+        value
     :raises ValueError: the protocol does not know them, by name
     """
     if protocol == CLASSIC:
@@ -44,7 +46,7 @@ def assignor_for(protocol: str, value: Any) -> Any:
     if protocol == CONSUMER and value is not None and at_broker is None:
         names = ", ".join(repr(one if isinstance(one, str) else one.name) for one in value)
         raise ValueError(
-            f'assignor {names} shares out in the client, and with protocol="consumer" the broker does: give "uniform" or '
+            f'assignor {names} runs in the client, and with protocol="consumer" the broker assigns: give "uniform" or '
             '"range", or None for what the broker has by default; or protocol="classic"'
         )
     return at_broker if protocol == CONSUMER else value
@@ -62,13 +64,13 @@ def _in_zookeeper(value: Any) -> str:
 
 
 class Facts(NamedTuple):
-    """The facts that a member that may choose knows of its coordinator and its group."""
+    """The facts that decide: about the coordinator and the group."""
 
     #: Whether the coordinator takes members of the next-generation protocol.
     offered: bool
     #: Whether the group has members of the classic protocol, and is not of the next generation yet.
     has_classic_members: bool = False
-    #: Why the coordinator refused the next-generation protocol to this member; empty where it did not.
+    #: Why the coordinator refused the next-generation protocol to this member; empty if it did not.
     refused: str = ""
     #: Whether the brokers keep groups at all, as they do from 0.9 on.
     keeps_groups: bool = True
@@ -77,7 +79,7 @@ class Facts(NamedTuple):
 def choose(assignor: Any, by_broker_pattern: bool, facts: Facts) -> tuple[str, str]:
     """Return the protocol that "auto" means, and why.
 
-    :param assignor: as of `assignor_for`
+    :param assignor: see `assignor_for`
     :param by_broker_pattern: whether the member subscribes by a pattern for the broker
     """
     if not facts.keeps_groups:
@@ -87,7 +89,7 @@ def choose(assignor: Any, by_broker_pattern: bool, facts: Facts) -> tuple[str, s
     if isinstance(assignor, str):
         return CONSUMER, f"only the broker has the assignor {assignor!r}"
     if assignor is not None and assignor != (COMMON,):
-        return CLASSIC, "assignor= names one that shares out in the client"
+        return CLASSIC, "assignor= names one that runs in the client"
     if not facts.offered:
         return CLASSIC, "the coordinator does not offer the next-generation protocol"
     if facts.refused:
@@ -95,3 +97,16 @@ def choose(assignor: Any, by_broker_pattern: bool, facts: Facts) -> tuple[str, s
     if facts.has_classic_members:
         return CLASSIC, "the group has members of the classic protocol"
     return CONSUMER, "the coordinator offers it, and the group has no members of the classic protocol"
+
+
+def check_pattern(protocol: str, topics: Any) -> None:
+    """Check that a protocol takes the patterns of a subscription.
+
+    :raises ValueError: only the next-generation protocol has patterns for the broker
+    """
+    given = [topics] if isinstance(topics, (str, bytes, re.Pattern, SubscriptionPattern)) else topics
+    if protocol in (CLASSIC, ZOOKEEPER) and any(isinstance(one, SubscriptionPattern) for one in given):
+        raise ValueError(
+            'SubscriptionPattern is for the broker, which matches it with protocol="consumer" or "auto"; otherwise give a '
+            "compiled pattern, or a text that begins with ^"
+        )

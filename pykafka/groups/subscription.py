@@ -1,10 +1,12 @@
-"""`Subscription`: the topics that a member subscribes to, by names and by patterns. Does no I/O."""
+"""`Subscription`: the topics that a member subscribes to, and what the cluster knows of them: `GroupTopics`, `TopicWatch`."""
 
 from __future__ import annotations
 
 import logging
+import math
 import re
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pykafka.common import SubscriptionPattern
@@ -13,7 +15,6 @@ from pykafka.metadata.topics import INTERNAL_PREFIX
 from pykafka.utils import get_string, is_legal_name
 
 if TYPE_CHECKING:
-    from pykafka.groups.group_topics import SharedTopics
     from pykafka.metadata.cluster import BaseCluster
 
 
@@ -26,8 +27,15 @@ Topics = (
 
 log = logging.getLogger(__name__)
 
-#: How often a member looks at metadata for partitions and topics that have come or gone (s).
-LOOK_S = 1.0
+#: How often a member checks the metadata for partitions and topics that have come or gone (s).
+TOPICS_POLL_INTERVAL_S = 1.0
+#: Metadata must lack a topic for this long (s), and in this many answers, before a member believes that it is deleted: a broker
+#: that has just started, or is cut off from the others, answers as well.
+DELETED_AFTER_S = 5.0
+DELETED_ANSWERS = 3
+#: How often a member asks the cluster about a topic that it does not know (s): until it counts as deleted, and after that.
+MISSING_POLL_INTERVAL_S = 1.0
+DELETED_POLL_INTERVAL_S = 3.0
 
 
 class Subscription:
@@ -72,7 +80,7 @@ class Subscription:
         self.matched: frozenset[str] = frozenset()
 
     def __eq__(self, other: object) -> bool:
-        """Return whether another selection has the same names and patterns."""
+        """Return whether another subscription has the same names and patterns."""
         return isinstance(other, Subscription) and self._identity == other._identity
 
     def __hash__(self) -> int:
@@ -99,19 +107,19 @@ class Subscription:
         """
         return frozenset(name for name in names if any(pattern.fullmatch(name) for pattern in self.patterns))
 
-    def only_begun(self, names: Collection[str]) -> list[tuple[str, str]]:
-        """Return (pattern, topic) where a pattern matches no whole name, but the beginning of this one.
+    def prefix_matches(self, names: Collection[str]) -> list[tuple[str, str]]:
+        """Return (pattern, topic) for each pattern that matches no whole name, but the beginning of this topic's.
 
-        Other clients than Java's take such a match.
+        Clients other than Java's accept such a match.
 
         :param names: of the cluster's topics, without internal ones
         """
-        found = []
+        matches = []
         for pattern in self.patterns:
-            begun = [name for name in names if pattern.match(name)]
-            if begun and not any(pattern.fullmatch(name) for name in begun):
-                found.append((pattern.pattern, min(begun)))
-        return found
+            prefixed = [name for name in names if pattern.match(name)]
+            if prefixed and not any(pattern.fullmatch(name) for name in prefixed):
+                matches.append((pattern.pattern, min(prefixed)))
+        return matches
 
 
 def _of_text(pattern: re.Pattern[str]) -> re.Pattern[str]:
@@ -127,67 +135,162 @@ def _compiled(text: str) -> re.Pattern[str]:
         raise ValueError(f"{text!r} begins with {PATTERN_SIGN!r}, and is no pattern: {error}") from error
 
 
-class TopicWatch:
-    """The topics of one member's selection, as the cluster has them.
+@dataclass
+class MissingTopic:
+    """A topic that metadata lacks: since when, when the member last asked the cluster (s), and how often it answered so."""
 
-    State: belongs to the worker that serves.
+    since: float
+    asked_at: float
+    answers: int = 0
+
+
+class GroupTopics:
+    """A member's view of topics: a topic counts as deleted only when the cluster has said so for a while.
+
+    State: belongs to the worker that polls.
+
+    :param cluster: that has them, or had
+    """
+
+    def __init__(self, cluster: BaseCluster) -> None:
+        self._cluster = cluster
+        self._now = cluster.handler.now
+        self._missing: dict[str, MissingTopic] = {}
+        self._seen: dict[str, list[int]] = {}
+        #: The topics that this member has assigned as the leader: {topic: number of partitions}.
+        self.assigned_topics: dict[str, int] = {}
+
+    def have_changed(self, names: Iterable[str] = (), timeout_ms: int | None = None) -> bool:
+        """Return whether a topic that this member has assigned has another number of partitions now; once for each change.
+
+        :param names: of other topics to check
+        :param timeout_ms: for asking about those that metadata lacks; by default each broker has the socket timeout
+        """
+        self._check({*names, *self.assigned_topics}, timeout_ms)
+        changed = any(self._count(name, count) != count for name, count in self.assigned_topics.items())
+        if changed:
+            self.assigned_topics = {}
+        return changed
+
+    def _check(self, names: Iterable[str], timeout_ms: int | None) -> None:
+        """Look for topics in the metadata; ask the cluster regularly about those that it lacks."""
+        due = [name for name in names if self._is_due(name)]
+        if not due:
+            return
+        try:
+            self._cluster.update(due, timeout_ms)
+        except KafkaException as error:
+            text = "topics %s are not in the metadata, and the cluster does not answer: %s"
+            log.info(text, ", ".join(sorted(due)), error)
+            return
+        for name in due:
+            self._missing[name].answers += self._cluster.topic_metadata(name) is None
+
+    def _is_due(self, name: str) -> bool:
+        """Return whether metadata lacks a topic, and it is time to ask the cluster about it."""
+        if self._cluster.topic_metadata(name) is not None:
+            if self._missing.pop(name, None) is not None:
+                log.info("topic %s is there again", name)
+            return False
+        now = self._now()
+        missing = self._missing.setdefault(name, MissingTopic(now, -math.inf))
+        if now - missing.asked_at < (DELETED_POLL_INTERVAL_S if self.is_deleted(name) else MISSING_POLL_INTERVAL_S):
+            return False
+        missing.asked_at = now
+        return True
+
+    def is_missing(self, name: str) -> bool:
+        """Return whether the cluster has just answered that a topic does not exist; it may be wrong."""
+        missing = self._missing.get(name)
+        return missing is not None and missing.answers > 0
+
+    def is_deleted(self, name: str) -> bool:
+        """Return whether a topic does not exist any more."""
+        missing = self._missing.get(name)
+        return (
+            missing is not None
+            and missing.answers >= DELETED_ANSWERS
+            and self._now() - missing.since >= DELETED_AFTER_S
+        )
+
+    def ids(self, name: str) -> list[int]:
+        """Return the ids of a topic's partitions; if metadata lacks the topic and it is not deleted, the former ones."""
+        metadata = self._cluster.topic_metadata(name)
+        if metadata is not None:
+            self._seen[name] = list(metadata.partitions)
+        elif self.is_deleted(name):
+            self._seen.pop(name, None)
+        return self._seen.get(name, [])
+
+    def _count(self, name: str, before: int) -> int:
+        """Return how many partitions a topic has; if metadata lacks it and it is not deleted, `before`."""
+        metadata = self._cluster.topic_metadata(name)
+        if metadata is not None:
+            return len(metadata.partitions)
+        return 0 if self.is_deleted(name) else before
+
+
+class TopicWatch:
+    """The topics of one member's subscription, as the cluster has them.
+
+    State: belongs to the worker that polls.
 
     :param cluster: that has the topics
     :param group_id: the group, for logs
-    :param topics: what this member has shared out as the leader
+    :param topics: the member's view of topics
     :param max_age_s: how often patterns are compared with the cluster's topics (s)
     """
 
-    def __init__(self, cluster: BaseCluster, group_id: str, topics: SharedTopics, max_age_s: float) -> None:
+    def __init__(self, cluster: BaseCluster, group_id: str, topics: GroupTopics, max_age_s: float) -> None:
         self._cluster = cluster
         self._group_id = group_id
         self._topics = topics
         self._max_age_s = max_age_s
-        #: The topics of which the application was told that it may not read them.
+        #: The topics whose authorization errors the application has got.
         self.refused_names: frozenset[str] = frozenset()
-        #: When to look again (s, by the handler's clock).
-        self.look_at = -1.0
+        #: When to check again (s, by the handler's clock).
+        self.check_at = -1.0
         self._match_at = -1.0
 
     def hurry(self) -> None:
-        """Look at once, for another selection."""
-        self.look_at = self._match_at = -1.0
+        """Check at once, for another subscription."""
+        self.check_at = self._match_at = -1.0
 
     def forget(self) -> None:
-        """Begin anew: the application is told again of what it may not read."""
+        """Forget reported errors: the application gets them again."""
         self.refused_names = frozenset()
         self.hurry()
 
     def is_due(self) -> bool:
-        """Return whether it is time to look."""
-        return self._cluster.handler.now() >= self.look_at
+        """Return whether it is time to check."""
+        return self._cluster.handler.now() >= self.check_at
 
-    def have_changed(self, selection: Subscription, left_ms: Callable[[], int | None]) -> bool:
-        """Return whether topics or partitions have come or gone since the group shared out.
+    def have_changed(self, subscription: Subscription, left_ms: Callable[[], int | None]) -> bool:
+        """Return whether topics or partitions have come or gone since the last assignment.
 
-        :param left_ms: returns how long the brokers may be asked (ms); None for the client's socket timeout
+        :param left_ms: returns the time limit for asking brokers (ms); None for the client's socket timeout
         """
         now = self._cluster.handler.now()
-        if selection.patterns and now >= self._match_at:
-            self._match(selection, now, left_ms())
-        self.look_at = now + LOOK_S
-        changed = self._topics.have_changed(selection.topics, left_ms())
+        if subscription.patterns and now >= self._match_at:
+            self._match(subscription, now, left_ms())
+        self.check_at = now + TOPICS_POLL_INTERVAL_S
+        changed = self._topics.have_changed(subscription.topics, left_ms())
         if changed:
             log.info("group %s: topics or partitions have come or gone", self._group_id)
         return changed
 
-    def refused(self, selection: Subscription) -> list[Exception]:
-        """Return errors of topics that the brokers do not let this client read: once, until they do."""
-        errors = {name: self._cluster.topic_error(name) for name in sorted(selection.names)}
+    def refused(self, subscription: Subscription) -> list[Exception]:
+        """Return errors of topics that this client may not read: once, until it may."""
+        errors = {name: self._cluster.topic_error(name) for name in sorted(subscription.names)}
         refused = {name: error for name, error in errors.items() if error is not None and not error.retriable}
         fresh: list[Exception] = [error for name, error in refused.items() if name not in self.refused_names]
         self.refused_names = frozenset(refused)
         return fresh
 
-    def _match(self, selection: Subscription, now: float, timeout_ms: int | None) -> None:
+    def _match(self, subscription: Subscription, now: float, timeout_ms: int | None) -> None:
         """Compare patterns with the topics of the cluster."""
         try:
-            found = self._cluster.ask_metadata(None, timeout_ms).topics
+            topics = self._cluster.ask_metadata(None, timeout_ms).topics
         except KafkaException as error:
             if not self._cluster.may_pass(error):
                 raise
@@ -195,15 +298,17 @@ class TopicWatch:
             self._cluster.limiter.warn(log, self._group_id, text, self._group_id, error)
             return
         names = [
-            one.name for one in found if one.name and not one.is_internal and not one.name.startswith(INTERNAL_PREFIX)
+            topic.name
+            for topic in topics
+            if topic.name and not topic.is_internal and not topic.name.startswith(INTERNAL_PREFIX)
         ]
-        # a broker that has just started, or is cut off, knows fewer: those known stay until they are gone for sure
-        stay = {name for name in selection.matched if not self._topics.is_gone(name)}
-        matched = selection.matches(names) | stay
-        if matched != selection.matched:
-            log.info("group %s: %r matches %s", self._group_id, selection, ", ".join(sorted(matched)))
-        for pattern, name in selection.only_begun(names):
+        # a broker that has just started, or is cut off, knows fewer: known ones stay until they certainly are deleted
+        stay = {name for name in subscription.matched if not self._topics.is_deleted(name)}
+        matched = subscription.matches(names) | stay
+        if matched != subscription.matched:
+            log.info("group %s: %r matches %s", self._group_id, subscription, ", ".join(sorted(matched)))
+        for pattern, name in subscription.prefix_matches(names):
             text = "group %s: the pattern %r matches no whole name of a topic, as it has to; it matches the beginning of %s"
             self._cluster.limiter.warn(log, f"{self._group_id} {pattern}", text, self._group_id, pattern, name)
-        selection.matched = matched
+        subscription.matched = matched
         self._match_at = now + self._max_age_s

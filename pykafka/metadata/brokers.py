@@ -156,7 +156,7 @@ class Brokers:
         """
         brokers = list(self.by_id.values())
         self._handler.random.shuffle(brokers)
-        brokers.sort(key=lambda broker: (broker.muted_for(), broker.reach))
+        brokers.sort(key=lambda broker: (broker.throttled_for(), broker.reach))
         early = bool(brokers) and self.is_bootstrap_due
         if early:
             yield from self._bootstrap(seeds, brokers, asked=False)

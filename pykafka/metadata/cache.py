@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
-from pykafka.compat import messages
 from pykafka.exceptions import ForeignClusterError, RebootstrapRequired, UnknownTopicOrPartition, error_for
 from pykafka.metadata.elections import NO_BROKERS
+from pykafka.metadata.partition import PartitionMetadata, TopicMetadata
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class KnownTopic(NamedTuple):
     :param epochs: the leader epoch of each partition, by number
     """
 
-    metadata: messages.TopicMetadata
+    metadata: TopicMetadata
     id: UUID | None
     epochs: dict[int, int]
 
@@ -55,7 +55,7 @@ class MetadataCache:
         #: The error code that brokers gave about a topic, by name, where they do not describe it.
         self.errors: dict[str, int] = {}
 
-    def take_over(self, response: wire.MetadataResponse, names: list[str] | None) -> dict[str, messages.TopicMetadata]:
+    def take_over(self, response: wire.MetadataResponse, names: list[str] | None) -> dict[str, TopicMetadata]:
         """Take over fresh metadata and return the topics that it describes.
 
         Each broker answers as far as it knows: of a partition with a newer leader epoch, what was known stays (KIP-320).
@@ -83,9 +83,7 @@ class MetadataCache:
         self.errors = errors
         return {name: known.metadata for name, known in found.items()}
 
-    def take_leader(
-        self, topic: str, partition: int, leader_id: int, leader_epoch: int
-    ) -> messages.PartitionMetadata | None:
+    def take_leader(self, topic: str, partition: int, leader_id: int, leader_epoch: int) -> PartitionMetadata | None:
         """Take over a leader that a broker has named beside its error (KIP-951).
 
         :returns: the partition with its new leader; None where a leader of this epoch, or of a later one, is known already, or
@@ -95,14 +93,14 @@ class MetadataCache:
         before = None if known is None else known.metadata.partitions.get(partition)
         if known is None or before is None or leader_epoch <= known.epochs.get(partition, NO_EPOCH):
             return None
-        found: messages.PartitionMetadata = before._replace(leader=leader_id, err=0)
+        found: PartitionMetadata = before._replace(leader=leader_id, err=0)
         # in place: a broker that dies leads thousands of partitions, and each has a hint of its own
         known.epochs[partition] = leader_epoch
         partitions: Any = known.metadata.partitions
         partitions[partition] = found
         return found
 
-    def metadata(self, topic: str) -> messages.TopicMetadata | None:
+    def metadata(self, topic: str) -> TopicMetadata | None:
         """Return the partitions of a topic; None for an unknown one."""
         known = self.topics.get(topic)
         return None if known is None else known.metadata
@@ -131,14 +129,14 @@ class MetadataCache:
 
 def _described(name: str, topic: Any) -> KnownTopic:
     partitions = {
-        part.partition_index: messages.PartitionMetadata(
+        part.partition_index: PartitionMetadata(
             part.partition_index, part.leader_id, list(part.replica_nodes), list(part.isr_nodes), part.error_code
         )
         for part in topic.partitions
     }
     epochs = {part.partition_index: part.leader_epoch for part in topic.partitions if part.leader_epoch > NO_EPOCH}
     id_ = None if topic.topic_id == _NO_ID else topic.topic_id
-    return KnownTopic(messages.TopicMetadata(name, partitions, topic.error_code), id_, epochs)
+    return KnownTopic(TopicMetadata(name, partitions, topic.error_code), id_, epochs)
 
 
 def _newest(known: KnownTopic | None, told: KnownTopic) -> KnownTopic:

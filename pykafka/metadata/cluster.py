@@ -9,7 +9,6 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import UUID
 
-from pykafka.compat import messages
 from pykafka.exceptions import (
     ClientClosedError,
     KafkaException,
@@ -24,8 +23,9 @@ from pykafka.metadata.coordinator_lookup import Coordinators
 from pykafka.metadata.elections import NO_BROKERS, metadata_request, wait_for_coordinator, wait_for_topic
 from pykafka.metadata.internal_topics import InternalTopics
 from pykafka.metadata.lifecycle import Closables, close_at_exit
-from pykafka.metadata.list_offsets import Answers, FoundOffset, Question, list_each, list_offsets
+from pykafka.metadata.list_offsets import FoundOffset, Question, list_offsets
 from pykafka.metadata.options import MetadataSettings
+from pykafka.metadata.partition import TopicMetadata
 from pykafka.metadata.refresh import MetadataRefresh, RefreshSchedule
 from pykafka.metadata.topics import MakeTopic, TopicDict
 from pykafka.network.addresses import parse_source
@@ -329,7 +329,7 @@ class BaseCluster:
             settings=self._settings,
         )
 
-    def topic_metadata(self, name: str) -> messages.TopicMetadata | None:
+    def topic_metadata(self, name: str) -> TopicMetadata | None:
         """Return the known metadata of a topic, without I/O, and mark the topic as used, so that it is kept up to date."""
         self._freshness.want([name])
         return self._knowledge.catalogue.metadata(name)
@@ -352,7 +352,7 @@ class BaseCluster:
         if self._allow_auto_create_topics:
             self.call(metadata_request(names, True), within_ms=timeout_ms)
 
-    def find_topic(self, name: str, timeout_ms: int | None = None) -> messages.TopicMetadata | None:
+    def find_topic(self, name: str, timeout_ms: int | None = None) -> TopicMetadata | None:
         """Return a topic's metadata, asking the cluster where it is unknown; None for no such topic. This creates no topic.
 
         :param timeout_ms: as of `update`
@@ -385,7 +385,7 @@ class BaseCluster:
             self._names = (self._handler.now() + NAMES_KEPT_S, names)
         return names
 
-    def wait_for_topic(self, name: str, timeout_ms: int | None = None) -> messages.TopicMetadata:
+    def wait_for_topic(self, name: str, timeout_ms: int | None = None) -> TopicMetadata:
         """Ask for a topic until it exists; this creates it where this client and the brokers allow that.
 
         A client that creates no topics waits for leaders only, not for a topic that the broker does not know.
@@ -516,24 +516,6 @@ class BaseCluster:
         """
         question = Question(timestamps, max_offsets, isolation_level)
         return list_offsets(self, question, timeout_ms or self._socket_timeout_ms)
-
-    def list_each_offset(
-        self,
-        timestamps: Mapping[tuple[str, int], int],
-        *,
-        timeout_ms: int,
-        isolation_level: int = 0,
-        once: bool = False,
-    ) -> Answers:
-        """Ask the leaders for offsets by time; a partition that has no leader, or a silent one, costs the others nothing.
-
-        :param timestamps: as of `list_offsets`
-        :param timeout_ms: how long all of it may take; partitions without a leader are not waited for
-        :param isolation_level: as of `list_offsets`
-        :param once: return the errors that may pass instead of asking again
-        :returns: answers as of `list_offsets`, and an error for each partition without one
-        """
-        return list_each(self, Question(timestamps, isolation_level=isolation_level), timeout_ms, once=once)
 
     def get_group_coordinator(self, consumer_group: str | bytes, timeout_ms: int | None = None) -> Node:
         """Return the broker that keeps a group's offsets and members, waiting while the cluster makes up its mind.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pykafka.compat import messages
 from pykafka.exceptions import LeaderNotFoundError, SocketDisconnectedError, UnknownTopicOrPartition, error_for
 from pykafka.metadata.internal_topics import OFFSETS, TRANSACTIONS, is_unavailable
+from pykafka.metadata.partition import TopicMetadata
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Unsettled(Protocol):
         self, request: Any, *, timeout_ms: int | None = None, within_ms: int | None = None, ceiling: int | None = None
     ) -> Any: ...
     def update(self, topics: Iterable[str | bytes] | None = None) -> None: ...
-    def topic_metadata(self, name: str) -> messages.TopicMetadata | None: ...
+    def topic_metadata(self, name: str) -> TopicMetadata | None: ...
 
 
 def metadata_request(topics: list[str] | None, create: bool = False) -> wire.MetadataRequest:
@@ -60,7 +60,7 @@ def metadata_request(topics: list[str] | None, create: bool = False) -> wire.Met
     return wire.MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
 
 
-def wait_for_topic(cluster: Unsettled, name: str, timeout_ms: int | None = None) -> messages.TopicMetadata:
+def wait_for_topic(cluster: Unsettled, name: str, timeout_ms: int | None = None) -> TopicMetadata:
     """Ask for a topic until it exists and has leaders. Documented at `BaseCluster.wait_for_topic`."""
     create = cluster.allow_auto_create_topics
     now = cluster.handler.now

@@ -1,10 +1,10 @@
-"""The settings by which a client follows its cluster, in one place: defaults, checks and meanings."""
+"""The options by which a client follows its cluster, one row each."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pykafka.utils.option_table import Settings, above_0, at_least_0, setting
+from pykafka.utils.option_table import Options, above_0, at_least_0, option
 
 #: What a client does whose known brokers are all gone (KIP-899).
 REBOOTSTRAP = "rebootstrap"
@@ -19,16 +19,16 @@ def _valid_strategy(value: object, name: str) -> str:
 
 
 @dataclass(frozen=True)
-class MetadataSettings(Settings):
+class MetadataSettings(Options):
     """How a client follows its cluster."""
 
-    metadata_max_age_ms: int = setting(
+    metadata_max_age_ms: int = option(
         300_000,
         above_0,
         "how old the metadata of topics in use becomes, before the client asks for it again and finds new partitions",
         costs="A short age notices changes sooner, and costs requests.",
     )
-    metadata_recovery_strategy: str = setting(
+    metadata_recovery_strategy: str = option(
         REBOOTSTRAP,
         _valid_strategy,
         "what to do when no known broker gives metadata: rebootstrap begins again at `hosts` (or ZooKeeper), with names looked "
@@ -36,18 +36,18 @@ class MetadataSettings(Settings):
         allowed=f"`{REBOOTSTRAP!r}`, `{STAY!r}`",
         costs="`none` cannot follow a cluster whose brokers have all moved.",
     )
-    metadata_recovery_rebootstrap_trigger_ms: int = setting(
+    metadata_recovery_rebootstrap_trigger_ms: int = option(
         300_000,
         at_least_0,
         "when no known broker has given metadata for this long although it was wanted, `hosts` are asked first",
     )
-    retry_backoff_ms: int = setting(
+    retry_backoff_ms: int = option(
         100,
         at_least_0,
         "pause before a request for metadata, coordinators or offsets is tried again; it doubles with each failure in a row, "
         "give or take 20 %",
         costs="A short pause finds a new leader sooner, and loads brokers in trouble.",
     )
-    retry_backoff_max_ms: int = setting(
+    retry_backoff_max_ms: int = option(
         1_000, at_least_0, "the longest pause between such requests", costs="As `retry_backoff_ms`."
     )

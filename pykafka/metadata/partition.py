@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pykafka.common import OffsetType
 from pykafka.exceptions import LeaderNotFoundError
@@ -14,8 +14,32 @@ from pykafka.utils import get_string
 if TYPE_CHECKING:
     import datetime
 
-    from pykafka.compat import messages
     from pykafka.network.node import Node
+
+
+class PartitionMetadata(NamedTuple):
+    """The leader and the replicas of a partition; leader is -1 while there is none."""
+
+    id: int
+    leader: int
+    replicas: Sequence[int]
+    isr: Sequence[int]
+    err: int
+
+
+class TopicMetadata(NamedTuple):
+    """A topic's partitions, by their numbers."""
+
+    name: str
+    partitions: Mapping[int, PartitionMetadata]
+    err: int
+
+
+class OffsetPartitionResponse(NamedTuple):
+    """The offsets found in a partition, and an error code."""
+
+    offset: list[int]
+    err: int
 
 
 class TopicView(Protocol):
@@ -27,11 +51,11 @@ class TopicView(Protocol):
     def partitions(self) -> dict[int, Partition]: ...
     @property
     def changes(self) -> int: ...
-    def update(self, metadata: messages.TopicMetadata) -> None: ...
+    def update(self, metadata: TopicMetadata) -> None: ...
     def unlink(self) -> None: ...
     def fetch_offset_limits(
         self, offsets_before: int | datetime.datetime, max_offsets: int = 1, partitions: Iterable[int] | None = None
-    ) -> dict[int, messages.OffsetPartitionResponse]: ...
+    ) -> dict[int, OffsetPartitionResponse]: ...
 
 
 class Partition:
@@ -136,7 +160,7 @@ class Partition:
         """Return the offset of the oldest message still kept here."""
         return self.fetch_offset_limit(OffsetType.EARLIEST)[0]
 
-    def update(self, brokers: Mapping[int, Node], metadata: messages.PartitionMetadata | Any) -> None:
+    def update(self, brokers: Mapping[int, Node], metadata: PartitionMetadata | Any) -> None:
         """Apply fresh metadata of this partition.
 
         :param brokers: the cluster's brokers by id

@@ -7,7 +7,6 @@ import weakref
 from collections.abc import Callable, Collection, Iterator, KeysView, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from pykafka.compat import messages
 from pykafka.exceptions import (
     ClientClosedError,
     KafkaException,
@@ -15,6 +14,7 @@ from pykafka.exceptions import (
     TopicNotFoundError,
     UnknownTopicOrPartition,
 )
+from pykafka.metadata.partition import PartitionMetadata, TopicMetadata
 from pykafka.network.authentication import LOGIN_ERRORS
 from pykafka.utils import get_string
 from pykafka.utils.hints import most_similar
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T", bound="TopicView")
 
 #: `(cluster, metadata)` to the object that stands for a topic.
-MakeTopic = Callable[[Any, messages.TopicMetadata], Any]
+MakeTopic = Callable[[Any, TopicMetadata], Any]
 #: How long showing the topics asks for their names (ms).
 SHOW_MS = 5000
 #: The names of Kafka's own topics begin so.
@@ -53,9 +53,9 @@ class TopicSource(Protocol):
     def know_all(self) -> None: ...
     def update(self, topics: None = None, timeout_ms: int | None = None) -> None: ...
     def topic_names(self) -> Sequence[str]: ...
-    def find_topic(self, name: str, timeout_ms: int | None = None) -> messages.TopicMetadata | None: ...
-    def topic_metadata(self, name: str) -> messages.TopicMetadata | None: ...
-    def wait_for_topic(self, name: str, timeout_ms: int | None = None) -> messages.TopicMetadata: ...
+    def find_topic(self, name: str, timeout_ms: int | None = None) -> TopicMetadata | None: ...
+    def topic_metadata(self, name: str) -> TopicMetadata | None: ...
+    def wait_for_topic(self, name: str, timeout_ms: int | None = None) -> TopicMetadata: ...
 
 
 class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
@@ -181,7 +181,7 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
             return self._create(cluster, name, metadata)
         return self.__missing__(name) if timeout_ms is None else self._missing(name, timeout_ms)
 
-    def _create(self, cluster: TopicSource, name: str, metadata: messages.TopicMetadata) -> T:
+    def _create(self, cluster: TopicSource, name: str, metadata: TopicMetadata) -> T:
         if self._make_topic is None:
             raise TypeError("this cluster was made for work without topics; take those of a KafkaClient")
         made: T = self._make_topic(cluster, metadata)
@@ -256,7 +256,7 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
             else:
                 topic.unlink()
 
-    def update_partition(self, name: str, found: messages.PartitionMetadata) -> None:
+    def update_partition(self, name: str, found: PartitionMetadata) -> None:
         """Apply fresh metadata of one partition, if the application holds its topic."""
         cluster = self._cluster()
         topic = self._live.get(name)
@@ -269,7 +269,7 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
         yield from list(self._live.values())
 
     def _update_topics(
-        self, metadata: Mapping[str, messages.TopicMetadata], complete: bool = True, gone: Collection[str] = ()
+        self, metadata: Mapping[str, TopicMetadata], complete: bool = True, gone: Collection[str] = ()
     ) -> None:
         """Take over fresh metadata.
 

@@ -9,6 +9,8 @@ from pykafka.protocol import wire
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
 
+#: The address that PyKafka 2's consumers look at if the application gives none.
+DEFAULT_ZOOKEEPER = "127.0.0.1:2181"
 _BROKER_RESOURCE = 4
 _ADDRESS = "zookeeper.connect"
 

@@ -18,7 +18,7 @@ from pykafka.exceptions import (
 from pykafka.network.dialing import Attempt
 from pykafka.protocol import versions, wire
 from pykafka.protocol.schema import decode_response, encode_request
-from pykafka.protocol.versions import HANG_UPS, RANGES_0_8_2, Probe, ProbeState
+from pykafka.protocol.versions import HANG_UPS, RANGES_0_8_2, NegotiationState, VersionNegotiation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -158,7 +158,9 @@ def _probe(
     first_versions: dict[str, int],
 ) -> ApiRanges:
     began = _first_version(connection, first_versions)
-    probe = Probe(client_id, broker=connection.address, tls=connection.is_tls, hang_ups=hang_ups, version=began)
+    probe = VersionNegotiation(
+        client_id, broker=connection.address, tls=connection.is_tls, hang_ups=hang_ups, version=began
+    )
     deadline = handler.now() + timeout_ms / 1000
     until = _answer_due(handler, timeout_ms, deadline)
     cuts = 0
@@ -210,11 +212,13 @@ def _answer_due(handler: Handler, timeout_ms: int, deadline: float) -> float:
 
 
 def _connect_anew(
-    connection: BrokerConnection, handler: Handler, probe: Probe, timeout_ms: int, deadline: float
+    connection: BrokerConnection, handler: Handler, probe: VersionNegotiation, timeout_ms: int, deadline: float
 ) -> float:
     """Make the next connection of a probe, and return its deadline: that of the first one, while versions are tried."""
     connection.disconnect()
-    if probe.state is ProbeState.ALIVE:  # what looks like 0.8.2 has to show it for longer than some connects may take
+    if (
+        probe.state is NegotiationState.ALIVE
+    ):  # what looks like 0.8.2 has to show it for longer than some connects may take
         deadline = handler.now() + timeout_ms / 1000 + EVIDENCE_PAUSE_S
         if probe.evidence:
             _pause(connection, handler)
@@ -438,9 +442,10 @@ class ApiVersions:
 
     def has(self, request_cls: type[Request[Any]]) -> bool:
         """Return whether the broker has an API, in whatever version; as in `choose`, it must deny that twice."""
-        return request_cls.api_key in self.ranges() or (
-            self._contradicts_itself() and request_cls.api_key in self.ranges()
-        )
+        key, found = request_cls.api_key, self.found
+        if found is not None and key in found:
+            return True
+        return key in self.ranges() or (self._contradicts_itself() and key in self.ranges())
 
     def check(self, request_cls: type[Request[Any]], version: int) -> None:
         """Check that a version that was chosen for an earlier connection is spoken at this one, too.

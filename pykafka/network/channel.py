@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import (
     ClientClosedError,
@@ -14,22 +14,16 @@ from pykafka.exceptions import (
     TokenTimeoutError,
 )
 from pykafka.network.connection import BrokerConnection
-from pykafka.network.in_flight import Throttle
 from pykafka.network.options import ConnectionSettings
 from pykafka.network.requests import RequestHandler
-from pykafka.protocol.schema import decode_response, encode_request, read_throttle_ms
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
-    from pykafka.network.in_flight import ResponseFuture
-    from pykafka.protocol.schema import Request
 
 
 log = logging.getLogger(__name__)
-
-R = TypeVar("R")
 
 #: The channels whose names begin so are lent to members of groups, and are closed when nobody has used them for so long (ms).
 LENT = "lent:"
@@ -42,146 +36,13 @@ BRIEF_S = 1.0
 #: A broker that owes an answer for so long (s) is asked after the others: it may hang.
 SILENT_S = 0.5
 #: How often a call with a time of its own looks whether another worker still connects (s).
-LOOK_S = 0.01
-#: The client ignores a longer throttle (ms): a damaged answer may announce weeks, and the client would send nothing until then.
-#: Brokers have no limit of their own: 100 MB under a quota of 10 kB/s make nearly three hours.
-THROTTLE_MAX_MS = 24 * 3_600_000
-
-
-class Outgoing:
-    """A request and its version, as a RequestHandler sends it.
-
-    :param request: the message
-    :param version: of its API
-    :param client_id: how the broker's logs and quotas know this client
-    :param tell: called with (API, how long in s) where the broker throttles this client
-    """
-
-    __slots__ = ("_decoded", "client_id", "request", "tell", "version")
-
-    #: Whether `answered` and `done` log; see `requestlog`.
-    logged = False
-
-    def __init__(
-        self,
-        request: Request[Any],
-        version: int,
-        client_id: str,
-        tell: Callable[[str, float], object] | None = None,
-    ) -> None:
-        self.request = request
-        self.version = version
-        self.client_id = client_id
-        self.tell = tell
-        self._decoded: Any = None
-
-    def encode(self, correlation_id: int) -> Sequence[bytes | bytearray | memoryview]:
-        """Return the frame as buffers, its length first."""
-        return encode_request(self.request, self.version, correlation_id, self.client_id)
-
-    def throttle(self, frame: memoryview) -> Throttle | None:
-        """Return the throttling that an answer announces; None where it announces none."""
-        request_cls = type(self.request)
-        ms = read_throttle_ms(request_cls, self.version, frame)
-        if ms is None:  # it stands deep in the answer, which is kept for the worker that waits for it
-            try:
-                _, self._decoded = decode_response(request_cls, self.version, frame)
-            except KafkaException:  # the worker that waits for the answer decodes it, too
-                return None
-            ms = self._decoded.throttle_time_ms
-        if not 0 < ms <= THROTTLE_MAX_MS:
-            return None
-        if self.tell is not None:
-            self.tell(request_cls.__name__.removesuffix("Request"), ms / 1000)
-        return Throttle(ms / 1000, self.version not in request_cls.response.early_versions)
-
-    def take_decoded(self) -> Any:
-        """Take the answer, where `throttle` had to decode it; else return None."""
-        found, self._decoded = self._decoded, None
-        return found
-
-    def answered(self, frame: memoryview, response: Any) -> None:
-        """Log a response."""
-
-    def done(self, future: ResponseFuture) -> None:
-        """Log the error of a request that gets no response."""
-
-
-class PendingResponse(Generic[R]):
-    """The answer to a request that is on its way.
-
-    :param future: gives the answer's frame
-    :param request_cls: the class of the request
-    :param version: the version it was sent in
-    :param where: the broker, for errors ("host:port")
-    :param breathe: the handler's, so that decoding a large answer does not block its hub
-    :param outgoing: what was sent
-    :param early: how long before the answer is overdue its caller gives up (s), which ends no connection
-    """
-
-    __slots__ = ("breathe", "early", "future", "outgoing", "request_cls", "version", "where")
-
-    def __init__(
-        self,
-        future: ResponseFuture,
-        request_cls: type[Request[R]],
-        version: int,
-        where: str,
-        breathe: Callable[[], object] | None = None,
-        outgoing: Outgoing | None = None,
-        early: float = 0.0,
-    ) -> None:
-        self.early = early
-        self.future = future
-        self.outgoing = outgoing
-        self.breathe = breathe
-        self.request_cls = request_cls
-        self.version = version
-        self.where = where
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the answer or an error is there, or its caller gives up."""
-        return self.future.is_over(self.early)
-
-    def get(self, timeout: float | None = None) -> R:
-        """Wait for the answer and return it decoded.
-
-        :param timeout: seconds; None waits until the request's own deadline
-        :raises ResponseTimeoutError: no answer in time
-        :raises SocketDisconnectedError: the connection ended first
-        :raises CorruptResponseError: the answer cannot be read
-        """
-        return self.decode(self.future.get(timeout=timeout))
-
-    def get_when_due(self) -> R:
-        """Wait for the answer until it is overdue, or its caller gives up; throttling puts both off. Errors as of `get`."""
-        return self.decode(self.future.get_when_due(self.early))
-
-    def decode(self, frame: memoryview) -> R:
-        """Decode a frame of this answer."""
-        outgoing = self.outgoing
-        decoded: R | None = None if outgoing is None else outgoing.take_decoded()
-        response = self._decode(frame) if decoded is None else decoded
-        if outgoing is not None and outgoing.logged:
-            outgoing.answered(frame, response)
-        return response
-
-    def _decode(self, frame: memoryview) -> R:
-        try:
-            return decode_response(self.request_cls, self.version, frame, self.breathe)[1]
-        except KafkaException as error:
-            raise error.with_context(broker=self.where, api=self.request_cls.__name__) from None
-
-    def add_done_callback(self, fn: Callable[[ResponseFuture], None]) -> None:
-        """Register `fn(future)`: the connection's reader calls it as soon as the answer or an error is there."""
-        self.future.add_done_callback(fn)
+CONNECT_POLL_INTERVAL_S = 0.01
 
 
 class Channel:
     """The connection of one role; the channel makes a new one when the old one is gone.
 
-    State: `_requests`, the live request handler or None, changes under `_lock`, which a worker holds while it connects. Readers
+    State: `requests`, the live request handler or None, changes under `_lock`, which a worker holds while it connects. Readers
     take no lock, and neither does `close`: it sets `_closed` first and then ends the connection; `_reopen` sets the connection
     first and then checks `_closed`.
 
@@ -213,7 +74,8 @@ class Channel:
         self._prepare = prepare
         self._timeout_ms = timeout_ms
         self._lock = handler.Lock()
-        self._requests: RequestHandler | None = None
+        #: The request handler of the present connection, or None.
+        self.requests: RequestHandler | None = None
         # The connection under way, for `close` to end.
         self._connecting: BrokerConnection | None = None
         # The reason why the channel makes no more connections; None as long as it does.
@@ -231,25 +93,20 @@ class Channel:
     @property
     def connected(self) -> bool:
         """Whether the connection is up, as far as this client knows."""
-        requests = self._requests
+        requests = self.requests
         return requests is not None and requests.alive
 
     @property
-    def muted_for(self) -> float:
-        """For how long this client must send nothing, since the broker throttles it (s); 0 where it does not."""
-        requests = self._requests
-        return requests.muted_for if requests is not None else 0.0
+    def throttled_until(self) -> float:
+        """Until when this client must send nothing, as the broker throttles it (s of the handler's clock); 0: it does not."""
+        requests = self.requests
+        return requests.shared.requests.throttled_until if requests is not None else 0.0
 
     @property
     def is_silent(self) -> bool:
         """Whether the connection is up, and the broker owes it an answer for a while."""
-        requests = self._requests
+        requests = self.requests
         return requests is not None and requests.shared.requests.silent_for() > SILENT_S
-
-    @property
-    def requests(self) -> RequestHandler | None:
-        """The request handler of the present connection, or None."""
-        return self._requests
 
     @property
     def in_trouble(self) -> bool:
@@ -262,14 +119,14 @@ class Channel:
         :param timeout_ms: for connecting, by default that of the channel
         :raises SocketDisconnectedError: the broker cannot be reached, or a moment ago could not
         """
-        requests = self._requests
+        requests = self.requests
         if requests is not None and requests.alive:
             return requests
         began = self._handler.now()
         if timeout_ms is not None:
             self._await_others(began + timeout_ms / 1000)
         with self._lock:
-            requests = self._requests
+            requests = self.requests
             if requests is not None and requests.alive:
                 return requests
             if timeout_ms is not None:
@@ -295,11 +152,11 @@ class Channel:
                     "the timeout too short",
                     broker=self._make_connection().address,
                 )
-            self._handler.sleep(min(LOOK_S, left))
+            self._handler.sleep(min(CONNECT_POLL_INTERVAL_S, left))
 
     def _reopen(self, timeout_ms: int | None) -> RequestHandler:
         self._check_open()
-        ended, self._requests = self._requests, None
+        ended, self.requests = self.requests, None
         if ended is not None:
             self._judge(ended)
             ended.cut()
@@ -328,9 +185,9 @@ class Channel:
         finally:
             self._connecting = None
         self._last_error = None
-        self._requests = requests
+        self.requests = requests
         if self._closed is not None:  # meanwhile, and `close` may have found no connection to end yet
-            self._requests = None
+            self.requests = None
             requests.stop()
             raise self._closed.again()
         self._reached()
@@ -376,7 +233,7 @@ class Channel:
         requests = self._cut(reason)
         if requests is not None:
             requests.stop()
-        self._requests = None  # not before: an interrupted `close` is called again
+        self.requests = None  # not before: an interrupted `close` is called again
 
     def abort(self, reason: KafkaException | None) -> None:
         """End an attempt to connect and refuse later ones, without waiting; a connection that is up stays up.
@@ -397,12 +254,12 @@ class Channel:
         connecting = self._connecting
         if connecting is not None:
             connecting.give_up()
-        return self._requests
+        return self.requests
 
     def drop(self) -> None:
         """End the present connection; the next `open` makes a new one."""
         with self._lock:
-            requests, self._requests = self._requests, None
+            requests, self.requests = self.requests, None
             self._failures = 0
         if requests is not None:
             requests.stop()
@@ -477,11 +334,6 @@ class Channels:
     def stands(self) -> bool:
         """Whether a channel is connected, also if an answer is owed there."""
         return any(channel.connected for _, channel in self)
-
-    def muted_for(self, name: str) -> float:
-        """Return for how long this client must send nothing on a channel, since the broker throttles it (s)."""
-        channel = self._by_name.get(name)
-        return channel.muted_for if channel is not None else 0.0
 
     def drop(self, name: str, reason: KafkaException) -> None:
         """End the connection of a channel for good; workers that wait for answers there get the error."""

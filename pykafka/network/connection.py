@@ -339,7 +339,8 @@ class BrokerConnection:
             raise fresh(self._reason)
         limit = self._timeout if timeout is None else timeout
         try:
-            stream.send(_join_small(buffers), limit)
+            # views: their text, in reports of errors, has no contents
+            stream.send([memoryview(buffers[0])] if len(buffers) == 1 else _join_small(buffers), limit)
         except TimeoutError as error:
             text = f"the broker did not take a request within {limit:.3g} s; it may be overloaded"
             raise self._broken(SocketDisconnectedError(text, broker=self.address)) from error
@@ -430,9 +431,7 @@ class BrokerConnection:
 
 
 def _join_small(buffers: Sequence[Buffer]) -> list[Buffer]:
-    """Return the buffers with small neighbours joined, as views: their text, in reports of errors, has no contents."""
-    if len(buffers) == 1:
-        return [memoryview(buffers[0])]
+    """Return the buffers with small neighbours joined, as views."""
     joined: list[Buffer] = []
     small: list[Buffer] = []
     for buffer in buffers:

@@ -96,14 +96,18 @@ class FrameReader:
             if start:
                 self._make_room()
             return None
-        size = self._check_size(start)
+        head = self._staged
+        if not head[start]:  # less than 16 MiB, and neither text nor TLS
+            size = head[start + 1] << 16 | head[start + 2] << 8 | head[start + 3]
+        else:
+            size = self._check_size(start)
         self._any = True
         if have - 4 >= size:
             stop = start + 4 + size
-            found = memoryview(bytes(memoryview(self._staged)[start + 4 : stop]))
+            answer = memoryview(bytes(memoryview(self._staged)[start + 4 : stop]))
             # What was read to its end leaves all of the buffer for the next answer.
             self._start, self._end = (stop, self._end) if stop < self._end else (0, 0)
-            return found
+            return answer
         if size > min(STAGED_MAX, len(self._staged) - 4):
             self._begin_large(start + 4, size)
         else:
@@ -124,10 +128,8 @@ class FrameReader:
         self._start = self._end = 0
 
     def _check_size(self, start: int) -> int:
-        """Return the length at this place in the buffer, where it can be one."""
+        """Return the length at this place in the buffer, if it can be one."""
         head = bytes(self._staged[start : start + 4])
-        if not head[0]:  # less than 16 MiB, and neither text nor TLS
-            return int.from_bytes(head, "big")
         if head.isascii() and head.decode("ascii").isprintable():
             said = bytes(self._staged[start : min(self._end, start + 40)]).split(b"\r")[0]
             raise NotKafkaError(

@@ -1,21 +1,26 @@
-"""`ResponseFuture`: the answer to a request that is on its way."""
+"""`InFlightRequest`: a request and the answer to it. `InFlightRequests`: those of one connection, in order."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from pykafka.exceptions import KafkaException, ResponseTimeoutError, SocketDisconnectedError
 from pykafka.handlers.base import process_number
-from pykafka.network.turns import ReadingTurn
+from pykafka.network.turns import ReadTurn
+from pykafka.protocol.schema import decode_response, encode_request, read_throttle_ms
 
 if TYPE_CHECKING:
-    from pykafka.handlers.base import Handler
+    from pykafka.handlers.base import Buffer, Handler
+    from pykafka.network.requestlog import RequestLog
 
 
 E = TypeVar("E", bound=KafkaException)
+R = TypeVar("R")
 
 #: Why a connection was retired.
 IDLE = (
@@ -23,6 +28,9 @@ IDLE = (
 )
 #: Correlation ids are signed 32-bit numbers on the wire.
 ID_MAX = 2**31 - 1
+#: The client ignores a longer throttle (ms): a damaged answer may announce weeks, and the client would send nothing until then.
+#: Brokers have no limit of their own: 100 MB under a quota of 10 kB/s make nearly three hours.
+THROTTLE_MAX_MS = 24 * 3_600_000
 
 
 def fresh(error: E) -> E:
@@ -30,132 +38,6 @@ def fresh(error: E) -> E:
     copied = error.again()
     copied.args = error.args  # OSError, the base of our timeouts, leaves them out of a copy
     return copied
-
-
-class ResponseFuture:
-    """A result that one worker waits for and another one sets, once.
-
-    State: `response` and `error` are written before `_event` is set and never after. Exactly one worker takes each callback
-    off the queue, so there is no lock.
-
-    :param handler: supplies the event
-    """
-
-    __slots__ = ("__weakref__", "_callbacks", "_event", "_handler", "due", "error", "response", "unsent")
-
-    def __init__(self, handler: Handler) -> None:
-        self._handler = handler
-        self._event = handler.Event()
-        self._callbacks: deque[Callable[[ResponseFuture], object]] = deque()
-        #: The argument of `set_response`.
-        self.response: Any = None
-        #: The argument of `set_error`.
-        self.error: BaseException | None = None
-        #: The response is overdue at this time of the handler's clock (s); throttling puts it off. None: never.
-        self.due: float | None = None
-        #: Whether the request met a connection that had ended with nothing in flight, so that it was not sent.
-        self.unsent = False
-
-    @property
-    def done(self) -> bool:
-        """Whether the response or an error is there."""
-        return self._event.is_set()
-
-    def set_response(self, response: Any) -> None:
-        """Set the response and run the callbacks; a future that is done only runs those that were interrupted."""
-        if not self._event.is_set():
-            self.response = response
-            self._event.set()
-        self._call_back()
-
-    def set_error(self, error: BaseException) -> None:
-        """Set the exception that `get` raises; otherwise as `set_response`."""
-        if not self._event.is_set():
-            self.error = error
-            self._event.set()
-        self._call_back()
-
-    def _call_back(self) -> None:
-        while True:
-            try:
-                fn = self._callbacks.popleft()
-            except IndexError:
-                return
-            try:
-                fn(self)
-            except Exception as error:  # noqa: BLE001 - it must not end the reader, which all other answers depend on
-                self._handler.report(f"callback {fn!r}", error)
-            except BaseException:  # the timeout of a worker that reads for itself, or Ctrl-C
-                self._callbacks.appendleft(fn)
-                raise
-
-    def add_done_callback(self, fn: Callable[[ResponseFuture], object]) -> None:
-        """Register `fn(future)`: the worker that completes the future calls it; this one does if the future is done already.
-
-        That worker is usually the connection's reader, so `fn` must not wait for another answer. The handler logs its
-        exceptions.
-        """
-        self._callbacks.append(fn)
-        if self._event.is_set():
-            self._call_back()
-
-    def wait(self, timeout: float) -> bool:
-        """Wait until the response or an error is there; return False if the time (s) is up before."""
-        return self._event.wait(timeout)
-
-    def is_over(self, early: float = 0.0) -> bool:
-        """Return whether the response or an error is there, or `get_when_due` would give up."""
-        due = self.due
-        return self._event.is_set() or (due is not None and self._handler.now() >= due - early)
-
-    def get_when_due(self, early: float = 0.0) -> Any:
-        """Wait for the response until it is overdue, also where throttling puts that off, and return it.
-
-        :param early: how long before that to give up (s)
-        :raises ResponseTimeoutError: it is overdue, or nearly
-        """
-        while True:
-            due = self.due
-            if self._event.wait(None if due is None else max(due - early - self._handler.now(), 0.0)):
-                return self.get()
-            if due == self.due:
-                raise ResponseTimeoutError("no answer in time; the broker may be overloaded, or the timeout too short")
-
-    def get(self, response_cls: Callable[..., Any] | None = None, timeout: float | None = None, **kwargs: Any) -> Any:
-        """Wait for the response and return it.
-
-        :param response_cls: called with the response and `kwargs`, and its result returned; None returns the response itself
-        :param timeout: how long to wait (s); None until the request's own deadline
-        :raises ResponseTimeoutError: no answer came in time; the request itself goes on
-        """
-        if not self._event.wait(timeout):
-            raise ResponseTimeoutError(
-                f"no answer within {timeout:.3g} s; the broker may be overloaded, or the timeout too short"
-            )
-        error = self.error
-        if error is not None:
-            raise fresh(error) if isinstance(error, KafkaException) else error
-        return self.response if response_cls is None else response_cls(self.response, **kwargs)
-
-
-class Task(NamedTuple):
-    """A request and the future of its answer."""
-
-    request: Any
-    future: ResponseFuture
-
-
-class Pending(NamedTuple):
-    """One request that waits for its answer; `deadline` and `latest` are on the handler's clock (s).
-
-    `timeout` is how long the peer may be silent (s). Throttling puts the deadline off, but not beyond `latest`.
-    """
-
-    request: Task
-    future: ResponseFuture
-    deadline: float
-    timeout: float = 0.0
-    latest: float = math.inf
 
 
 class Throttle(NamedTuple):
@@ -169,11 +51,232 @@ class Throttle(NamedTuple):
     over: bool
 
 
-class PendingRequests:
+class Peer(NamedTuple):
+    """The broker at the other end of a connection.
+
+    :param address: "host:port", for errors
+    :param client_id: how the broker's logs and quotas know this client
+    :param breathe: the handler's, so that decoding a large answer does not block its hub
+    :param report_throttle: called with (API, duration in s) when the broker throttles this client
+    """
+
+    address: str
+    client_id: str
+    breathe: Callable[[], object]
+    report_throttle: Callable[[str, float], object]
+
+
+class ResponseFuture:
+    """A result that one worker waits for and another one sets, once.
+
+    State: `response` and `error` are written before `done` is set and never after. Exactly one worker takes each callback off
+    the list, so there is no lock. A worker that waits is a callback as well, the first one.
+
+    :param handler: supplies the event of a worker that waits
+    """
+
+    __slots__ = ("__weakref__", "_callbacks", "_handler", "done", "error", "response")
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self._callbacks: list[Callable[[Any], object]] = []
+        #: Whether the response or an error is there.
+        self.done = False
+        #: The argument of `set_response`.
+        self.response: Any = None
+        #: The argument of `set_error`.
+        self.error: BaseException | None = None
+
+    def set_response(self, response: Any) -> None:
+        """Set the response and run the callbacks; a future that is done only runs those that were interrupted."""
+        if not self.done:
+            self.response = response
+            self.done = True
+        if self._callbacks:
+            self._call_back()
+
+    def set_error(self, error: BaseException) -> None:
+        """Set the exception that `get` raises; otherwise as `set_response`."""
+        if not self.done:
+            self.error = error
+            self.done = True
+        if self._callbacks:
+            self._call_back()
+
+    def _call_back(self) -> None:
+        while True:
+            try:
+                fn = self._callbacks.pop(0)
+            except IndexError:
+                return
+            try:
+                fn(self)
+            except Exception as error:  # noqa: BLE001 - it must not end the reader, which all other answers depend on
+                self._handler.report(f"callback {fn!r}", error)
+            except BaseException:  # the timeout of a worker that reads for itself, or Ctrl-C
+                self._callbacks.insert(0, fn)
+                raise
+
+    def add_done_callback(self, fn: Callable[[Any], object]) -> None:
+        """Register `fn(future)`: the worker that completes the future calls it; this one does if the future is done already.
+
+        That worker is usually the connection's reader, so `fn` must not wait for another answer. The handler logs its
+        exceptions.
+        """
+        self._callbacks.append(fn)
+        if self.done:
+            self._call_back()
+
+    def wait(self, timeout: float | None) -> bool:
+        """Wait until the response or an error is there; return False if the time (s) is up before."""
+        event = self._handler.Event()
+
+        def wake(_: object) -> None:
+            event.set()
+
+        self._callbacks.insert(0, wake)
+        try:
+            return self.done or event.wait(timeout)  # whoever sets `done` looks for callbacks afterwards
+        finally:
+            with suppress(ValueError):  # it was called
+                self._callbacks.remove(wake)
+
+    def get(self, response_cls: Callable[..., Any] | None = None, timeout: float | None = None, **kwargs: Any) -> Any:
+        """Wait for the response and return it.
+
+        :param response_cls: called with the response and `kwargs`, and its result returned; None returns the response itself
+        :param timeout: how long to wait (s); None until the request's own deadline
+        :raises ResponseTimeoutError: no answer came in time; the request itself goes on
+        """
+        if not self.done and not self.wait(timeout):
+            raise ResponseTimeoutError(
+                f"no answer within {timeout:.3g} s; the broker may be overloaded, or the timeout too short"
+            )
+        error = self.error
+        if error is not None:
+            raise fresh(error) if isinstance(error, KafkaException) else error
+        return self.response if response_cls is None else response_cls(self.response, **kwargs)
+
+
+class InFlightRequest(ResponseFuture, Generic[R]):
+    """A request and, once it has come, the answer to it, which is the frame from the correlation id on.
+
+    :param handler: supplies the clock, and the event of a worker that waits
+    :param request: a wire message; or, without a peer, an object that has `encode(correlation_id)`, or the documented
+        `get_bytes()`, and `throttle(frame)` if its answer may announce throttling: that returns a `Throttle` or None
+    :param version: of the wire message
+    :param peer: the broker that the wire message goes to; `get` then decodes the answer
+    """
+
+    __slots__ = (
+        "_decoded",
+        "correlation_id",
+        "deadline",
+        "early",
+        "latest",
+        "log",
+        "peer",
+        "request",
+        "silence_s",
+        "unsent",
+        "version",
+    )
+
+    def __init__(self, handler: Handler, request: Any, version: int = -1, peer: Peer | None = None) -> None:
+        super().__init__(handler)
+        self.request = request
+        self.version = version
+        self.peer = peer
+        self.correlation_id = 0
+        #: The answer is overdue at this time of the handler's clock (s); throttling puts it off, but not beyond `latest`.
+        self.deadline = math.inf
+        self.latest = math.inf
+        #: How long before the deadline the caller of `get_when_due` gives up (s), which ends no connection.
+        self.early = 0.0
+        #: How long the peer may be silent (s).
+        self.silence_s = 0.0
+        #: Whether the request met a connection that had ended with nothing in flight, so that it was not sent.
+        self.unsent = False
+        #: Logs it, if requests are logged.
+        self.log: RequestLog | None = None
+        self._decoded: R | None = None
+
+    def encode(self) -> Sequence[Buffer]:
+        """Return the frame as buffers, its length first."""
+        request = self.request
+        if self.peer is not None:
+            frame: Sequence[Buffer] = encode_request(request, self.version, self.correlation_id, self.peer.client_id)
+        elif hasattr(request, "encode"):
+            frame = request.encode(self.correlation_id)
+        else:
+            # The documented classes number themselves 0: length (4 bytes), API key (2), version (2), correlation id (4).
+            documented = bytearray(request.get_bytes())
+            documented[8:12] = self.correlation_id.to_bytes(4, "big", signed=True)
+            frame = [documented]
+        if self.log is not None:
+            self.log.sent(self.correlation_id, frame)
+        return frame
+
+    def throttle(self, frame: memoryview) -> Throttle | None:
+        """Return the throttling that an answer announces; None if it announces none."""
+        version, peer = self.version, self.peer
+        if peer is None:
+            read: Callable[[memoryview], Throttle | None] | None = getattr(self.request, "throttle", None)
+            return None if read is None else read(frame)
+        request_cls = type(self.request)
+        ms = read_throttle_ms(request_cls, version, frame)
+        if ms is None:  # it stands deep in the answer
+            try:
+                self._decoded = answer = decode_response(request_cls, version, frame)[1]
+            except KafkaException:  # the worker that waits for the answer decodes it, too
+                return None
+            ms = answer.throttle_time_ms
+        if not 0 < ms <= THROTTLE_MAX_MS:
+            return None
+        peer.report_throttle(request_cls.__name__.removesuffix("Request"), ms / 1000)
+        return Throttle(ms / 1000, version not in request_cls.response.early_versions)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the answer or an error is there, or `get_when_due` would give up."""
+        return self.done or self._handler.now() >= self.deadline - self.early
+
+    def get(self, response_cls: Callable[..., Any] | None = None, timeout: float | None = None, **kwargs: Any) -> R:
+        """Wait for the answer and return it, decoded if it is one to a wire message.
+
+        :param timeout: how long to wait (s); None until the request's own deadline
+        :raises ResponseTimeoutError: no answer in time
+        :raises SocketDisconnectedError: the connection ended first
+        :raises CorruptResponseError: the answer cannot be read
+        """
+        frame, peer = super().get(response_cls, timeout, **kwargs), self.peer
+        if peer is None or frame is None:
+            return cast("R", frame)
+        response: Any = self._decoded
+        if response is None:
+            try:
+                response = decode_response(type(self.request), self.version, frame, peer.breathe)[1]
+            except KafkaException as error:
+                raise error.with_context(broker=peer.address, api=type(self.request).__name__) from None
+        if self.log is not None:
+            self.log.answered(frame, response)
+        return cast("R", response)
+
+    def get_when_due(self) -> R:
+        """Wait for the answer until it is overdue, or its caller gives up; throttling puts both off. Errors as of `get`."""
+        while not self.done:
+            deadline = self.deadline
+            left = None if deadline == math.inf else max(deadline - self.early - self._handler.now(), 0.0)
+            if not self.wait(left) and deadline == self.deadline:
+                raise ResponseTimeoutError("no answer in time; the broker may be overloaded, or the timeout too short")
+        return self.get()
+
+
+class InFlightRequests:
     """The table that a connection's writers and its reader share.
 
-    State: changes under `_lock`, which no worker holds while it waits or completes a future. Once `error` is set it stays, and
-    the table takes no more requests.
+    State: changes under `_lock`, which no worker holds while it waits or completes a request. Once `error` is set it stays, and
+    the table takes no more requests. `answering` and `unread` belong to the worker that has the turn to read.
 
     :param handler: supplies lock, event, clock and fork hook
     :param max_idle_s: a connection that was not used for so long is retired; 0 for never
@@ -183,14 +286,19 @@ class PendingRequests:
         self._now = handler.now
         self.max_idle_s = max_idle_s
         self._lock = handler.Lock()
-        self._tasks: dict[int, Pending] = {}  # in the order in which they were sent
-        self._left_over: deque[memoryview] = deque()  # for the worker that has the turn to read
-        self._last_id = 0
+        self._requests: dict[int, InFlightRequest[Any]] = {}  # in the order in which they were sent
+        self._ids = itertools.count()
         self._drained = handler.Event()
         self._closing = False
         self._pid = process_number()
+        #: No request is overdue before this time of the handler's clock (s). The first one may be due later.
+        self.none_due_before = math.inf
+        #: The request whose answer is being delivered; None between answers.
+        self.answering: InFlightRequest[Any] | None = None
+        #: Answers whose delivery was interrupted, for the next worker that reads.
+        self.unread: deque[memoryview] = deque()
         #: Decides which worker reads the answers.
-        self.turn = ReadingTurn(handler, self)
+        self.turn = ReadTurn(handler, self)
         #: The reason why no answer can come any more; None while answers can.
         self.error: KafkaException | None = None
         #: Whether the peer has answered a request.
@@ -202,35 +310,39 @@ class PendingRequests:
         #: Since when there is the connection, and when a request or an answer used it last (on the handler's clock, s).
         self.since = self.used_at = self._now()
         #: The peer, which throttles this client, reads nothing from this connection until then (on the handler's clock, s).
-        self.muted_until = 0.0
+        self.throttled_until = 0.0
         #: By how much throttling delayed the peer's last answer (s).
         self.late = 0.0
 
     def __len__(self) -> int:
-        return len(self._tasks)
+        return len(self._requests)
 
     @property
     def inherited(self) -> bool:
         """Whether this is a forked child's copy, whose connection is the parent's."""
         return self._pid != process_number()
 
-    def next_id(self) -> int:
-        """Return the number of the next request."""
-        with self._lock:
-            self._last_id = self._last_id + 1 if self._last_id < ID_MAX else 1
-            return self._last_id
+    def all(self) -> list[InFlightRequest[Any]]:
+        """Return the requests, the oldest first."""
+        return list(self._requests.values())
 
-    def add(self, correlation_id: int, task: Pending) -> None:
+    def next_id(self) -> int:
+        """Return the number of the next request; counting takes no lock, as it is one step of C."""
+        return next(self._ids) % ID_MAX + 1
+
+    def add(self, request: InFlightRequest[Any]) -> None:
         """Add a request that its worker is about to send.
 
         :raises KafkaException: the connection has ended or is closing
         """
         with self._lock:
-            self._check()
-            self._tasks[correlation_id] = task
+            if self.error is not None or self.ended_unused or self._closing:
+                raise self._refusal()
+            self._requests[request.correlation_id] = request
+            self.none_due_before = min(self.none_due_before, request.deadline)
             self.used_at = self._now()
 
-    def add_first(self, correlation_id: int, task: Pending) -> None:
+    def add_first(self, request: InFlightRequest[Any]) -> None:
         """Add a request that goes before all others, none of which has been sent; also while the connection is closing.
 
         :raises KafkaException: the connection has ended
@@ -238,58 +350,58 @@ class PendingRequests:
         with self._lock:
             if self.error is not None:
                 raise fresh(self.error)
-            self._tasks = {correlation_id: task, **self._tasks}
+            self._requests = {request.correlation_id: request, **self._requests}
+            self.none_due_before = min(self.none_due_before, request.deadline)
 
     def check(self) -> None:
-        """Raise the error that ended the connection, where it has ended."""
+        """Raise the error that ended the connection, if it has ended."""
         with self._lock:
-            self._check()
+            if self.error is not None or self.ended_unused or self._closing:
+                raise self._refusal()
             self.used_at = self._now()
 
-    def _check(self) -> None:
+    def _refusal(self) -> KafkaException:
         if self.error is not None:
-            raise fresh(self.error)
+            return fresh(self.error)
         if self.ended_unused:
-            raise SocketDisconnectedError(IDLE)
-        if self._closing:
-            raise SocketDisconnectedError("this client is closing the connection and sends nothing more on it")
+            return SocketDisconnectedError(IDLE)
+        return SocketDisconnectedError("this client is closing the connection and sends nothing more on it")
 
-    def peek(self, correlation_id: int) -> Pending | None:
-        """Return the request that an answer belongs to; None where there is none."""
-        return self._tasks.get(correlation_id)
+    def has(self, request: InFlightRequest[Any]) -> bool:
+        """Return whether a request waits for its answer."""
+        return request.correlation_id in self._requests
 
-    def oldest(self) -> int | None:
-        """Return the number of the request that is answered next; None where there is none."""
+    def oldest(self) -> InFlightRequest[Any] | None:
+        """Return the request that is answered next; None if no request is in flight."""
         with self._lock:
-            return next(iter(self._tasks), None)
+            return next(iter(self._requests.values()), None)
 
-    def take(self, correlation_id: int) -> Pending | None:
-        """Remove and return the request that an answer belongs to; None where there is none."""
+    def pop_if_oldest(self, correlation_id: int) -> InFlightRequest[Any] | None:
+        """Remove the oldest request and return it; None if it has another number, or no request is in flight."""
         with self._lock:
-            task = self._tasks.pop(correlation_id, None)
+            request = next(iter(self._requests.values()), None)
+            if request is None or request.correlation_id != correlation_id:
+                return None
+            self.answering = request  # first, so that an interrupt behind this loses nothing
+            self.proven = True
+            del self._requests[correlation_id]
             self.used_at = self._now()
-            if self._closing and not self._tasks:
-                self._drained.set()
-        return task
+            if not self._requests:
+                self.none_due_before = math.inf
+                if self._closing:
+                    self._drained.set()
+        return request
 
-    def put_back(self, correlation_id: int, task: Pending, frame: memoryview) -> bool:
-        """Keep an answer whose delivery was interrupted for the next reader; return False where the connection has ended."""
+    def put_back(self, request: InFlightRequest[Any], frame: memoryview) -> bool:
+        """Keep an answer whose delivery was interrupted for the next reader; return False if the connection has ended."""
         with self._lock:
             if self.error is not None:
                 return False
-            self._tasks = {correlation_id: task, **self._tasks}  # it is the oldest
-            self._left_over.append(frame)
+            self._requests = {request.correlation_id: request, **self._requests}  # it is the oldest
+            self.unread.append(frame)
         return True
 
-    def left_over(self) -> memoryview | None:
-        """Take an answer that was put back; None where there is none."""
-        return self._left_over.popleft() if self._left_over else None
-
-    def discard(self, correlation_id: int) -> None:
-        """Remove a request that its worker did not send."""
-        self.take(correlation_id)
-
-    def throttled(self, throttle: Throttle | None, now: float) -> None:
+    def throttle(self, throttle: Throttle | None, now: float) -> None:
         """Put the deadlines of later requests off by the throttling that an answer announces (None: it announces none)."""
         with self._lock:
             if throttle is None:
@@ -298,43 +410,44 @@ class PendingRequests:
             if throttle.over:
                 self.late = throttle.seconds
             else:
-                self.muted_until = max(self.muted_until, now + throttle.seconds)
-            begin = max(self.muted_until, now) + self.late
-            for number, task in self._tasks.items():
-                deadline = min(max(task.deadline, begin + task.timeout), task.latest)
-                self._tasks[number] = task._replace(deadline=deadline)
-                task.future.due = deadline
+                self.throttled_until = max(self.throttled_until, now + throttle.seconds)
+            begin = max(self.throttled_until, now) + self.late
+            for request in self._requests.values():
+                request.deadline = min(max(request.deadline, begin + request.silence_s), request.latest)
 
     def about_throttling(self, now: float) -> str:
-        """Return the sentence about throttling for an error about time; "" where the peer does not throttle."""
-        if self.muted_until > now:
-            return f"the broker throttles this client by a quota, for {(self.muted_until - now) * 1000:.0f} ms more"
+        """Return the sentence about throttling for an error about time; "" if the peer does not throttle."""
+        if self.throttled_until > now:
+            return f"the broker throttles this client by a quota, for {(self.throttled_until - now) * 1000:.0f} ms more"
         if self.late:
             return f"the broker throttles this client by a quota: its last answer was {self.late * 1000:.0f} ms late for it"
         return ""
 
-    def next_deadline(self) -> float | None:
-        """Return the earliest deadline; None where nothing is pending."""
+    def is_overdue(self, now: float) -> bool:
+        """Return whether the deadline of a request has passed (s of the handler's clock)."""
+        if now < self.none_due_before:
+            return False
         with self._lock:
-            return min((task.deadline for task in self._tasks.values()), default=None)
+            self.none_due_before = min((one.deadline for one in self._requests.values()), default=math.inf)
+        return now >= self.none_due_before
 
     def silent_for(self) -> float:
-        """Return for how long the oldest request has waited for its answer, throttling not counted (s); 0 where none does."""
+        """Return for how long the oldest request has waited for its answer, throttling not counted (s); 0 for no request."""
         try:
-            oldest = next(iter(self._tasks.values()), None)
+            oldest = next(iter(self._requests.values()), None)
         except RuntimeError:  # requests come and go just now: the peer answers
             return 0.0
-        return 0.0 if oldest is None else max(0.0, self._now() - (oldest.deadline - oldest.timeout))
+        return 0.0 if oldest is None else max(0.0, self._now() - (oldest.deadline - oldest.silence_s))
 
-    def take_overdue(self, now: float) -> list[Pending]:
+    def take_overdue(self, now: float) -> list[InFlightRequest[Any]]:
         """Remove and return the requests whose deadline has passed."""
         with self._lock:
-            overdue = [number for number, task in self._tasks.items() if task.deadline <= now]
-            return [self._tasks.pop(number) for number in overdue]
+            overdue = [number for number, request in self._requests.items() if request.deadline <= now]
+            return [self._requests.pop(number) for number in overdue]
 
     def idle_for(self) -> float:
         """Return for how long the connection was not used (s); 0 while requests are in flight."""
-        return 0.0 if self._tasks else self._now() - self.used_at
+        return 0.0 if self._requests else self._now() - self.used_at
 
     def retire_if_idle(self) -> None:
         """Take no more requests if the connection was not used for `max_idle_s`.
@@ -351,18 +464,18 @@ class PendingRequests:
         """Refuse new requests, wait for the answers that are due, and return whether all came in time (s)."""
         with self._lock:
             self._closing = True
-            if not self._tasks:
+            if not self._requests:
                 return True
         return self._drained.wait(timeout)
 
-    def end(self, error: KafkaException) -> list[Pending] | None:
+    def end(self, error: KafkaException) -> list[InFlightRequest[Any]] | None:
         """Keep the first error that ends the connection and return the requests to be failed; None at later calls."""
         with self._lock:
             if self.error is not None:
                 return None
             self.error = fresh(error)  # it lives as long as the connection: a traceback would keep frames alive
-            left = list(self._tasks.values())
+            left = list(self._requests.values())
             self.ended_unused = not left
-            self._tasks.clear()
+            self._requests.clear()
             self._drained.set()
         return left

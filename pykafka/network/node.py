@@ -17,9 +17,10 @@ from pykafka.exceptions import (
 from pykafka.handlers.base import WeakCall
 from pykafka.network import requestlog
 from pykafka.network.api_versions import ApiVersions, KnownVersions
-from pykafka.network.channel import LENT, LENT_IDLE_MS, Channel, Channels, Outgoing, PendingResponse
+from pykafka.network.channel import LENT, LENT_IDLE_MS, Channel, Channels
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.dialing import Route
+from pykafka.network.in_flight import InFlightRequest, Peer
 from pykafka.network.options import ConnectionSettings
 from pykafka.protocol import wire
 from pykafka.protocol.versions import RANGES_0_9_0
@@ -28,6 +29,7 @@ from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
+    from pykafka.network.requests import RequestHandler
     from pykafka.protocol.schema import Request
     from pykafka.protocol.versions import ApiRanges
     from pykafka.security import SslConfigLike
@@ -99,6 +101,8 @@ class Node:
         self._id = int(id_)
         self._host = get_string(host, "host")
         self._port = int(port)
+        #: Host and port as "host:port".
+        self.address = f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
         self._handler = handler
         self._socket_timeout_ms = socket_timeout_ms
         self._offsets_channel_socket_timeout_ms = offsets_channel_socket_timeout_ms
@@ -113,7 +117,9 @@ class Node:
         known = KnownVersions(broker_version) if known_versions is None else known_versions
         # 0.9.0 is the documented default, which says nothing.
         self._is_0_9 = broker_version.startswith("0.9") and broker_version != "0.9.0"
-        self._dialect = ApiVersions(self, handler, client_id, known, api_versions)
+        #: The API versions of this broker.
+        self.versions = ApiVersions(self, handler, client_id, known, api_versions)
+        self._peer = Peer(self.address, client_id, handler.breathe, self._report_throttle)
         self._channels = Channels(handler, self._new_channel)
         # Guards `_shared`, the workers.
         self._lock = handler.Lock()
@@ -148,11 +154,6 @@ class Node:
         return self._port
 
     @property
-    def address(self) -> str:
-        """Host and port as "host:port"."""
-        return f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
-
-    @property
     def socket_timeout_ms(self) -> int:
         """How long a connect or an answer may take (ms)."""
         return self._socket_timeout_ms
@@ -164,7 +165,7 @@ class Node:
         """
         self._limiter.warn(log, self.address, text, *args)
 
-    def _tell_throttled(self, api: str, seconds: float) -> None:
+    def _report_throttle(self, api: str, seconds: float) -> None:
         text = (
             "broker %s throttles this client by a quota: %s, for %d ms now; requests wait for that time "
             "(raise the quota of client %s, or send and fetch less)"
@@ -194,9 +195,11 @@ class Node:
         """End all connections; the next request on each channel makes a new one, with the host's name looked up anew."""
         self._channels.drop_connections()
 
-    def muted_for(self, name: str = "main") -> float:
+    def throttled_for(self, name: str = "main") -> float:
         """Return for how long this client must send nothing on a channel, since the broker throttles it (s)."""
-        return self._channels.muted_for(name)
+        channel = self._channels.find(name)
+        until = 0.0 if channel is None else channel.throttled_until
+        return max(until - self._handler.now(), 0.0) if until else 0.0
 
     def is_connected(self, name: str) -> bool:
         """Return whether the channel of this name is connected, as far as this client knows."""
@@ -210,9 +213,9 @@ class Node:
         return Channel(
             self._handler,
             self._new_connection,
-            self._dialect.prepare,
+            self.versions.prepare,
             self.timeout_ms(name),
-            self._dialect.doubt,
+            self.versions.doubt,
             self._lent_settings if name.startswith(LENT) else self._settings,
             self._channels.try_again,
         )
@@ -250,11 +253,11 @@ class Node:
 
     def _ranges_for_login(self) -> ApiRanges | None:
         """Return the versions if they are certain: brokers of 0.9 cannot be asked for them before a login."""
-        return self._dialect.certain() or (RANGES_0_9_0 if self._is_0_9 else None)
+        return self.versions.certain() or (RANGES_0_9_0 if self._is_0_9 else None)
 
     def forget_versions(self) -> None:
         """Ask for the API versions anew at the next connect: another version of Kafka may run there by then."""
-        self._dialect.doubt()
+        self.versions.doubt()
 
     def after_fork(self) -> None:
         """Start afresh in a forked child: connections and workers are the parent's, and nobody would release its locks."""
@@ -305,11 +308,11 @@ class Node:
     @property
     def knows_versions(self) -> bool:
         """Whether the broker's API versions are known without asking it."""
-        return self._dialect.found is not None
+        return self.versions.found is not None
 
     def api_ranges(self) -> ApiRanges:
         """Return {api key: (lowest version, highest version)} of this broker, connecting where that is needed."""
-        return self._dialect.ranges()
+        return self.versions.ranges()
 
     def api_version(self, request_cls: type[Request[Any]], ceiling: int | None = None) -> int:
         """Return the highest version of an API that the broker and this client speak.
@@ -317,7 +320,7 @@ class Node:
         :param ceiling: no version above this one
         :raises UnsupportedVersion: there is none, and the broker has said so twice
         """
-        return self._dialect.choose(request_cls, ceiling)
+        return self.versions.choose(request_cls, ceiling)
 
     def connect_within(self, timeout_ms: int) -> None:
         """Connect, if the broker's versions are not known yet, so that `api_version` does not wait for longer than a time.
@@ -330,7 +333,7 @@ class Node:
 
     def has(self, request_cls: type[Request[Any]]) -> bool:
         """Return whether the broker has an API, in whatever version."""
-        return self._dialect.has(request_cls)
+        return self.versions.has(request_cls)
 
     def send(
         self,
@@ -344,7 +347,8 @@ class Node:
         latest: float | None = None,
         patient: bool = True,
         keep: bool = False,
-    ) -> PendingResponse[R]:
+        connection: RequestHandler | None = None,
+    ) -> InFlightRequest[R]:
         """Send a request and return at once; answers of one channel come in the order of its requests.
 
         Where the broker throttles this client, this worker waits for the end of that first, which counts against no deadline.
@@ -360,57 +364,42 @@ class Node:
         :param patient: False: raise rather than wait for the end of throttling
         :param keep: where `timeout_ms` is below the socket timeout of the channel, only the caller of `get_when_due` gives up
             by then: the connection, which others use too, stands until the socket timeout; by default it ends
+        :param connection: that of the channel, if the caller has opened it just now
         :raises ThrottledError: the broker throttles this client, and the caller is not patient
         :raises UnsupportedVersion: the broker lacks the API
         :raises SocketDisconnectedError: the broker cannot be reached
         """
-        how = (has_response, latest, patient, keep)
-        pending, unsent = self._send(request, channel, timeout_ms, version, ceiling, *how)
-        if unsent:
-            # The connection had ended since it was used last, by an idle timeout at either end: nobody need notice.
-            pending, _ = self._send(request, channel, timeout_ms, version, ceiling, *how)
-        return pending
-
-    def _send(
-        self,
-        request: Request[R],
-        channel: str,
-        timeout_ms: int | None,
-        version: int | None,
-        ceiling: int | None,
-        has_response: bool,
-        latest: float | None,
-        patient: bool,
-        keep: bool,
-    ) -> tuple[PendingResponse[R], bool]:
-        """Send a request as `send`; return whether its connection had ended before, too, so that it was not sent."""
-        before = self._dialect.found
         usual_ms = self.timeout_ms(channel)
-        requests = self.channel(channel).open(timeout_ms if timeout_ms is not None and timeout_ms < usual_ms else None)
-        if version is None:
-            version = self._dialect.choose(type(request), ceiling)
-        elif before is not None and before != self._dialect.found:
-            self._dialect.check(type(request), version)
-        if timeout_ms is None:
-            timeout_ms = usual_ms
-        answer_ms = max(timeout_ms, usual_ms) if keep else timeout_ms
-        outgoing = self._outgoing(request, version, channel)
-        future = requests.request(outgoing, has_response, timeout_ms / 1000, latest, patient, answer_ms / 1000)
-        if outgoing.logged:
-            future.add_done_callback(outgoing.done)
-        if not patient and isinstance(future.error, ThrottledError):
-            raise future.error
-        early = (answer_ms - timeout_ms) / 1000
-        pending = PendingResponse(future, type(request), version, self.address, self._handler.breathe, outgoing, early)
-        return pending, future.unsent
+        connect_ms = timeout_ms if timeout_ms is not None and timeout_ms < usual_ms else None
+        timeout_ms = usual_ms if timeout_ms is None else timeout_ms
+        before = self.versions.found
+        for _ in range(2):
+            if connection is None:
+                connection = self._channels.get(channel).open(connect_ms)
+            if version is None:
+                chosen = self.versions.choose(type(request), ceiling)
+            else:
+                chosen = version
+                if before is not None and before != self.versions.found:
+                    self.versions.check(type(request), version)
+            sent: InFlightRequest[R] = InFlightRequest(self._handler, request, chosen, self._peer)
+            if keep and timeout_ms < usual_ms:
+                sent.early = (usual_ms - timeout_ms) / 1000
+            if requestlog.log.isEnabledFor(logging.DEBUG):
+                self._log(sent, channel)
+            connection.send(sent, timeout_ms / 1000, has_response, latest, patient)
+            if not sent.unsent:
+                break
+            connection = None  # it ended since it was used last, by an idle timeout at either end: that is no error
+        if not patient and isinstance(sent.error, ThrottledError):
+            raise sent.error
+        return sent
 
-    def _outgoing(self, request: Request[Any], version: int, channel: str) -> Outgoing:
-        if not requestlog.is_wanted():
-            return Outgoing(request, version, self._client_id, self._tell_throttled)
-        where = (self.address, channel)
-        return requestlog.LoggedOutgoing(
-            request, version, self._client_id, self._tell_throttled, where, self._handler.now
+    def _log(self, request: InFlightRequest[Any], channel: str) -> None:
+        log = request.log = requestlog.RequestLog(
+            request.request, request.version, self.address, channel, self._handler.now
         )
+        request.add_done_callback(lambda done: None if done.error is None else log.failed(done.error))
 
     def call(
         self,

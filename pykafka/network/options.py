@@ -1,4 +1,4 @@
-"""The settings of connections to brokers, in one place: defaults, checks and meanings."""
+"""The options of connections to brokers, one row each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pykafka.network.proxies import Proxy, valid_proxy
 from pykafka.security import Mechanism, SslConfigLike, valid_sasl, valid_ssl_config
 from pykafka.utils.error_handlers import valid_bool
-from pykafka.utils.option_table import Settings, above_0, at_least_0, setting
+from pykafka.utils.option_table import Options, above_0, at_least_0, option
 
 #: Where names are looked up (KIP-602, KIP-235).
 ALL_ADDRESSES = "use_all_dns_ips"
@@ -22,36 +22,38 @@ def _valid_dns_lookup(value: object, name: str) -> str:
 
 
 @dataclass(frozen=True)
-class ConnectionSettings(Settings):
+class ConnectionSettings(Options):
     """How a client makes and keeps each connection to a broker."""
 
-    ssl_config: SslConfigLike | None = setting(
+    ssl_config: SslConfigLike | None = option(
         None,
         lambda value, name: valid_ssl_config(value),
         "an SslConfig or ssl.SSLContext, or True for the system's authorities; all ports are TLS ports then",
         costs="CPU, for TLS.",
+        takes="SslConfigLike | bool | None",
     )
-    sasl: Mechanism | None = setting(
+    sasl: Mechanism | None = option(
         None,
         valid_sasl,
         "the credentials to log in with by SASL; None does not log in",
         costs="A login for each connection.",
     )
-    allow_cleartext_credentials: bool = setting(
+    allow_cleartext_credentials: bool = option(
         False,
         valid_bool,
         "log no warning when the login sends a password or token without TLS (PLAIN and OAUTHBEARER), or fetches tokens by "
         "http://",
         costs="Anyone on the way can read and use them.",
     )
-    proxy: Proxy | str | None = setting(
+    proxy: Proxy | str | None = option(
         None,
         valid_proxy,
         "a proxy for all connections: socks5h://host:port, socks5:// or http://, with user:password@ before the host if it "
         "asks for them; None connects directly",
         costs="Needs the extra `proxy`. A handshake with the proxy for each connection.",
+        other=("socks5.proxy",),
     )
-    client_dns_lookup: str = setting(
+    client_dns_lookup: str = option(
         ALL_ADDRESSES,
         _valid_dns_lookup,
         "use_all_dns_ips tries each address of a name; resolve_canonical_bootstrap_servers_only also replaces the names in "
@@ -59,26 +61,26 @@ class ConnectionSettings(Settings):
         allowed=f"`{ALL_ADDRESSES!r}`, `{CANONICAL!r}`",
         costs="The second needs reverse records in DNS.",
     )
-    socket_connection_setup_timeout_ms: int = setting(
+    socket_connection_setup_timeout_ms: int = option(
         10_000,
         above_0,
         "how long TCP with one address may take, or with the proxy and its handshake; it doubles with each time-out in a row. "
         "`socket_timeout_ms` bounds all addresses together",
         costs="A short time tries the next address sooner, and gives up slow ones.",
     )
-    socket_connection_setup_timeout_max_ms: int = setting(
+    socket_connection_setup_timeout_max_ms: int = option(
         30_000, above_0, "the most that `socket_connection_setup_timeout_ms` grows to"
     )
-    reconnect_backoff_ms: int = setting(
+    reconnect_backoff_ms: int = option(
         50,
         at_least_0,
         "pause before a connection that failed is tried again; it doubles with each failure in a row, give or take 20 %",
         costs="A short pause finds a broker sooner, and loads one in trouble.",
     )
-    reconnect_backoff_max_ms: int = setting(
+    reconnect_backoff_max_ms: int = option(
         1_000, at_least_0, "the longest pause between attempts to connect", costs="As `reconnect_backoff_ms`."
     )
-    connections_max_idle_ms: int = setting(
+    connections_max_idle_ms: int = option(
         540_000,
         at_least_0,
         "close connections that were not used for this long; 0 never does",

@@ -10,16 +10,16 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import KafkaException, SocketDisconnectedError, WorkerNotStartedError
 from pykafka.network.authentication import RENEW_PAUSE_S, Ask, Login, run_step, session_of
-from pykafka.network.in_flight import Pending, PendingRequests, ResponseFuture, Task
+from pykafka.network.in_flight import InFlightRequest, InFlightRequests
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Buffer, Handler
     from pykafka.network.authentication import Session
-    from pykafka.network.turns import WritingTurn
+    from pykafka.network.turns import WriteTurn
 
 log = logging.getLogger(__name__)
 
@@ -61,9 +61,9 @@ class Renewal:
     def __init__(
         self,
         handler: Handler,
-        requests: PendingRequests,
+        requests: InFlightRequests,
         connection: Writes,
-        turn: WritingTurn,
+        turn: WriteTurn,
         end: Callable[[KafkaException], object],
         session: Session | None,
     ) -> None:
@@ -155,27 +155,26 @@ class Renewal:
 
         :param first: whether it goes behind requests in flight; else it goes before those that are held
         """
-        number = self._requests.next_id()
+        request: InFlightRequest[Any] = InFlightRequest(self._handler, ask)
+        request.correlation_id = self._requests.next_id()
         self._since = self._handler.now()
-        deadline = self._since + self._timeout
-        future = ResponseFuture(self._handler)
-        future.due = deadline
-        task = Pending(Task(ask, future), future, deadline, self._timeout)
-        future.add_done_callback(self._answered)  # before all else: an interrupt must not cost the answer its reader
-        frame = ask.encode(number)
+        deadline = request.deadline = self._since + self._timeout
+        request.silence_s = self._timeout
+        request.add_done_callback(self._answered)  # before all else: an interrupt must not cost the answer its reader
+        frame = request.encode()
         self._turn.take(deadline)
         try:
             self._turn.begin()
             if first:
-                self._requests.add(number, task)
+                self._requests.add(request)
                 self.under_way = True
             else:
-                self._requests.add_first(number, task)
+                self._requests.add_first(request)
             self._write(frame, deadline)
         except BaseException:
             # Half a frame may be out, or none of a request in the table. One that the table does not take, as the connection
             # is being closed, costs no answer that is on its way.
-            if self._requests.peek(number) is not None:
+            if self._requests.has(request):
                 self._connection.disconnect()
             raise
         finally:
@@ -186,7 +185,7 @@ class Renewal:
     def _write(self, frame: Sequence[Buffer], deadline: float) -> None:
         self._connection.send(frame, max(deadline - self._handler.now(), 0.001))
 
-    def _answered(self, future: ResponseFuture) -> None:
+    def _answered(self, future: InFlightRequest[Any]) -> None:
         """Go on with the answer to a request of the login; in the worker that reads the connection."""
         if future.error is not None:  # the connection has ended
             self._held.clear()

@@ -8,90 +8,59 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafka.exceptions import ERROR_CODES
-from pykafka.network.channel import Outgoing
 
 if TYPE_CHECKING:
-    from pykafka.network.in_flight import ResponseFuture
-    from pykafka.protocol.schema import Request, Struct
+    from pykafka.handlers.base import Buffer
+    from pykafka.protocol.schema import Struct
 
 log = logging.getLogger(__name__)
 
 
-def is_wanted() -> bool:
-    """Return whether requests are logged at present."""
-    return log.isEnabledFor(logging.DEBUG)
+class RequestLog:
+    """The log of one request: when it is written, and when its response or an error arrives.
 
-
-class LoggedOutgoing(Outgoing):
-    """A request that is logged when it is written, and when its response or an error arrives.
-
-    :param where: the broker's address and the channel, for the log
+    :param request: the message
+    :param version: of its API
+    :param address: of the broker
+    :param channel: that the request is sent on
     :param now: the handler's clock (s)
     """
 
-    __slots__ = ("_now", "_number", "_started", "_where")
-
-    logged = True
-
-    def __init__(
-        self,
-        request: Request[Any],
-        version: int,
-        client_id: str,
-        tell: Callable[[str, float], object] | None,
-        where: tuple[str, str],
-        now: Callable[[], float],
-    ) -> None:
-        super().__init__(request, version, client_id, tell)
-        self._where = where
+    def __init__(self, request: object, version: int, address: str, channel: str, now: Callable[[], float]) -> None:
+        self._name = type(request).__name__.removesuffix("Request")
+        self._version = version
+        self._address = address
+        self._channel = channel
         self._now = now
         self._started = now()
         self._number = 0
 
-    @property
-    def _name(self) -> str:
-        return type(self.request).__name__.removesuffix("Request")
-
-    def encode(self, correlation_id: int) -> Sequence[bytes | bytearray | memoryview]:
-        """Return the frame as buffers, its length first."""
-        frame = super().encode(correlation_id)
+    def sent(self, correlation_id: int, frame: Sequence[Buffer]) -> None:
+        """Log a request that is about to be written."""
         self._number, self._started = correlation_id, self._now()
-        size = sum(map(len, frame))
-        log.debug(
-            "to %s (%s): %s v%d, request %d, %d bytes", *self._where, self._name, self.version, self._number, size
-        )
-        return frame
+        log.debug("to %s (%s): %s v%d, request %d, %d bytes", *self._place, sum(map(len, frame)))
+
+    @property
+    def _place(self) -> tuple[object, ...]:
+        return self._address, self._channel, self._name, self._version, self._number
+
+    @property
+    def _elapsed_ms(self) -> float:
+        return 1000 * (self._now() - self._started)
 
     def answered(self, frame: memoryview, response: Struct) -> None:
         """Log a response."""
-        codes = sorted(error_codes(response))
-        errors = ", ".join(_error_name(code) for code in codes)
-        log.debug(
-            "from %s (%s): %s v%d, request %d, %d bytes after %.1f ms: %s",
-            *self._where,
-            self._name,
-            self.version,
-            self._number,
-            len(frame),
-            1000 * (self._now() - self._started),
-            errors or "no error",
-        )
+        errors = ", ".join(_error_name(code) for code in sorted(error_codes(response))) or "no error"
+        text = "from %s (%s): %s v%d, request %d, %d bytes after %.1f ms: %s"
+        log.debug(text, *self._place, len(frame), self._elapsed_ms, errors)
 
-    def done(self, future: ResponseFuture) -> None:
+    def failed(self, error: BaseException) -> None:
         """Log the error of a request that gets no response."""
-        if future.error is not None:
-            log.debug(
-                "from %s (%s): %s v%d, request %d: no response after %.1f ms: %s",
-                *self._where,
-                self._name,
-                self.version,
-                self._number,
-                1000 * (self._now() - self._started),
-                future.error,
-            )
+        text = "from %s (%s): %s v%d, request %d: no response after %.1f ms: %s"
+        log.debug(text, *self._place, self._elapsed_ms, error)
 
 
 def error_codes(struct: Struct) -> set[int]:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from types import MethodType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from pykafka.exceptions import (
     CorrelationIdError,
@@ -18,23 +18,26 @@ from pykafka.exceptions import (
 )
 from pykafka.handlers.base import Buffer, EventType, WeakCall
 from pykafka.handlers.interrupts import guard
-from pykafka.network.in_flight import Pending, PendingRequests, ResponseFuture, Task, Throttle, fresh
+from pykafka.network.in_flight import InFlightRequest, InFlightRequests, fresh
 from pykafka.network.reauthentication import Renewal
-from pykafka.network.turns import WritingTurn
+from pykafka.network.turns import WriteTurn
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler, Worker
     from pykafka.network.authentication import Session
+    from pykafka.network.in_flight import ResponseFuture
 
 log = logging.getLogger(__name__)
 
+R = TypeVar("R")
+
 #: How often the reader checks whether a deadline has passed (s).
-TICK_S = 1.0
+DEADLINE_POLL_INTERVAL_S = 1.0
 #: The same on a connection that was not used for a while (s), and for how long (s).
-IDLE_TICK_S = 5.0
+IDLE_POLL_INTERVAL_S = 5.0
 IDLE_AFTER_S = 2.0
 #: How often a worker that reads for itself checks whether another worker has read its answer (s).
-HELP_TICK_S = 0.05
+HELP_POLL_INTERVAL_S = 0.05
 #: Deadline of a request without one of its own (s): the documented default of socket_timeout_ms.
 DEFAULT_TIMEOUT_S = 30.0
 #: How long `stop` waits for answers that are on their way (s).
@@ -58,12 +61,6 @@ class Connection(Protocol):
     def send(self, buffers: Sequence[Buffer], timeout: float) -> None: ...
     def receive(self, timeout: float) -> memoryview: ...
     def disconnect(self) -> None: ...
-
-
-class Sendable(Protocol):
-    """A request that encodes itself, length prefix included."""
-
-    def encode(self, correlation_id: int, /) -> Sequence[Buffer]: ...
 
 
 OnClose = Callable[[KafkaException], object]
@@ -92,18 +89,25 @@ class RequestHandler:
         """The state that this object shares with its reader."""
 
         connection: Connection
-        requests: PendingRequests
+        requests: InFlightRequests
         ending: EventType
 
-    Task = Task
+    class Task(NamedTuple):
+        """A request and the future of its answer, as PyKafka 2 had them; `InFlightRequest` is both."""
+
+        request: Any
+        future: ResponseFuture
 
     def __init__(
         self, handler: Handler, connection: Connection, on_close: OnClose | None = None, max_idle_s: float = 0.0
     ) -> None:
         self.handler = handler
-        self.shared = self.Shared(connection, PendingRequests(handler, max_idle_s), handler.Event())
+        requests = InFlightRequests(handler, max_idle_s)
+        self.shared = self.Shared(connection, requests, handler.Event())
         self._end = _Ending(handler, self.shared, on_close)
-        self._writing = WritingTurn(handler, connection.address, self._end)
+        self._writing = WriteTurn(handler, connection.address, self._end)
+        #: Return the turn to read.
+        self.leave = requests.turn.leave
         session: Session | None = getattr(connection, "session", None)
         self._renewal = Renewal(handler, self.shared.requests, connection, self._writing, self._end, session)
         self._worker: Worker | None = None
@@ -118,14 +122,9 @@ class RequestHandler:
     @property
     def alive(self) -> bool:
         """Whether requests can be sent and answers be read, as far as this client knows."""
-        shared, worker = self.shared, self._worker
-        return (
-            shared.requests.error is None
-            and worker is not None
-            and worker.is_alive()
-            and not shared.ending.is_set()
-            and shared.connection.connected
-        )
+        connection, requests, _ = self.shared
+        worker = self._worker
+        return requests.error is None and worker is not None and worker.is_alive() and connection.connected
 
     @property
     def error(self) -> KafkaException | None:
@@ -153,91 +152,91 @@ class RequestHandler:
         timeout: float | None = None,
         latest: float | None = None,
         patient: bool = True,
-        answer_timeout: float | None = None,
-    ) -> ResponseFuture:
+    ) -> InFlightRequest[Any]:
         """Send a request and return the future of its answer: the frame, from the correlation id on.
 
-        This worker sends it at once. Where the peer throttles this client it waits for the end of that first, which counts
+        This worker sends it at once. If the peer throttles this client, it waits for the end of that first, which counts
         against no timeout.
 
         Errors of the request or the connection are not raised here: the future gets them. An error while the request is
         encoded concerns its future only.
 
-        :param request: has `encode(correlation_id)`, or the documented `get_bytes()`; and `throttle(frame)`, where the
-            answer may tell of throttling: a `Throttle` or None
+        :param request: has `encode(correlation_id)`, or the documented `get_bytes()`; and `throttle(frame)`, if the answer
+            may announce throttling: that returns a `Throttle` or None
         :param has_response: False for a request that the broker does not answer (acks=0): its future is done when it is
             written
         :param timeout: deadline for writing the request and for the answer (s); when it passes, the handler ends the
             connection, since later answers may never come either; None for DEFAULT_TIMEOUT_S
         :param latest: the caller's own deadline, on the handler's clock (s): throttling does not put it off
-        :param patient: False: where the peer throttles this client, the future fails with ThrottledError at once
-        :param answer_timeout: deadline for the answer (s), where it is another than that for writing
+        :param patient: False: if the peer throttles this client, the future fails with ThrottledError at once
         """
-        if timeout is None:
-            timeout = DEFAULT_TIMEOUT_S
-        if answer_timeout is None:
-            answer_timeout = timeout
-        future = ResponseFuture(self.handler)
-        requests = self.shared.requests
-        correlation_id = requests.next_id()
+        sent: InFlightRequest[Any] = InFlightRequest(self.handler, request)
+        return self.send(sent, DEFAULT_TIMEOUT_S if timeout is None else timeout, has_response, latest, patient)
+
+    def send(
+        self,
+        request: InFlightRequest[R],
+        timeout: float,
+        has_response: bool = True,
+        latest: float | None = None,
+        patient: bool = True,
+    ) -> InFlightRequest[R]:
+        """Send a request and return it; parameters as of `request`.
+
+        :param timeout: until the caller gives up (s); the connection waits for the answer `request.early` longer
+        """
+        requests, now = self.shared.requests, self.handler.now
+        request.correlation_id = requests.next_id()
         try:
-            frame = _frame(request, correlation_id)
+            frame = request.encode()
         except Exception as error:  # noqa: BLE001 - goes to the future, like the error of an answer
-            future.set_error(error)
-            return future
-        latest = math.inf if latest is None else latest
+            request.set_error(error)
+            return request
+        request.silence_s = timeout + request.early
+        request.latest = latest = math.inf if latest is None else latest
         while True:
             try:
-                if requests.muted_until:
-                    self._wait_until_heard(latest, patient)
-                now = self.handler.now()
-                if now >= self._renewal.due:
+                if requests.throttled_until:
+                    self._await_throttle(latest, patient)
+                if now() >= self._renewal.due:
                     self._renewal.begin(timeout)
-                    now = self.handler.now()
-                deadline = min(now + timeout + requests.late, latest)
-                future.due = min(now + answer_timeout + requests.late, latest)
-                task = Pending(self.Task(request, future), future, future.due, answer_timeout, latest)
-                broken = self._write(frame, correlation_id, task if has_response else None, deadline)
+                deadline = now() + timeout + requests.late
+                request.deadline = min(deadline + request.early, latest)
+                broken = self._write(frame, request if has_response else None, min(deadline, latest))
                 break
             except ThrottledError as error:
                 if not patient:
-                    future.set_error(error)
-                    return future
+                    request.set_error(error)
+                    return request
             except KafkaException as error:  # nothing was written
-                future.unsent = requests.ended_unused
-                future.set_error(error)
-                return future
+                request.unsent = requests.ended_unused
+                request.set_error(error)
+                return request
         if broken is not None:
             self._end(broken)
-            future.set_error(fresh(self.shared.requests.error or broken))  # the reader may have found the reason first
+            request.set_error(fresh(requests.error or broken))  # the reader may have found the reason first
         elif not has_response:
-            future.set_response(None)
+            request.set_response(None)
         else:
-            self.shared.requests.turn.answer_due()
-        return future
+            requests.turn.answer_due()
+        return request
 
-    @property
-    def muted_for(self) -> float:
-        """For how long this client must send nothing, since the peer throttles it (s); 0 where it does not."""
-        until = self.shared.requests.muted_until
-        return max(until - self.handler.now(), 0.0) if until else 0.0
-
-    def _wait_until_heard(self, latest: float, patient: bool) -> None:
+    def _await_throttle(self, latest: float, patient: bool) -> None:
         """Wait until the peer's throttling is over, so that it reads from this connection again.
 
         :raises ThrottledError: the caller is not patient
         :raises ResponseTimeoutError: the throttling lasts longer than until `latest`
         :raises KafkaException: the connection has ended meanwhile
         """
-        shared = self.shared
-        while left := self.muted_for:
-            shared.requests.check()
-            told = shared.requests.about_throttling(self.handler.now())
+        connection, requests, ending = self.shared
+        while (left := requests.throttled_until - self.handler.now()) > 0:
+            requests.check()
+            text = requests.about_throttling(self.handler.now())
             if not patient:
-                raise ThrottledError(f"{told}; the request waits", broker=shared.connection.address)
+                raise ThrottledError(f"{text}; the request waits", broker=connection.address)
             if self.handler.now() + left > latest:
-                raise ResponseTimeoutError(f"{told}; the request was not sent", broker=shared.connection.address)
-            shared.ending.wait(min(left, TICK_S))
+                raise ResponseTimeoutError(f"{text}; the request was not sent", broker=connection.address)
+            ending.wait(min(left, DEADLINE_POLL_INTERVAL_S))
 
     def help_read(self, lasting: bool = False) -> bool:
         """Take the turn to read answers in this worker, unless another one reads; then call `read_until` and `leave`.
@@ -246,7 +245,7 @@ class RequestHandler:
         """
         return not getattr(self._inside, "reading", False) and self.shared.requests.turn.help(lasting)
 
-    def read_until(self, done: Callable[[], bool], tick: float = HELP_TICK_S) -> None:
+    def read_until(self, done: Callable[[], bool], tick: float = HELP_POLL_INTERVAL_S) -> None:
         """Read answers to any worker's requests, until `done()` or until no answer is due on this connection.
 
         :param tick: how often to ask `done` while nothing comes (s)
@@ -261,60 +260,53 @@ class RequestHandler:
         finally:
             self._inside.reading = False
 
-    def leave(self) -> None:
-        """Return the turn to read."""
-        self.shared.requests.turn.leave()
-
     def _write(
-        self, frame: Sequence[Buffer], correlation_id: int, task: Pending | None, deadline: float
+        self, frame: Sequence[Buffer], request: InFlightRequest[Any] | None, deadline: float
     ) -> KafkaException | None:
-        """Register and write one request; return the error that broke the connection, if one did.
+        """Write one request; return the error that broke the connection, if one did.
 
+        :param request: added to those in flight; None if the peer does not answer it
         :raises ThrottledError: the peer has begun to throttle this client
         :raises KafkaException: nothing was written, and the connection is in the same state as before
         """
-        shared = self.shared
-        if shared.requests.inherited:
-            raise _inherited(shared.connection.address)
+        connection, requests, _ = self.shared
+        now = self.handler.now
+        if requests.inherited:
+            raise _inherited(connection.address)
         self._writing.take(deadline)
+        writes = False
         try:
             self._writing.begin()
-            if shared.requests.muted_until and self.muted_for:  # the peer began to after the caller had checked
-                raise ThrottledError(
-                    shared.requests.about_throttling(self.handler.now()), broker=shared.connection.address
-                )
-            if shared.requests.idle_for() > CHECK_AFTER_S and shared.connection.is_hung_up:
-                gone = SocketDisconnectedError(HUNG_UP, broker=shared.connection.address)
+            if requests.throttled_until > now():  # the peer began to after the caller had checked
+                raise ThrottledError(requests.about_throttling(now()), broker=connection.address)
+            if requests.idle_for() > CHECK_AFTER_S and connection.is_hung_up:
+                gone = SocketDisconnectedError(HUNG_UP, broker=connection.address)
                 self._end(gone)
                 raise gone.again()
-            try:
-                if task is None:
-                    shared.requests.check()
-                else:
-                    shared.requests.add(correlation_id, task)
-                if self._renewal.under_way:
-                    self._renewal.hold(frame)
-                    return None
-                return self._send(frame, deadline)
-            except KafkaException:  # the table takes no more requests
-                raise
-            except BaseException:
-                # The caller's own timeout, or Ctrl-C: half a frame may be out, or none of a request in the table, and nothing
-                # can follow it.
-                if task is None or shared.requests.peek(correlation_id) is not None:
-                    shared.requests.interrupted = True
-                    shared.connection.disconnect()
-                raise
+            if request is None:
+                requests.check()
+            else:
+                requests.add(request)
+            writes = True
+            if self._renewal.under_way:
+                self._renewal.hold(frame)
+            else:
+                connection.send(frame, max(deadline - now(), 0.001))
+            return None
+        except KafkaException as error:
+            if writes:
+                return error
+            raise
+        except BaseException:
+            # The caller's own timeout, or Ctrl-C: half a frame may be out, or none of a request in the table, and nothing
+            # can follow it.
+            if writes if request is None else requests.has(request):
+                requests.interrupted = True
+                connection.disconnect()
+            raise
         finally:
             self._writing.is_written = False
             self._writing.leave()
-
-    def _send(self, frame: Sequence[Buffer], deadline: float) -> KafkaException | None:
-        try:
-            self.shared.connection.send(frame, max(deadline - self.handler.now(), 0.001))
-        except KafkaException as error:
-            return error
-        return None
 
     def stop(self, timeout: float = DRAIN_S) -> None:
         """End the connection and the reader, once the answers on their way have come.
@@ -386,11 +378,11 @@ class _Ending:
         try:
             self._shared.requests.turn.end()
             self._shared.connection.disconnect()
-            for task in left:
-                task.future.set_error(fresh(error))
-        except BaseException:  # as in `_hand_out`, but no worker reads any more
-            for task in left:
-                task.future.set_error(fresh(error))
+            for request in left:
+                request.set_error(fresh(error))
+        except BaseException:  # as in `_deliver`, but no worker reads any more
+            for request in left:
+                request.set_error(fresh(error))
             raise
         on_close = self._on_close()
         if on_close is not None:
@@ -407,24 +399,13 @@ def _inherited(where: str) -> SocketDisconnectedError:
     )
 
 
-def _frame(request: Any, correlation_id: int) -> Sequence[Buffer]:
-    """Return the buffers of a request's frame, with this correlation id in it."""
-    if hasattr(request, "encode"):
-        buffers: Sequence[Buffer] = request.encode(correlation_id)
-        return buffers
-    # The documented classes number themselves 0: length (4 bytes), API key (2), version (2), correlation id (4).
-    frame = bytearray(request.get_bytes())
-    frame[8:12] = correlation_id.to_bytes(4, "big", signed=True)
-    return [frame]
-
-
 def _read(handler: Handler, shared: RequestHandler.Shared, end: _Ending, inside: Any) -> None:
     """Read answers until the connection ends; the reader's main function."""
     inside.reading = True
     try:
-        max_idle_s = shared.requests.max_idle_s or IDLE_TICK_S
+        max_idle_s = shared.requests.max_idle_s or IDLE_POLL_INTERVAL_S
         while shared.requests.error is None and shared.requests.turn.take():
-            tick = TICK_S if shared.requests.idle_for() < IDLE_AFTER_S else IDLE_TICK_S
+            tick = DEADLINE_POLL_INTERVAL_S if shared.requests.idle_for() < IDLE_AFTER_S else IDLE_POLL_INTERVAL_S
             try:
                 got = _read_one(handler, shared, min(tick, max_idle_s))
             finally:
@@ -440,62 +421,62 @@ def _read(handler: Handler, shared: RequestHandler.Shared, end: _Ending, inside:
 
 def _read_one(handler: Handler, shared: RequestHandler.Shared, tick: float) -> bool:
     """Read one answer, waiting one tick at most (s), and enforce the deadlines; return whether there was one."""
-    deadline = shared.requests.next_deadline()
-    now = handler.now()
-    if deadline is not None and deadline <= now:
+    requests, now = shared.requests, handler.now()
+    if requests.is_overdue(now):
         _give_up(handler, shared, now)
-    patience = tick if deadline is None else min(tick, deadline - now)
-    frame = shared.requests.left_over()
-    if frame is None:
+    if requests.unread:
+        frame = requests.unread.popleft()
+    else:
         try:
-            frame = shared.connection.receive(patience)
+            frame = shared.connection.receive(min(tick, requests.none_due_before - now))
         except ResponseTimeoutError:
             return False  # nothing yet
-    _hand_out(handler, shared, frame)
+    _deliver(handler, shared, frame)
     handler.breathe()
     return True
 
 
-def _heed_throttle(handler: Handler, requests: PendingRequests, task: Any, frame: memoryview) -> None:
-    """Read from an answer whether the peer throttles this client, before another worker sends."""
-    find = getattr(task.request.request, "throttle", None)
-    if find is None:
-        return
-    throttle: Throttle | None = find(frame)
-    if throttle is not None or requests.late:
-        requests.throttled(throttle, handler.now())
-
-
-def _hand_out(handler: Handler, shared: RequestHandler.Shared, frame: memoryview) -> None:
-    """Complete the future that a frame answers.
+def _deliver(handler: Handler, shared: RequestHandler.Shared, frame: memoryview) -> None:
+    """Complete the request that a frame answers.
 
     :raises CorrelationIdError: no request has this id, or an older one is not answered yet: brokers answer in order
     """
-    correlation_id = int.from_bytes(frame[:4], "big", signed=True)
-    task = shared.requests.peek(correlation_id) if len(frame) >= 4 else None
-    if task is None:
-        raise CorrelationIdError(
-            f"an answer of {len(frame)} bytes to request {correlation_id} came, which this client has not sent; "
-            "the peer is no Kafka broker, or a proxy mixes connections up",
-            broker=shared.connection.address,
-        )
-    oldest = shared.requests.oldest()
-    if correlation_id != oldest:
-        raise CorrelationIdError(
-            f"an answer to request {correlation_id} came where one to request {oldest} was due; a proxy mixes answers up, or "
-            "the answers have been garbled",
-            broker=shared.connection.address,
-        )
-    _heed_throttle(handler, shared.requests, task, frame)
+    requests = shared.requests
     try:
-        shared.requests.proven = True
-        if shared.requests.take(correlation_id) is not None:
-            task.future.set_response(frame)
+        request = requests.pop_if_oldest(int.from_bytes(frame[:4], "big", signed=True) if len(frame) >= 4 else 0)
+        if request is not None:
+            throttle = request.throttle(frame)  # before another worker sends
+            if throttle is not None or requests.late:
+                requests.throttle(throttle, handler.now())
+            request.set_response(frame)
     except BaseException:
         # The timeout of a worker that reads for itself, or Ctrl-C: the next reader completes the future.
-        if not shared.requests.put_back(correlation_id, task, frame):
-            task.future.set_response(frame)
+        request = requests.answering
+        if request is None:
+            requests.unread.append(frame)
+        elif not requests.put_back(request, frame):
+            request.set_response(frame)
         raise
+    finally:
+        requests.answering = None
+    if request is None:
+        raise _misplaced(shared, frame)
+
+
+def _misplaced(shared: RequestHandler.Shared, frame: memoryview) -> CorrelationIdError:
+    """Return the error about an answer to another request than the oldest one."""
+    number, oldest = int.from_bytes(frame[:4], "big", signed=True), shared.requests.oldest()
+    if len(frame) >= 4 and oldest is not None and number in {one.correlation_id for one in shared.requests.all()}:
+        return CorrelationIdError(
+            f"an answer to request {number} came where one to request {oldest.correlation_id} was due; a proxy mixes answers "
+            "up, or the answers have been garbled",
+            broker=shared.connection.address,
+        )
+    return CorrelationIdError(
+        f"an answer of {len(frame)} bytes to request {number} came, which this client has not sent; the peer is no Kafka "
+        "broker, or a proxy mixes connections up",
+        broker=shared.connection.address,
+    )
 
 
 def _give_up(handler: Handler, shared: RequestHandler.Shared, now: float) -> None:
@@ -506,8 +487,8 @@ def _give_up(handler: Handler, shared: RequestHandler.Shared, now: float) -> Non
     where = shared.connection.address
     why = shared.requests.about_throttling(now) or "the broker may be overloaded, or socket_timeout_ms too short"
     overdue = shared.requests.take_overdue(now)
-    for task in overdue:
-        task.future.set_error(ResponseTimeoutError(f"no answer in time; {why}", broker=where))
+    for request in overdue:
+        request.set_error(ResponseTimeoutError(f"no answer in time; {why}", broker=where))
     raise SocketDisconnectedError(
         f"the connection was given up after {len(overdue)} of its requests had got no answer in time", broker=where
     )

@@ -1,4 +1,4 @@
-"""`ReadingTurn`: decides which worker reads a connection: its reader, or one that waits. `WritingTurn`: which writes."""
+"""`ReadTurn`: which worker reads a connection, its reader or one that waits for an answer. `WriteTurn`: which worker writes."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ GRACE_S = 0.1
 #: The same after a helper that reads nearly all answers of the connection (s).
 LASTING_GRACE_S = 5.0
 #: How often the reader checks the connection while a helper reads (s).
-LOOK_UP_S = 1.0
+READ_POLL_INTERVAL_S = 1.0
 #: A worker that took the turn to write and still has not begun after this time was interrupted (s). One of a thousand threads
 #: may have to wait for the interpreter that long before it goes on.
 LOST_TURN_S = 10.0
 
 
 class Awaited(Protocol):
-    """The requests of a connection that wait for answers; `PendingRequests` documents each member."""
+    """The requests in flight on a connection. `InFlightRequests`, which imports this module, documents each member."""
 
     @property
     def error(self) -> KafkaException | None: ...
-    def next_deadline(self) -> float | None: ...
+    def is_overdue(self, now: float, /) -> bool: ...
     def __len__(self) -> int: ...
 
 
-class ReadingTurn:
+class ReadTurn:
     """The turn to read a connection.
 
     Waking a worker costs more than reading its answer, so a worker that waits for each answer reads it itself. Such a helper
@@ -49,6 +49,8 @@ class ReadingTurn:
 
     def __init__(self, handler: Handler, requests: Awaited) -> None:
         self._lock = handler.Lock()
+        #: Return the reader's turn.
+        self.release: Callable[[], object] = self._lock.release
         self._resume = handler.Event()
         self._requests = requests
         self._now = handler.now
@@ -99,10 +101,9 @@ class ReadingTurn:
                 self._resume.clear()
                 break
         while self._requests.error is None:
-            if self._lock.acquire(timeout=LOOK_UP_S):
+            if self._lock.acquire(timeout=READ_POLL_INTERVAL_S):
                 return True
-            deadline = self._requests.next_deadline()
-            if deadline is not None and self._now() > deadline + LOOK_UP_S:
+            if self._requests.is_overdue(self._now() - READ_POLL_INTERVAL_S):
                 raise SocketDisconnectedError(
                     "this client gave the connection up: the worker that was reading it was interrupted"
                 )
@@ -114,15 +115,10 @@ class ReadingTurn:
             return False
         if not self._helping:
             return not len(self._requests)
-        deadline = self._requests.next_deadline()
-        return deadline is None or self._now() <= deadline + LOOK_UP_S
-
-    def release(self) -> None:
-        """Return the reader's turn."""
-        self._lock.release()
+        return not self._requests.is_overdue(self._now() - READ_POLL_INTERVAL_S)
 
 
-class WritingTurn:
+class WriteTurn:
     """The turn to write to a connection: frames do not mix, and are in the order of the table of requests.
 
         turn.take(deadline)
@@ -166,7 +162,7 @@ class WritingTurn:
             self._unbegun = None
             return
         now = self._handler.now
-        while not self._lock.acquire(timeout=min(max(deadline - now(), 0.0), LOOK_UP_S)):
+        while not self._lock.acquire(timeout=min(max(deadline - now(), 0.0), READ_POLL_INTERVAL_S)):
             self._end_if_lost(now())
             if now() >= deadline:
                 raise ResponseTimeoutError(

@@ -12,14 +12,15 @@ from pykafka.parallel.run import ParallelRun
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
-    from pykafka.consumer.assignment import AssignmentEngine
+    from pykafka.consumer.engine import ConsumerEngine
     from pykafka.consumer.options import KafkaConsumerOptions
+    from pykafka.groups.membership import RevocationHooks
     from pykafka.handlers import Handler
     from pykafka.handlers.base import LockType
-    from pykafka.parallel.jobs import Order
     from pykafka.parallel.options import OnAbandoned
-    from pykafka.parallel.ports import DeadLetterSink, Group, Hooks
+    from pykafka.parallel.ports import DeadLetterSink, Group
     from pykafka.parallel.retry import Retry
+    from pykafka.parallel.tasks import Order
     from pykafka.record import Record
 
 K = TypeVar("K")
@@ -29,7 +30,7 @@ V = TypeVar("V")
 class InParallel(Generic[K, V]):
     """The calls about parallel work."""
 
-    _engine: AssignmentEngine
+    _engine: ConsumerEngine
     _sharing: Group
     _handler: Handler
     _options: KafkaConsumerOptions
@@ -51,7 +52,7 @@ class InParallel(Generic[K, V]):
         manual_ack: bool = False,
         retry: Retry | None = None,
         dead_letters: str | DeadLetterSink | None = None,
-        max_unacknowledged: int = 10_000,
+        max_unacknowledged: int = 10000,
         max_unacknowledged_bytes: int = 64 * 1024 * 1024,
         commit_interval: float = 1.0,
         revoke_timeout: float = 10.0,
@@ -73,19 +74,31 @@ class InParallel(Generic[K, V]):
         :param dead_letters: takes records that failed for good: `DeadLetters`, or the name of a topic, in which `{topic}`
             stands for that of the record; None: the first such record ends the run
         :param max_unacknowledged: a partition is paused so many records beyond its lowest unacknowledged one
-        :param max_unacknowledged_bytes: all partitions are paused while the keys and values of unacknowledged records take so
-            many bytes
+        :param max_unacknowledged_bytes: all partitions are paused while the keys and values of unacknowledged records
+            take so many bytes
         :param commit_interval: how often what is acknowledged is committed (s)
         :param revoke_timeout: how long a revocation waits for records under way (s)
         :param stop_timeout: how long the end waits for records under way (s)
-        :param idle_timeout: the run ends when no record has come for so long (s) and all are acknowledged; the time in which
-            the group rebalances does not count; None: it goes on
-        :param on_abandoned: called with the records that `handle` has seen and that are not acknowledged when their partitions
-            go or the run ends
+        :param idle_timeout: the run ends when no record has come for so long (s) and all are acknowledged; the time in
+            which the group rebalances does not count; None: it goes on
+        :param on_abandoned: called with the records that `handle` has seen and that are not acknowledged when their
+            partitions go or the run ends
         :raises TypeError, ValueError: an option is out of bounds, by name
         :raises KafkaException: `auto_commit` is on, or another run of this consumer has not ended
         """
-        options = ParallelOptions.of(locals())
+        options = ParallelOptions(
+            workers=workers,
+            order=order,
+            manual_ack=manual_ack,
+            retry=retry,
+            max_unacknowledged=max_unacknowledged,
+            max_unacknowledged_bytes=max_unacknowledged_bytes,
+            commit_interval=commit_interval,
+            revoke_timeout=revoke_timeout,
+            stop_timeout=stop_timeout,
+            idle_timeout=idle_timeout,
+            on_abandoned=on_abandoned,
+        )
         letters: LateProducer | None = None
         if isinstance(dead_letters, str):
             letters = LateProducer(self._handler, self._letter_producer)
@@ -94,14 +107,14 @@ class InParallel(Generic[K, V]):
             raise TypeError(f"dead_letters must be DeadLetters(...), a topic, or None, not {dead_letters!r}")
         if self._closed:
             raise ConsumerStoppedException("the consumer is closed; make another", topic=self._engine.name)
-        if self._options.auto_commit:
+        if self._options.auto_commit_enable:
             raise KafkaException(
                 "parallel() commits what is acknowledged, and auto_commit=True what was read: make the consumer without it",
                 topic=self._engine.name,
             )
         if self._run is not None and self._run.running:
             raise KafkaException("another run of this consumer has not ended: stop() it first", topic=self._engine.name)
-        commits = self._options.group is not None
+        commits = self._options.consumer_group is not None
         self._run = ParallelRun(self._handler, _Source(self), handle, options, dead_letters, commits)
         if letters is not None:
             self._run.at_end = letters.close
@@ -113,7 +126,7 @@ class InParallel(Generic[K, V]):
         Any worker may call this.
         """
         self._woken = True
-        self._sharing.is_called_back = True
+        self._sharing.wakeup_requested = True
         self._engine.arrived()
 
     def _run_reads(self) -> bool:
@@ -121,10 +134,12 @@ class InParallel(Generic[K, V]):
         return self._run is not None and self._run.polls_here
 
     def _take_wakeup(self) -> bool:
-        self._sharing.is_called_back = False  # before the flags are read: what is set from now on ends another call
+        self._sharing.wakeup_requested = False  # before the flags are read: what is set from now on ends another call
         source = self._source
         if source is not None and source.woken:
             source.woken = False
+            if self._woken:
+                self._sharing.is_called_back = True
             return True
         woken, self._woken = self._woken, False
         return woken
@@ -203,11 +218,11 @@ class _Source:
     def commit(self, what: Mapping[TopicPartition, int], /, *, timeout: float | None = None) -> None:
         self._consumer.commit(what, timeout=timeout)
 
-    def follow(self, hooks: Hooks | None) -> None:
+    def follow(self, hooks: RevocationHooks | None) -> None:
         if hooks is not None:
             if not self._consumer._reading.enter(self.turn):
                 raise KafkaException(
-                    "another worker reads this consumer: nobody else may while parallel work reads it",
+                    "another worker reads this consumer: only the parallel run may read it while it lasts",
                     topic=self._consumer._engine.name,
                 )
             self._consumer._source = self
@@ -217,9 +232,9 @@ class _Source:
 
     @property
     def settled(self) -> bool:
-        return bool(self._consumer._sharing.settled)
+        return bool(self._consumer._sharing.is_stable)
 
     def wakeup(self) -> None:
         self.woken = True
-        self._consumer._sharing.is_called_back = True
+        self._consumer._sharing.wakeup_requested = True
         self._consumer._engine.arrived()

@@ -12,21 +12,21 @@ from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
-    from pykafka.parallel.job import Progress
-    from pykafka.parallel.jobs import Jobs
     from pykafka.parallel.options import ParallelOptions
     from pykafka.parallel.pool import Pool
     from pykafka.parallel.ports import Source
+    from pykafka.parallel.task import Progress
+    from pykafka.parallel.tasks import TaskTable
 
 log = logging.getLogger(__name__)
 
-#: How long a poll waits when there is nothing to commit (s). News of the pool end it.
+#: How long a poll waits when there is nothing to commit (s). A change that the pool notifies of ends it.
 IDLE_S = 10.0
 #: How many records one poll returns at most.
 POLLED = 500
-#: How long workers that have nothing to do any more may take to end (s).
+#: How long idle workers may take to end (s).
 JOIN_S = 0.5
-#: After this time without an acknowledgement of its lowest record, a partition is told of (s).
+#: Time without an acknowledgement of a partition's lowest record after which a warning is logged (s).
 STALLED_S = 60.0
 #: The time that the last commit has at least (s): it is mostly a matter of milliseconds, and the records are done.
 LEAST_S = 5.0
@@ -35,44 +35,44 @@ LEAST_S = 5.0
 class Intake:
     """The side of a run that calls the consumer, always on the same worker.
 
-    State: its own worker alone changes it, but for `_news` and `stopping`.
+    State: its own worker alone changes it, but for `_changed` and `stopping`.
 
     :param handler: for the clock and the wait
     :param source: the consumer
-    :param jobs: the table of what is handed out; read and changed under the pool's lock
+    :param tasks: the table of tasks; read and changed under the pool's lock
     :param pool: handles the records
     :param options: of the run
     :param commits: whether there is a group to commit to
     """
 
     def __init__(
-        self, handler: Handler, source: Source, jobs: Jobs, pool: Pool, options: ParallelOptions, commits: bool
+        self, handler: Handler, source: Source, tasks: TaskTable, pool: Pool, options: ParallelOptions, commits: bool
     ) -> None:
         self._handler = handler
         self._source = source
-        self._jobs = jobs
+        self._tasks = tasks
         self._pool = pool
         self._options = options
         self._commits = commits
         self._limited = LogLimiter(handler)
-        self._news = handler.Event()
+        self._changed = handler.Event()
         self._polling = False
         self._turn_given = False
         self._next_commit = 0.0
         self._mean_size = 0.0
-        #: When there was something to do last (s, of the handler's clock).
+        #: When there was a record or an unacknowledged one last (s, of the handler's clock).
         self._last_busy = 0.0
         #: Set by `stop`: no further record is handed out.
         self.stopping = False
         #: How long the end may wait for records under way (s).
-        self.patience = options.stop_timeout
+        self.end_timeout = options.stop_timeout
         #: Commits that failed, and the error of the last one; None once one has succeeded.
         self.failed_commits = 0
         self.commit_error: KafkaException | None = None
 
     def alarm(self) -> None:
-        """Wake the polling worker, which looks at what has changed; any worker may call this."""
-        self._news.set()
+        """Wake the polling worker, because the table of tasks has changed; any worker may call this."""
+        self._changed.set()
         if self._polling:
             self._source.wakeup()
 
@@ -84,7 +84,7 @@ class Intake:
     # -- the loop -----------------------------------------------------------------------------------------------------
 
     def read(self) -> None:
-        """Poll and hand out until the run stops or fails; then wait for what is under way, commit, and raise the failure."""
+        """Poll and hand out until the run stops or fails; then wait for records under way, commit, and raise the failure."""
         orderly = False
         try:
             self._last_busy = self._handler.now()
@@ -103,18 +103,18 @@ class Intake:
         now = self._handler.now()
         if now >= self._next_commit:
             self._next_commit = now + self._options.commit_interval
-            self._commit(self._jobs.progress.values())
-            self._tell_stalled(now)
-        busy = self._jobs.unacknowledged > 0 or self._due_to_commit(self._jobs.progress.values())
+            self._commit(self._tasks.progress.values())
+            self._warn_of_stalled(now)
+        busy = self._tasks.unacknowledged > 0 or self._due_to_commit(self._tasks.progress.values())
         timeout = max(self._next_commit - self._handler.now(), 0.0) if busy else self._idle_wait()
         touched = []
         if records := self._poll(timeout):
             touched = self._pool.give(records)
-            self._mean_size = max(self._jobs.bytes / max(self._jobs.unacknowledged, 1), 1.0)
-        if records or self._jobs.unacknowledged or not self._source.settled:
+            self._mean_size = max(self._tasks.bytes / max(self._tasks.unacknowledged, 1), 1.0)
+        if records or self._tasks.unacknowledged or not self._source.settled:
             self._last_busy = self._handler.now()
         with self._pool.lock:
-            pause, resume = self._jobs.flow(touched)
+            pause, resume = self._tasks.flow(touched)
         if pause:
             self._source.pause(*pause)
         if resume:
@@ -122,7 +122,7 @@ class Intake:
         self._handler.breathe()
 
     def _idle_wait(self) -> float:
-        """Return how long a poll without anything else to do may take (s); ask for the end where it has lasted too long."""
+        """Return how long a poll may wait if there is nothing to do (s); stop the run after `idle_timeout`."""
         limit = self._options.idle_timeout
         if limit is None:
             return IDLE_S
@@ -133,25 +133,25 @@ class Intake:
     def _poll(self, timeout: float) -> Any:
         self._polling = self._turn_given = True
         try:
-            return self._source.poll(self._most(), 0.0 if self._news.is_set() else timeout)
+            return self._source.poll(self._most(), 0.0 if self._changed.is_set() else timeout)
         finally:
             self._polling = False
-            self._news.clear()
+            self._changed.clear()
 
     def _most(self) -> int:
         """Return how many records the next poll may return, so that large ones do not exceed the limit of bytes by much."""
         if not self._mean_size:
             return POLLED
-        room = self._options.max_unacknowledged_bytes - self._jobs.bytes
+        room = self._options.max_unacknowledged_bytes - self._tasks.bytes
         return max(min(int(room / self._mean_size), POLLED), 1)
 
     # -- commits ------------------------------------------------------------------------------------------------------
 
     def _due_to_commit(self, progresses: Iterable[Progress]) -> bool:
-        return self._commits and any(one.ledger.committable != one.committed for one in progresses)
+        return self._commits and any(one.tracker.committable != one.committed for one in progresses)
 
     def _commit(self, progresses: Iterable[Progress], positions: bool = True) -> None:
-        """Commit what is acknowledged and not committed; an error is told, and the next interval tries again.
+        """Commit acknowledged offsets that are not committed yet; an error is logged, and the next interval tries again.
 
         :param positions: whether to commit the consumer's position of a partition without unacknowledged records: it is behind
             what the log lacks there
@@ -159,7 +159,7 @@ class Intake:
         if not self._commits:
             return
         with self._pool.lock:
-            found = {one: (one.ledger.committable, one.ledger.unacknowledged) for one in progresses}
+            found = {one: (one.tracker.committable, one.tracker.unacknowledged) for one in progresses}
         offsets: dict[TopicPartition, int] = {}
         for one, (offset, unacknowledged) in found.items():
             behind = self._source.position(one.partition) if positions and not unacknowledged else None
@@ -168,7 +168,7 @@ class Intake:
         if not offsets:
             return
         try:
-            self._source.commit(offsets, timeout=max(self.patience, LEAST_S) if self.stopping else None)
+            self._source.commit(offsets, timeout=max(self.end_timeout, LEAST_S) if self.stopping else None)
         except KafkaException as error:
             self.failed_commits += 1
             self.commit_error = error
@@ -179,42 +179,42 @@ class Intake:
             if one.partition in offsets:
                 one.committed = offsets[one.partition]
 
-    def _tell_stalled(self, now: float) -> None:
+    def _warn_of_stalled(self, now: float) -> None:
         """Warn about partitions whose lowest unacknowledged record has stayed the same for long."""
         with self._pool.lock:
-            stalled = [one for one in self._jobs.progress.values() if one.stalled(now, STALLED_S)]
+            stalled = [one for one in self._tasks.progress.values() if one.stalled(now, STALLED_S)]
         for one in stalled:
             self._limited.warn(
                 log,
                 str(one.partition),
                 "%s: offset %s has not been acknowledged for %.0f s; %d records behind it wait for their commit",
-                *(one.partition, one.ledger.committable, now - one.moved_at, len(one.ledger)),
+                *(one.partition, one.tracker.committable, now - one.moved_at, len(one.tracker)),
             )
 
-    # -- what the consumer tells ---------------------------------------------------------------------------------------
+    # -- revocations ---------------------------------------------------------------------------------------------------
 
     def revoke(self, partitions: Collection[TopicPartition]) -> None:
-        """Give partitions away in order: wait for what is under way, commit, and tell what is abandoned."""
+        """Revoke partitions: wait for the records under way, commit, and report the abandoned records."""
         with self._pool.lock:
-            going = self._jobs.withhold(partitions)
+            going = self._tasks.revoke_tasks(partitions)
         try:
-            self._settle(going, self._handler.now() + self._options.revoke_timeout)
+            self._await_tasks(going, self._handler.now() + self._options.revoke_timeout)
             self._commit(going)
         finally:
             # The consumer keeps the position of what it gets back at once: records that were dropped would be passed over.
-            self._give_back(going)
+            self._seek_back(going)
             self._forget(going)
 
     def lose(self, partitions: Collection[TopicPartition]) -> None:
-        """Give partitions up that another member may have by now: nothing is committed."""
+        """Drop partitions that another member may own by now: nothing is committed."""
         with self._pool.lock:
-            going = self._jobs.withhold(partitions)
+            going = self._tasks.revoke_tasks(partitions)
         self._forget(going)
 
-    def _settle(self, going: Collection[Progress], deadline: float) -> None:
+    def _await_tasks(self, going: Collection[Progress], deadline: float) -> None:
         """Wait until no record of partitions is under way, until a deadline (s, of the handler's clock)."""
         while True:
-            self._news.clear()
+            self._changed.clear()
             with self._pool.lock:
                 busy = [one for one in going if one.under_way]
                 for one in busy:
@@ -222,12 +222,12 @@ class Intake:
             left = deadline - self._handler.now()
             if not busy or left <= 0:
                 return
-            self._news.wait(left)
+            self._changed.wait(left)
 
     def _forget(self, going: Iterable[Progress]) -> None:
-        """Give partitions up, and tell the application which of their records it has begun and not acknowledged."""
+        """Drop partitions, and report to the application the records that it has begun and not acknowledged."""
         with self._pool.lock:
-            abandoned = [record for one in going for record in self._jobs.forget(one.partition)]
+            abandoned = [record for one in going for record in self._tasks.forget(one.partition)]
         if abandoned and self._options.on_abandoned is not None:
             try:
                 self._options.on_abandoned(abandoned)
@@ -237,30 +237,30 @@ class Intake:
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def _end(self, orderly: bool) -> None:
-        """Wait for what is under way, commit, and leave the consumer where nothing is passed over."""
+        """Wait for the records under way, commit, and seek back to unacknowledged records."""
         self._pool.refuse_more()
         with self._pool.lock:
-            going = self._jobs.withhold(list(self._jobs.progress))
-        deadline = self._handler.now() + self.patience
+            going = self._tasks.revoke_tasks(list(self._tasks.progress))
+        deadline = self._handler.now() + self.end_timeout
         try:
-            self._settle(going, deadline)
+            self._await_tasks(going, deadline)
         finally:
             try:
-                # After an error of poll() the position may be behind a record that nobody has got.
+                # After an error of poll() the position may be behind a record that was not returned.
                 self._commit(going, positions=orderly)
-                self._give_back(going)
+                self._seek_back(going)
             finally:
                 self._pool.close()
                 self._forget(going)
         if not self._pool.join(max(deadline, self._handler.now() + JOIN_S)):
-            log.warning("parallel work has ended, and %d workers are still in handle()", self._pool.hands)
+            log.warning("parallel work has ended, and %d workers are still in handle()", self._pool.worker_count)
             self._pool.interrupt()
 
-    def _give_back(self, going: Iterable[Progress]) -> None:
-        """Seek back to what was not acknowledged, and resume what the run has paused."""
+    def _seek_back(self, going: Iterable[Progress]) -> None:
+        """Seek back to the lowest unacknowledged records, and resume the partitions that the run has paused."""
         for one in going:
-            offset = one.ledger.committable
-            if one.ledger.unacknowledged and offset is not None:
+            offset = one.tracker.committable
+            if one.tracker.unacknowledged and offset is not None:
                 self._source.seek(one.partition, offset)
-            if one.held:
+            if one.is_paused:
                 self._source.resume(one.partition)

@@ -1,4 +1,4 @@
-"""The settings of parallel work, in one place: defaults, checks and meanings."""
+"""The options of parallel work, one row each."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pykafka.parallel.jobs import Order
 from pykafka.parallel.retry import Retry, valid_seconds
+from pykafka.parallel.tasks import Order
 from pykafka.utils.error_handlers import valid_bool, valid_callable
-from pykafka.utils.option_table import Settings, above_0, optional, setting
+from pykafka.utils.option_table import Options, above_0, option, optional
 
-#: What is told of a run that gives records up: those that `handle()` has seen and nobody has acknowledged.
+#: Called with the records of lost partitions that `handle()` has seen and that are not acknowledged.
 OnAbandoned = Callable[[list[Any]], object]
 
 
@@ -29,57 +29,57 @@ def _retry(value: Any, name: str) -> Retry | None:
 
 
 @dataclass(frozen=True)
-class ParallelOptions(Settings):
-    """The settings of a `ParallelRun`."""
+class ParallelOptions(Options):
+    """The options of a `ParallelRun`."""
 
-    workers: int = setting(
+    workers: int = option(
         100,
         above_0,
         "how many records are handled at a time",
         costs="Threads beyond a few hundred cost memory and switches; greenlets and tasks cost little.",
     )
-    order: Order = setting(
+    order: Order = option(
         "key",
         _order,
         'what is handled in order: the records of each "key" (those without key in any order), of each "partition", or nothing',
         allowed='`"key"`, `"partition"`, `None`',
         costs="In order, a record waits for those before it, also while they are tried again.",
     )
-    manual_ack: bool = setting(
+    manual_ack: bool = option(
         False, valid_bool, "whether a record is acknowledged by `record.ack()` only, and not when `handle` returns"
     )
-    retry: Retry | None = setting(
+    retry: Retry | None = option(
         None, _retry, "how a record is handled again after `handle` has raised", allowed="`Retry(...)`, `None`"
     )
-    max_unacknowledged: int = setting(
+    max_unacknowledged: int = option(
         10_000,
         above_0,
         "a partition is paused so many records beyond its lowest unacknowledged one",
         costs="So many records are handled again after a crash at most.",
     )
-    max_unacknowledged_bytes: int = setting(
+    max_unacknowledged_bytes: int = option(
         64 * 1024 * 1024,
         above_0,
         "all partitions are paused while the keys and values of unacknowledged records take so many bytes",
         costs="More holds more messages in memory.",
     )
-    commit_interval: float = setting(
+    commit_interval: float = option(
         1.0, valid_seconds, "how often what is acknowledged is committed (s)", costs="A longer time repeats more work."
     )
-    revoke_timeout: float = setting(
+    revoke_timeout: float = option(
         10.0,
         valid_seconds,
         "how long a revocation waits for records under way (s)",
         costs="The group waits as long, and evicts a member that takes longer than `max_poll_interval_ms`.",
     )
-    stop_timeout: float = setting(30.0, valid_seconds, "how long the end waits for records under way (s)")
-    idle_timeout: float | None = setting(
+    stop_timeout: float = option(30.0, valid_seconds, "how long the end waits for records under way (s)")
+    idle_timeout: float | None = option(
         None,
         optional(valid_seconds),
         "the run ends when no record has come for so long (s) and all are acknowledged; the time in which the group rebalances "
         "does not count; None: it goes on",
     )
-    on_abandoned: OnAbandoned | None = setting(
+    on_abandoned: OnAbandoned | None = option(
         None,
         optional(valid_callable),
         "called with the records that `handle` has seen and that are not acknowledged when their partitions go or the run ends",

@@ -1,4 +1,4 @@
-"""`Pool`: the handler's workers that call `handle()`, and the lock over the table of their jobs."""
+"""`Pool`: the handler's workers that call `handle()`, and the lock over the table of their tasks."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException, WorkerNotStartedError
-from pykafka.parallel.job import RUNNING, Job, Progress
 from pykafka.parallel.ports import Handle, call
+from pykafka.parallel.task import RUNNING, Progress, Task
 from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, Worker
     from pykafka.handlers.base import EventType
-    from pykafka.parallel.jobs import Jobs
     from pykafka.parallel.retry import Failures
+    from pykafka.parallel.tasks import TaskTable
 
 log = logging.getLogger(__name__)
 
 
-class Hand:
+class PoolWorker:
     """One worker of the pool.
 
-    :param wake: set when there may be something to do
+    :param wake: set when a task may be ready
     """
 
     __slots__ = ("started", "wake")
@@ -35,49 +35,49 @@ class Hand:
 
 
 class Pool:
-    """Workers that take jobs, one after another, and settle them.
+    """Workers that take tasks, one after another, and complete them.
 
-    A worker starts when a job is ready and no worker is idle, up to `size` of them. At most one worker at a time is on its way
-    to a job (`_rousing`); when it has one and there is more, it rouses the next. So a `handle()` that never waits keeps few
-    workers busy, and one that waits soon has all of them. Nobody sleeps in the pause before an attempt: one idle worker, the
-    keeper, waits no longer than until the next pause ends.
+    A worker starts when a task is ready and no worker is idle, up to `size` of them. At most one worker at a time is being
+    woken (`_waking`); when it has a task and there are more, it wakes the next. So a `handle()` that never waits keeps few
+    workers busy, and one that waits soon has all of them. No worker sleeps in the pause before an attempt: one idle worker,
+    `_pause_timer`, waits no longer than until the next pause ends.
 
-    State: `lock` guards the table, `_hands`, `_idle`, `_rousing`, `_keeper` and `failure`.
+    State: `lock` guards the table, `_pool_workers`, `_idle`, `_waking`, `_pause_timer` and `failure`.
 
     :param handler: makes the workers
     :param size: how many at most
-    :param jobs: the table
+    :param tasks: the table
     :param handle: the application's function
-    :param failures: what becomes of a record that fails
-    :param news: called without the lock when the worker that polls has something to look at
+    :param failures: decides whether a failed record is tried again
+    :param on_change: called without the lock when the polling worker may stop waiting
     """
 
     def __init__(
         self,
         handler: Handler,
         size: int,
-        jobs: Jobs,
+        tasks: TaskTable,
         handle: Handle,
         failures: Failures,
-        news: Callable[[], object],
+        on_change: Callable[[], object],
     ) -> None:
         self._handler = handler
         self._size = size
-        self._jobs = jobs
+        self._tasks = tasks
         self._handle = handle
         self._failures = failures
-        self._news = news
+        self._on_change = on_change
         #: Of the call that made the run: each worker begins with a copy of it.
         self._context = copy_context()
         self._limited = LogLimiter(handler)
-        self._here = handler.local()
+        self._local = handler.local()
         self.lock = handler.Lock()
-        self._hands: list[Hand] = []
+        self._pool_workers: list[PoolWorker] = []
         self._workers: list[Worker] = []
-        self._idle: list[Hand] = []
-        self._rousing: Hand | None = None
-        self._keeper: Hand | None = None
-        self._keeps = 0.0
+        self._idle: list[PoolWorker] = []
+        self._waking: PoolWorker | None = None
+        self._pause_timer: PoolWorker | None = None
+        self._timer_ends_at = 0.0
         self._closed = False
         #: Counts of records: tried again, and written as dead letters.
         self.retried = 0
@@ -86,24 +86,24 @@ class Pool:
         self.failure: BaseException | None = None
 
     @property
-    def here(self) -> bool:
+    def is_own_worker(self) -> bool:
         """Whether the caller is a worker of this pool."""
-        return getattr(self._here, "working", False)
+        return getattr(self._local, "working", False)
 
     @property
-    def hands(self) -> int:
+    def worker_count(self) -> int:
         """The number of workers that have been started and have not ended."""
-        return len(self._hands)
+        return len(self._pool_workers)
 
     # -- by the worker that polls -----------------------------------------------------------------------------------
 
     def give(self, records: Sequence[Any]) -> list[Progress]:
-        """Hand records to the workers; return their partitions."""
+        """Add the records as tasks; return their partitions."""
         with self.lock:
-            touched = self._jobs.give(records)
-            roused = self._to_rouse()
-        if roused is not None:
-            self._rouse(roused)
+            touched = self._tasks.give(records)
+            to_wake = self._next_to_wake()
+        if to_wake is not None:
+            self._wake_one(to_wake)
         return touched
 
     def refuse_more(self) -> None:
@@ -112,22 +112,22 @@ class Pool:
             self._closed = True
 
     def close(self) -> None:
-        """End each worker once its job has ended; never waits."""
+        """End each worker after its present task; never waits."""
         with self.lock:
             self._closed = True
-            hands = list(self._hands)
-        for hand in hands:
-            hand.wake.set()
+            pool_workers = list(self._pool_workers)
+        for pool_worker in pool_workers:
+            pool_worker.wake.set()
 
     def join(self, deadline: float) -> bool:
         """Wait for the end of the workers, which `close` has asked for; return whether all have ended.
 
         :param deadline: s, of the handler's clock
         """
-        while self._hands and self._handler.now() < deadline:
+        while self._pool_workers and self._handler.now() < deadline:
             for worker in list(self._workers):
                 worker.join(max(deadline - self._handler.now(), 0.0))
-            if self._hands:  # one that is just being started
+            if self._pool_workers:  # one that is just being started
                 self._handler.sleep(0.001)
         ended = [worker.join(max(deadline - self._handler.now(), 0.0)) for worker in list(self._workers)]
         return all(ended)
@@ -138,24 +138,24 @@ class Pool:
             if worker.is_alive():
                 worker.interrupt()
 
-    # -- by anybody ---------------------------------------------------------------------------------------------------
+    # -- by any worker ------------------------------------------------------------------------------------------------
 
-    def acknowledge(self, job: Job) -> bool:
+    def acknowledge(self, task: Task) -> bool:
         """Acknowledge a record by hand; return whether that counts."""
         with self.lock:
-            counts = self._jobs.acknowledge(job)
-            told = self._after(job)
-        self._tell(*told)
+            counts = self._tasks.acknowledge(task)
+            follow_up = self._follow_up(task)
+        self._notify(*follow_up)
         if not counts:
-            self._tell_late(job)
+            self._warn_of_late(task)
         return counts
 
-    def refuse(self, job: Job, error: BaseException) -> bool:
+    def refuse(self, task: Task, error: BaseException) -> bool:
         """Refuse a record by hand; return whether that counts."""
         with self.lock:
-            counts = self._jobs.refuse(job, error)
-            told = self._after(job)
-        self._tell(*told)
+            counts = self._tasks.refuse(task, error)
+            follow_up = self._follow_up(task)
+        self._notify(*follow_up)
         return counts
 
     def fail(self, error: BaseException) -> None:
@@ -167,187 +167,191 @@ class Pool:
                 self.failure = error
         if not first:
             self._handler.report("a record of parallel work, which ends with an earlier error,", error)
-        self._news()
+        self._on_change()
 
     # -- the workers --------------------------------------------------------------------------------------------------
 
-    def _work(self, hand: Hand) -> None:
-        self._here.working = True
+    def _work(self, me: PoolWorker) -> None:
+        self._local.working = True
         handler, handle = self._handler, self._handle
-        job: Job | None = None
+        task: Task | None = None
         try:
-            job = self._first(hand)
-            while job is not None:
-                error = job.error
+            task = self._wait_for_task(me)
+            while task is not None:
+                error = task.error
                 if error is None:
                     try:
-                        call(handler, handle, job.record)
-                    except BaseException as raised:  # noqa: BLE001 - `judge` tells failures of a record from ends of a worker
+                        call(handler, handle, task.record)
+                    except BaseException as raised:  # noqa: BLE001 - `judge` separates failures of a record from ends of a worker
                         error = raised
-                job = self._handled(job, hand) if error is None else self._failed(job, error, hand)
+                task = self._on_handled(task, me) if error is None else self._on_failed(task, error, me)
                 handler.breathe()
         except BaseException as error:
-            if job is not None:
-                self._lost(job, error)
+            if task is not None:
+                self._abandon(task, error)
             raise
         finally:
-            self._gone(hand)
+            self._remove(me)
 
-    def _handled(self, job: Job, hand: Hand) -> Job | None:
-        """Settle a job whose `handle()` has returned; return the next one."""
-        jobs = self._jobs
-        roused = after = None
-        news = False
+    def _on_handled(self, task: Task, me: PoolWorker) -> Task | None:
+        """Complete a task whose `handle()` has returned; return the next one."""
+        tasks = self._tasks
+        to_wake = after = None
+        ends_wait = False
         with self.lock:
-            if done := jobs.handled(job):
-                if job.progress.watched:
-                    news = jobs.is_news(job.progress)
-                if jobs.pauses:
-                    jobs.wake_due(self._handler.now())
+            if done := tasks.on_handled(task):
+                if task.progress.watched:
+                    ends_wait = tasks.ends_wait(task.progress)
+                if tasks.pauses:
+                    tasks.wake_due(self._handler.now())
                 if not self._closed:
-                    after = jobs.take()
-                    if self._rousing is None and (jobs.ready or jobs.pauses):
-                        roused = self._to_rouse()
+                    after = tasks.take()
+                    if self._waking is None and (tasks.ready or tasks.pauses):
+                        to_wake = self._next_to_wake()
         if not done:
-            assert job.error is not None
-            return self._failed(job, job.error, hand)
-        if roused is not None or news:
-            self._tell(roused, news)
-        if job.dropped:
-            self._tell_late(job)
-        return after if after is not None else self._first(hand)
+            assert task.error is not None
+            return self._on_failed(task, task.error, me)
+        if to_wake is not None or ends_wait:
+            self._notify(to_wake, ends_wait)
+        if task.dropped:
+            self._warn_of_late(task)
+        return after if after is not None else self._wait_for_task(me)
 
-    def _failed(self, job: Job, error: BaseException, hand: Hand) -> Job | None:
-        """Look after a job that has failed; return the next one."""
-        void = job.acknowledged or job.dropped
-        verdict = None if void else self._failures.judge(job, error)
+    def _on_failed(self, task: Task, error: BaseException, me: PoolWorker) -> Task | None:
+        """Retry a failed task later, send its record to the dead letters, or end the run; return the next task."""
+        void = task.acknowledged or task.dropped
+        verdict = None if void else self._failures.judge(task, error)
         with self.lock:
             if verdict is None:
                 self.dead += not void
-                self._jobs.settle(job)
+                self._tasks.complete(task)
             elif isinstance(verdict, BaseException):
-                self._jobs.give_up(job)
+                self._tasks.abandon(task)
             else:
                 self.retried += 1
-                self._jobs.put_off(job, self._handler.now() + verdict)
-            told = self._after(job)
+                self._tasks.retry_later(task, self._handler.now() + verdict)
+            follow_up = self._follow_up(task)
         if void and isinstance(error, Exception):
-            self._handler.report(f"handle() for a record of {job.progress.partition} that was settled meanwhile", error)
+            self._handler.report(
+                f"handle() for a record of {task.progress.partition} that was completed meanwhile", error
+            )
         if isinstance(verdict, BaseException):
             self.fail(verdict)
-        self._tell(*told)
+        self._notify(*follow_up)
         ends = not isinstance(error, Exception) and (void or isinstance(verdict, BaseException))
-        return None if ends else self._first(hand)
+        return None if ends else self._wait_for_task(me)
 
-    def _first(self, hand: Hand) -> Job | None:
-        """Return a job, after waiting for one; None when this worker must end."""
+    def _wait_for_task(self, me: PoolWorker) -> Task | None:
+        """Return a task, after waiting for one; None when this worker must end."""
         while True:
             timeout = None
             with self.lock:
-                job = self._take(hand)
-                roused = self._to_rouse()
-                if job is None and not self._closed:
-                    hand.wake.clear()
-                    self._idle.append(hand)
-                    timeout = self._keep(hand)
-            if roused is not None:
-                self._rouse(roused)
-            if job is not None or self._closed:
-                return job
-            hand.wake.wait(timeout)
+                task = self._take(me)
+                to_wake = self._next_to_wake()
+                if task is None and not self._closed:
+                    me.wake.clear()
+                    self._idle.append(me)
+                    timeout = self._wait_for_pause(me)
+            if to_wake is not None:
+                self._wake_one(to_wake)
+            if task is not None or self._closed:
+                return task
+            me.wake.wait(timeout)
 
-    def _take(self, hand: Hand) -> Job | None:
-        """Return a job for a worker that was idle, or has just started."""
-        if self._rousing is hand:
-            self._rousing = None
-        if self._keeper is hand:
-            self._keeper = None
-        if hand in self._idle:  # nobody has roused it: a pause has ended
-            self._idle.remove(hand)
-        if self._jobs.pauses:
-            self._jobs.wake_due(self._handler.now())
-        return None if self._closed else self._jobs.take()
+    def _take(self, me: PoolWorker) -> Task | None:
+        """Return a task for a worker that was idle, or has just started."""
+        if self._waking is me:
+            self._waking = None
+        if self._pause_timer is me:
+            self._pause_timer = None
+        if me in self._idle:  # it was not woken: a pause has ended
+            self._idle.remove(me)
+        if self._tasks.pauses:
+            self._tasks.wake_due(self._handler.now())
+        return None if self._closed else self._tasks.take()
 
-    def _keep(self, hand: Hand) -> float | None:
-        """Return how long an idle worker waits (s): as the keeper until the next pause ends."""
-        due = self._jobs.next_due
-        if due is None or (self._keeper is not None and self._keeps <= due):
+    def _wait_for_pause(self, me: PoolWorker) -> float | None:
+        """Return how long an idle worker waits (s); the one that becomes `_pause_timer` waits until the next pause ends."""
+        due = self._tasks.next_due
+        if due is None or (self._pause_timer is not None and self._timer_ends_at <= due):
             return None
-        self._keeper, self._keeps = hand, due
+        self._pause_timer, self._timer_ends_at = me, due
         return max(due - self._handler.now(), 0.0)
 
-    def _to_rouse(self) -> Hand | None:
-        """Return the worker that is to be roused; None if there is nothing to do, or one is on its way."""
-        if self._rousing is not None or self._closed:
+    def _next_to_wake(self) -> PoolWorker | None:
+        """Return the worker to wake; None if no task is ready, or another worker is being woken."""
+        if self._waking is not None or self._closed:
             return None
-        if not self._jobs.ready and (self._keeper is not None or self._jobs.next_due is None):
+        if not self._tasks.ready and (self._pause_timer is not None or self._tasks.next_due is None):
             return None
         if self._idle:
-            hand = self._idle.pop()
-        elif len(self._hands) < self._size:
-            hand = Hand(self._handler.Event())
-            self._hands.append(hand)
+            me = self._idle.pop()
+        elif len(self._pool_workers) < self._size:
+            me = PoolWorker(self._handler.Event())
+            self._pool_workers.append(me)
         else:
             return None
-        self._rousing = hand
-        return hand
+        self._waking = me
+        return me
 
-    def _after(self, job: Job) -> tuple[Hand | None, bool]:
-        """Return whom to tell of a job's end: a worker that is to be roused, and whether the worker that polls."""
-        return self._to_rouse(), job.progress.watched and self._jobs.is_news(job.progress)
+    def _follow_up(self, task: Task) -> tuple[PoolWorker | None, bool]:
+        """Return the worker to wake after the end of a task, and whether to notify the polling worker."""
+        return self._next_to_wake(), task.progress.watched and self._tasks.ends_wait(task.progress)
 
-    def _tell(self, roused: Hand | None, news: bool) -> None:
-        if roused is not None:
-            self._rouse(roused)
-        if news:
-            self._news()
+    def _notify(self, to_wake: PoolWorker | None, ends_wait: bool) -> None:
+        if to_wake is not None:
+            self._wake_one(to_wake)
+        if ends_wait:
+            self._on_change()
 
-    def _rouse(self, hand: Hand) -> None:
-        if hand.started:
-            hand.wake.set()
+    def _wake_one(self, me: PoolWorker) -> None:
+        if me.started:
+            me.wake.set()
             return
-        hand.started = True
+        me.started = True
         try:
-            self._workers.append(self._handler.spawn_in(self._context, self._work, hand, name="pykafka.parallel"))
+            self._workers.append(self._handler.spawn_in(self._context, self._work, me, name="pykafka.parallel"))
         except WorkerNotStartedError as error:
-            self._gone(hand)
-            if not self._hands:
+            self._remove(me)
+            if not self._pool_workers:
                 self.fail(error)
             else:
-                self._limited.warn(log, "pool", "parallel work goes on with %d workers: %s", len(self._hands), error)
+                self._limited.warn(
+                    log, "pool", "parallel work continues with %d workers: %s", len(self._pool_workers), error
+                )
         except BaseException:
-            self._gone(hand)
+            self._remove(me)
             raise
 
-    def _gone(self, hand: Hand) -> None:
-        """Forget a worker that has ended, perhaps by a kill in the middle of a wait, or that was not started."""
+    def _remove(self, me: PoolWorker) -> None:
+        """Remove a worker that has ended, perhaps by a kill in the middle of a wait, or that was not started."""
         with self.lock:
-            for hands in (self._hands, self._idle):
-                if hand in hands:
-                    hands.remove(hand)
-            if self._rousing is hand:
-                self._rousing = None
-            if self._keeper is hand:
-                self._keeper = None
+            for workers in (self._pool_workers, self._idle):
+                if me in workers:
+                    workers.remove(me)
+            if self._waking is me:
+                self._waking = None
+            if self._pause_timer is me:
+                self._pause_timer = None
 
-    def _lost(self, job: Job, error: BaseException) -> None:
-        """End the run if a worker has ended with a record in its hands."""
+    def _abandon(self, task: Task, error: BaseException) -> None:
+        """End the run if a worker has ended during a task."""
         with self.lock:
-            if job.state != RUNNING:
+            if task.state != RUNNING:
                 return  # it was idle, and another one takes its place
-            self._jobs.give_up(job)
+            self._tasks.abandon(task)
         end = KafkaException(
-            f"a worker of parallel work ended before it had settled a record: {type(error).__name__}",
-            topic=job.progress.partition.topic,
-            partition=job.progress.partition.partition,
+            f"a worker of parallel work ended before it had completed a record: {type(error).__name__}",
+            topic=task.progress.partition.topic,
+            partition=task.progress.partition.partition,
         )
         end.__cause__ = error
         self.fail(end)
 
-    def _tell_late(self, job: Job) -> None:
+    def _warn_of_late(self, task: Task) -> None:
         self._limited.warn(
             log,
-            str(job.progress.partition),
+            str(task.progress.partition),
             "%s: a record was acknowledged after its partition had been given away; its next owner handles it again",
-            job.progress.partition,
+            task.progress.partition,
         )

@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
+    from pykafka.groups.membership import RevocationHooks
     from pykafka.handlers import Handler
     from pykafka.handlers.base import LockType
 
 
-class RecordLike(Protocol):
-    """One consumed message: a `Record`."""
-
-    @property
-    def topic(self) -> str: ...
-    @property
-    def partition(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def raw_key(self) -> bytes | None: ...
-    @property
-    def raw_value(self) -> bytes | None: ...
-    def _set_ack(self, ack: Any) -> None: ...
-
-
 class Source(Protocol):
-    """The consumer that a run reads. One worker calls it, but for `wakeup`; it calls the run's `Hooks` inside of `poll`."""
+    """The consumer that a run reads. One worker calls it, but for `wakeup`; `poll` calls the `RevocationHooks` of the run."""
 
     @property
     def settled(self) -> bool:
-        """Whether all that is to be read is known: the group has given its share, and the places where it begins are found."""
+        """Whether the assignment and the start offsets are known."""
 
     @property
     def turn(self) -> LockType:
@@ -44,36 +29,29 @@ class Source(Protocol):
     def seek(self, partition: TopicPartition, offset: int) -> object: ...
     def position(self, partition: TopicPartition) -> int | None: ...
     def commit(self, what: Mapping[TopicPartition, int], /, *, timeout: float | None = None) -> object: ...
-    def follow(self, hooks: Hooks | None) -> object:
-        """Name the run that is told of partitions that go; None for none any more."""
+    def follow(self, hooks: RevocationHooks | None) -> object:
+        """Set the run to notify of revoked and lost partitions; None for no run."""
 
     def wakeup(self) -> object:
         """End the `poll` that waits now, or the next one, at once; any worker may call this."""
 
 
 class Group(Protocol):
-    """The consumer's part that follows its share of a group."""
+    """The consumer's part that follows its assignment in a group."""
 
     #: Set to have the call that reads end, also where it waits for the group.
-    is_called_back: bool
+    wakeup_requested: bool
 
     @property
-    def settled(self) -> bool:
-        """As of `Source`."""
-
-
-class Hooks(Protocol):
-    """The calls of a consumer to a run, on the worker that polls, before it tells the application's listener."""
-
-    def revoke(self, partitions: Collection[TopicPartition]) -> None: ...
-    def lose(self, partitions: Collection[TopicPartition]) -> None: ...
+    def is_stable(self) -> bool:
+        """See `Source`."""
 
 
 class Sent(Protocol):
     """A dead letter on its way."""
 
     def get(self) -> object:
-        """Wait for its acknowledgement, for as long as the dead letters were told; raise what went wrong."""
+        """Wait for its acknowledgement, until the timeout of the dead letters; raise the error."""
 
 
 class DeadLetterSink(Protocol):

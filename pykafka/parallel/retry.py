@@ -11,8 +11,8 @@ from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
-    from pykafka.parallel.job import Job
     from pykafka.parallel.ports import DeadLetterSink
+    from pykafka.parallel.task import Task
 
 
 #: These ask for the end of a worker or of the program, whatever `retry_on` says.
@@ -95,35 +95,35 @@ class Failures:
         # What else than an Exception is a failure of a record, such as gevent's Timeout, and not the end of a worker.
         self._failures: tuple[type[BaseException], ...] = (Exception,) if retry is None else (Exception, *retry.kinds)
 
-    def judge(self, job: Job, error: BaseException) -> float | BaseException | None:
+    def judge(self, task: Task, error: BaseException) -> float | BaseException | None:
         """Return the pause before the next attempt (s), or the error that ends the run; None: it is a dead letter.
 
         :param error: what `handle()` raised, or what the application refused the record with
         """
         if isinstance(error, EXITS):
             return error
-        job.failures += 1
+        task.failures += 1
         retry = self._retry
-        if retry is not None and retry.again(error, job.failures):
-            return self._backoff.seconds(job.failures)
+        if retry is not None and retry.again(error, task.failures):
+            return self._backoff.seconds(task.failures)
         if self._dead_letters is None or not isinstance(error, self._failures):
-            return self._final(job, error)
+            return self._final(task, error)
         try:
-            self._dead_letters.send(job.record, error).get()
+            self._dead_letters.send(task.record, error).get()
         except Exception as failure:  # noqa: BLE001 - whatever stands behind the dead letters; the run ends with it
-            final = self._final(job, failure, ", and its dead letter was not written")
+            final = self._final(task, failure, ", and its dead letter was not written")
             final.add_note(f"handle() had raised {error!r}")
             return final
         return None
 
-    def _final(self, job: Job, cause: BaseException, more: str = "") -> RecordNotHandledError:
-        record = job.record
-        times = "once" if job.failures == 1 else f"{job.failures} times"
+    def _final(self, task: Task, cause: BaseException, more: str = "") -> RecordNotHandledError:
+        record = task.record
+        times = "once" if task.failures == 1 else f"{task.failures} times"
         error = RecordNotHandledError(
             f"the record at offset {record.offset} failed {times}{more}: {type(cause).__name__}: {cause}. Nothing from "
             "it on is committed for its partition; give retry= or dead_letters=, or mend handle()",
             offset=record.offset,
-            attempts=job.failures,
+            attempts=task.failures,
             topic=record.topic,
             partition=record.partition,
         )

@@ -11,15 +11,15 @@ from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler
 from pykafka.parallel.intake import Intake
-from pykafka.parallel.jobs import Jobs, Limits
 from pykafka.parallel.pool import Pool
 from pykafka.parallel.retry import Failures
+from pykafka.parallel.tasks import Limits, TaskTable
 
 if TYPE_CHECKING:
     from pykafka.handlers import Worker
-    from pykafka.parallel.job import Job
     from pykafka.parallel.options import ParallelOptions
     from pykafka.parallel.ports import DeadLetterSink, Handle, Source
+    from pykafka.parallel.task import Task
 
 
 class Stats(NamedTuple):
@@ -50,28 +50,28 @@ class Stats(NamedTuple):
 class _Acknowledger:
     """The receiver of `record.ack()` and `record.nack()`."""
 
-    __slots__ = ("_job", "_pool")
+    __slots__ = ("_task", "_pool")
 
-    def __init__(self, pool: Pool, job: Job) -> None:
+    def __init__(self, pool: Pool, task: Task) -> None:
         self._pool = pool
-        self._job = job
+        self._task = task
 
     def acknowledge(self) -> bool:
-        return self._pool.acknowledge(self._job)
+        return self._pool.acknowledge(self._task)
 
     def refuse(self, error: BaseException | None) -> bool:
-        return self._pool.refuse(self._job, error or KafkaException("the application refused the record by nack()"))
+        return self._pool.refuse(self._task, error or KafkaException("the application refused the record by nack()"))
 
 
-def _awaits(handler: Handler) -> bool:
+def _takes_async(handler: Handler) -> bool:
     return type(handler).awaited is not Handler.awaited
 
 
 class ParallelRun:
-    """Records of a consumer, handled by many workers at a time: what `consumer.parallel(...)` returns.
+    """Records of a consumer, handled by many workers at a time; `consumer.parallel(...)` returns it.
 
     Call `run()`, which returns when the run has stopped, or use it as a context manager, which reads with a worker of its own.
-    A run is for one use. While it lasts, nobody else may poll the consumer.
+    A run is for one use. While it lasts, only the run may poll the consumer.
 
     :param handler: the client's
     :param source: the consumer
@@ -92,16 +92,16 @@ class ParallelRun:
     ) -> None:
         if not callable(handle):
             raise TypeError(f"handle must be a function of a record, not {type(handle).__name__}: {handle!r}")
-        if (iscoroutinefunction(handle) or iscoroutinefunction(type(handle).__call__)) and not _awaits(handler):
+        if (iscoroutinefunction(handle) or iscoroutinefunction(type(handle).__call__)) and not _takes_async(handler):
             raise TypeError(f"handle must be a plain function on {handler.name}; pykafka.aio takes async ones")
         self._handler = handler
         self._source = source
         limits = Limits(options.max_unacknowledged, options.max_unacknowledged_bytes)
-        self._jobs = Jobs(options.order, limits, self._acknowledger if options.manual_ack else None)
+        self._tasks = TaskTable(options.order, limits, self._acknowledger if options.manual_ack else None)
         failures = Failures(handler, options.retry, dead_letters)
-        self._pool = Pool(handler, options.workers, self._jobs, handle, failures, self._alarm)
-        self._intake = Intake(handler, source, self._jobs, self._pool, options, commits)
-        self._here = handler.local()
+        self._pool = Pool(handler, options.workers, self._tasks, handle, failures, self._alarm)
+        self._intake = Intake(handler, source, self._tasks, self._pool, options, commits)
+        self._local = handler.local()
         self._lock = handler.Lock()
         self._begun = False
         self._ended = handler.Event()
@@ -114,8 +114,8 @@ class ParallelRun:
     def _alarm(self) -> None:
         self._intake.alarm()
 
-    def _acknowledger(self, job: Job) -> _Acknowledger:
-        return _Acknowledger(self._pool, job)
+    def _acknowledger(self, task: Task) -> _Acknowledger:
+        return _Acknowledger(self._pool, task)
 
     # -- running ------------------------------------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class ParallelRun:
         """
         self._begin()
         try:
-            self._worker = self._handler.spawn(self._read_aside, name="pykafka.parallel.read")
+            self._worker = self._handler.spawn(self._read_in_background, name="pykafka.parallel.read")
         except BaseException:
             self._ended.set()
             raise
@@ -165,14 +165,14 @@ class ParallelRun:
         :param timeout: how long the records under way may take (s); None for `stop_timeout`
         :raises KafkaException: as `run` does, unless that raises it
         """
-        self._ask(timeout)
+        self._request_stop(timeout)
         if not self._begun:
             return True
         return self._ended.is_set() if self._inside else self.wait()
 
     def end(self, timeout: float | None = None) -> None:
         """Stop, and leave the error that ended the run to `run`, `wait` or `stop`; the consumer calls this as it is closed."""
-        self._ask(timeout)
+        self._request_stop(timeout)
         if not self._inside:
             self._ended.wait()
 
@@ -195,7 +195,7 @@ class ParallelRun:
     @property
     def polls_here(self) -> bool:
         """Whether the caller is the run's `poll`, and not a listener inside of it."""
-        return self._begun and getattr(self._here, "reading", False) and self._intake.take_turn()
+        return self._begun and getattr(self._local, "reading", False) and self._intake.take_turn()
 
     @property
     def running(self) -> bool:
@@ -204,28 +204,28 @@ class ParallelRun:
 
     def stats(self) -> Stats:
         """Return the counts of this moment."""
-        jobs, pool = self._jobs, self._pool
+        tasks, pool = self._tasks, self._pool
         with pool.lock:
             return Stats(
-                acknowledged=jobs.acknowledged,
-                unacknowledged=jobs.unacknowledged,
-                under_way=jobs.under_way,
+                acknowledged=tasks.acknowledged,
+                unacknowledged=tasks.unacknowledged,
+                under_way=tasks.under_way,
                 retried=pool.retried,
-                pausing=jobs.pausing,
+                pausing=tasks.pausing,
                 dead=pool.dead,
-                late=jobs.late,
+                late=tasks.late,
                 failed_commits=self._intake.failed_commits,
-                workers=pool.hands,
+                workers=pool.worker_count,
             )
 
     # -- for the consumer ---------------------------------------------------------------------------------------------
 
     def revoke(self, partitions: Collection[TopicPartition]) -> None:
-        """Give partitions away; the consumer calls this inside of `poll`, before its listener's `on_revoked`."""
+        """Revoke partitions; the consumer calls this inside of `poll`, before its listener's `on_revoked`."""
         self._intake.revoke(partitions)
 
     def lose(self, partitions: Collection[TopicPartition]) -> None:
-        """Give lost partitions up; the consumer calls this inside of `poll`, before its listener's `on_lost`."""
+        """Drop lost partitions; the consumer calls this inside of `poll`, before its listener's `on_lost`."""
         self._intake.lose(partitions)
 
     # -- inside -------------------------------------------------------------------------------------------------------
@@ -239,24 +239,24 @@ class ParallelRun:
     @property
     def _inside(self) -> bool:
         """Whether the caller is one of the run's own workers, which must not wait for its end."""
-        return self._pool.here or getattr(self._here, "reading", False)
+        return self._pool.is_own_worker or getattr(self._local, "reading", False)
 
-    def _ask(self, timeout: float | None) -> None:
+    def _request_stop(self, timeout: float | None) -> None:
         if timeout is not None:
-            self._intake.patience = min(self._intake.patience, max(timeout, 0.0))
+            self._intake.end_timeout = min(self._intake.end_timeout, max(timeout, 0.0))
         self._pool.refuse_more()
         self._intake.stopping = True
         self._intake.alarm()
 
     def _read(self) -> None:
-        self._here.reading = True
+        self._local.reading = True
         try:
             with self._source.turn:
                 try:
                     self._source.follow(self)
                     self._intake.read()
                 finally:
-                    self._here.reading = False
+                    self._local.reading = False
                     self._source.follow(None)
         finally:
             try:
@@ -265,7 +265,7 @@ class ParallelRun:
             finally:
                 self._ended.set()
 
-    def _read_aside(self) -> None:
+    def _read_in_background(self) -> None:
         try:
             self._read()
         except BaseException as error:  # noqa: BLE001 - `wait` and `stop` raise it

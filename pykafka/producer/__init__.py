@@ -5,21 +5,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafka.utils import old_names
 
-if TYPE_CHECKING:
-    from pykafka.compat.producer import OwnedBroker, Producer
-
 __all__ = ["OwnedBroker", "Producer"]
 
-_old_name = old_names(__name__)
-
-
-def __getattr__(name: str) -> Any:
-    """Import a documented class, or find a name that only PyKafka 2 had here."""
-    if name in __all__:
-        return getattr(import_module("pykafka.compat.producer"), name)
-    return _old_name(name)
+if TYPE_CHECKING:
+    from pykafka.compat.producer import OwnedBroker, Producer
+else:
+    __getattr__ = old_names(__name__)

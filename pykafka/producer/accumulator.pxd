@@ -22,10 +22,10 @@ cdef class PartitionQueue:
     cdef public tuple key
     cdef public Py_ssize_t taken
     cdef public ProducerBatch open
-    cdef public bint armed
+    cdef public bint wakes_sender
     cdef public Py_ssize_t expected
-    cdef public object sealed
-    cdef public object lane
+    cdef public object closed_batches
+    cdef public object window
     cdef public object owner
     cdef public object sender
     cdef public long long next_offset
@@ -44,8 +44,8 @@ cdef class TopicInfo:
 
 cdef class RecordAccumulator:
     cdef public object lock
-    cdef public BufferPool memory
-    cdef public dict routes
+    cdef public BufferPool buffer_pool
+    cdef public dict topics
     cdef public bint chooses
     cdef public bint cooperative
     cdef public object breathe
@@ -57,7 +57,7 @@ cdef class RecordAccumulator:
 
     cpdef append(self, value, key, long long timestamp, headers, PartitionQueue queue, report_queue)
 
-    cpdef send(self, topic, value, key, long long timestamp, headers, Py_ssize_t partition, told, given_value, given_key)
+    cpdef send(self, topic, value, key, long long timestamp, headers, Py_ssize_t partition, callback, given_value, given_key)
 
     @cython.locals(batch=ProducerBatch)
     cpdef ProducerBatch take_open(self, PartitionQueue queue)
@@ -71,11 +71,11 @@ cdef class RecordAccumulator:
     @cython.locals(batch=ProducerBatch, message=Message, need=Py_ssize_t, turn=Py_ssize_t, index=Py_ssize_t)
     cdef _append(self, value, key, long long timestamp, headers, PartitionQueue queue, report_queue)
 
-    @cython.locals(route=TopicInfo, queue=PartitionQueue, batch=ProducerBatch, delivery=Delivery, need=Py_ssize_t,
+    @cython.locals(info=TopicInfo, queue=PartitionQueue, batch=ProducerBatch, delivery=Delivery, need=Py_ssize_t,
                    index=Py_ssize_t)
-    cdef _send(self, topic, value, key, long long timestamp, headers, Py_ssize_t partition, told, given_value, given_key)
+    cdef _send(self, topic, value, key, long long timestamp, headers, Py_ssize_t partition, callback, given_value, given_key)
 
-    @cython.locals(backlog=BrokerQueue, memory=BufferPool, shared=BufferPool, index=Py_ssize_t)
+    @cython.locals(broker_queue=BrokerQueue, buffer_pool=BufferPool, shared=BufferPool, index=Py_ssize_t)
     cdef Py_ssize_t _write(self, ProducerBatch batch, value, key, long long timestamp, headers, Py_ssize_t need) except -2
 
 

@@ -2,7 +2,7 @@
 
 `RecordAccumulator.append` is the fast path: one call a message, compiled, with no lock, queue operation or clock call of its
 own. Compiled, it never lets go of the interpreter while it changes state, which makes it atomic; the pure source takes
-the handler's lock around the same body. Everything that happens once a batch (rolling over to a new one, sealing, errors)
+the handler's lock around the same body. Everything that happens once a batch (rolling over to a new one, closing, errors)
 is Python in the modules around.
 """
 
@@ -55,7 +55,7 @@ class Owner(Protocol):
     """The sender of a leader; `pykafka.producer.sender.Sender` documents each member."""
 
     broker: Node
-    backlog: BrokerQueue
+    broker_queue: BrokerQueue
     wake: EventType
     queues: dict[tuple[str, int], PartitionQueue]
     active: dict[tuple[str, int], PartitionQueue]
@@ -65,7 +65,7 @@ class Owner(Protocol):
     def stop(self) -> None: ...
     def join(self, timeout: float) -> None: ...
     def keep(self) -> None: ...
-    def disarm(self, queue: PartitionQueue) -> None: ...
+    def set_wakeup(self, queue: PartitionQueue) -> None: ...
     def deliver(self, batch: ProducerBatch, deadline: float = ...) -> None: ...
     def deliver_all(self, done: Callable[[], bool]) -> None: ...
 
@@ -73,9 +73,9 @@ class Owner(Protocol):
 class PartitionQueue:
     """The batches of one partition: the open one, the waiting ones, oldest first, and those in flight.
 
-    `open` changes hands by one assignment: only the worker that takes it away sees it afterwards. `armed` says that
-    the sender need not be woken for the next message: it knows when to look, or will be told. The others change under
-    the producer's lock.
+    `open` changes hands by one assignment: only the worker that takes it away sees it afterwards. The next message
+    wakes the sender if `wakes_sender` is set; otherwise the sender knows when to look, or a response wakes it. The others
+    change under the producer's lock.
 
     :param partition_id: of the topic
     :param topic: name
@@ -88,11 +88,11 @@ class PartitionQueue:
         #: The size of the batches that were taken away since the sticky choice fell on it (bytes).
         self.taken = 0
         self.open: ProducerBatch | None = None
-        self.armed = False
+        self.wakes_sender = True
         #: What its next batch will likely take (bytes).
         self.expected = LEAST_BATCH
-        self.sealed: deque[ProducerBatch] = deque()
-        self.lane: InFlightWindow[ProducerBatch] = InFlightWindow()
+        self.closed_batches: deque[ProducerBatch] = deque()
+        self.window: InFlightWindow[ProducerBatch] = InFlightWindow()
         self.owner: Owner | None = None
         #: The sender of the batches that are on the wire.
         self.sender: object = None
@@ -103,7 +103,7 @@ class PartitionQueue:
     def waiting(self) -> bool:
         """Whether there are batches to send, now or later."""
         batch = self.open
-        return bool(self.sealed) or self.lane.recovering or (batch is not None and batch.count > 0)
+        return bool(self.closed_batches) or self.window.recovering or (batch is not None and batch.count > 0)
 
 
 class TopicInfo:
@@ -135,14 +135,14 @@ class RecordAccumulator:
 
     :param handler: whose lock the pure source takes, and whose hub is let turn
     :param batch_limit: size at which a batch is full (bytes, uncompressed)
-    :param memory: what the messages may take together; None: no limit
+    :param buffer_pool: what the messages may take together; None: no limit
     """
 
-    def __init__(self, handler: Handler, batch_limit: int, memory: BufferPool | None = None) -> None:
+    def __init__(self, handler: Handler, batch_limit: int, buffer_pool: BufferPool | None = None) -> None:
         self.lock = handler.Lock()
-        self.memory = memory or BufferPool(handler)
+        self.buffer_pool = buffer_pool or BufferPool(handler)
         #: By the topics' names, for `send`.
-        self.routes: dict[str, TopicInfo] = {}
+        self.topics: dict[str, TopicInfo] = {}
         #: Whether `send` chooses the partition: by the key's hash, or else the present one.
         self.chooses = True
         self.cooperative = handler.cooperative
@@ -188,7 +188,7 @@ class RecordAccumulator:
         timestamp: int,
         headers: Any,
         partition: int,
-        told: Any,
+        callback: Any,
         given_value: Any,
         given_key: Any,
     ) -> Delivery[Any, Any] | None:
@@ -200,10 +200,10 @@ class RecordAccumulator:
         :param timestamp: milliseconds since 1970; -1 for now
         :param headers: (str, bytes or None) pairs, or None
         :param partition: number; -1: by the key's hash (murmur2), or without a key the present one
-        :param told: `(error, delivery)`, called with the outcome; or None
+        :param callback: `(error, delivery)`, called with the outcome; or None
         :param given_value: what the delivery shows: the value before it was serialized
         :param given_key: the same of the key
-        :returns: the message; None where there is no room: find the route, roll over, wait, or find out why not
+        :returns: the message; None where there is no room: find the topic, roll over, wait, or find out why not
         :raises TypeError: value or key is not bytes
         """
         if self.cooperative:
@@ -212,15 +212,17 @@ class RecordAccumulator:
                 self._since_breath = 0
                 self.breathe()  # with nothing taken: a timeout or a cancellation may end it there
         if cython.compiled:
-            delivery = self._send(topic, value, key, timestamp, headers, partition, told, given_value, given_key)
+            delivery = self._send(topic, value, key, timestamp, headers, partition, callback, given_value, given_key)
         else:
             with self.lock:
-                delivery = self._send(topic, value, key, timestamp, headers, partition, told, given_value, given_key)
+                delivery = self._send(
+                    topic, value, key, timestamp, headers, partition, callback, given_value, given_key
+                )
         return delivery
 
-    def queue_of_key(self, route: TopicInfo, key: bytes) -> PartitionQueue:
+    def queue_of_key(self, info: TopicInfo, key: bytes) -> PartitionQueue:
         """Return the queue of the partition that Kafka's Java client chooses for a key."""
-        queue: PartitionQueue = route.queues[partition_for(key, len(route.queues))]
+        queue: PartitionQueue = info.queues[partition_for(key, len(info.queues))]
         return queue
 
     def next_queue(self) -> PartitionQueue | None:
@@ -274,8 +276,8 @@ class RecordAccumulator:
     def release(self, batch: ProducerBatch) -> None:
         """Subtract a batch's messages from the count of its broker."""
         with self.lock:
-            batch.backlog.release(batch.count, batch.queued_bytes)
-        self.memory.give(batch.queued_bytes)
+            batch.broker_queue.release(batch.count, batch.queued_bytes)
+        self.buffer_pool.give(batch.queued_bytes)
 
     def _append(
         self, value: Any, key: Any, timestamp: int, headers: Any, queue: PartitionQueue | None, report_queue: Any
@@ -321,9 +323,9 @@ class RecordAccumulator:
             message.delivery_report_q = report_queue
             batch.reports.append(message)
             batch.contexts.append(context)
-        if not queue.armed or batch.backlog.messages == batch.backlog.min_messages:
-            queue.armed = True
-            batch.backlog.wake.set()
+        if queue.wakes_sender or batch.broker_queue.messages == batch.broker_queue.min_messages:
+            queue.wakes_sender = False
+            batch.broker_queue.wake.set()
         return message
 
     def _send(
@@ -334,13 +336,13 @@ class RecordAccumulator:
         timestamp: int,
         headers: Any,
         partition: int,
-        told: Any,
+        callback: Any,
         given_value: Any,
         given_key: Any,
     ) -> Delivery[Any, Any] | None:
         # as in `_append`: allocations first
         delivery: Delivery[Any, Any] = Delivery.__new__(Delivery)
-        if told is not None:
+        if callback is not None:
             context = PyContext_CopyCurrent()
         need = RECORD_OVERHEAD
         if value is not None:
@@ -355,17 +357,17 @@ class RecordAccumulator:
             need += headers_size(headers)
         if self.closed or not isinstance(topic, str):
             return None
-        route = self.routes.get(topic)
-        if route is None:
+        info = self.topics.get(topic)
+        if info is None:
             return None
         if partition < 0:
             if not self.chooses:
                 return None
-            queue = route.current
+            queue = info.current
             if key is not None:
-                queue = route.queues[partition_for(key, len(route.queues))]
-        elif partition < len(route.queues):
-            queue = route.queues[partition]
+                queue = info.queues[partition_for(key, len(info.queues))]
+        elif partition < len(info.queues):
+            queue = info.queues[partition]
         else:
             return None
         if queue is None:
@@ -382,8 +384,8 @@ class RecordAccumulator:
         delivery._timestamp = batch.builder.last_timestamp
         delivery._batch = batch
         delivery._index = index
-        if told is not None:
-            delivery.delivery_report_q = told
+        if callback is not None:
+            delivery.delivery_report_q = callback
             batch.reports.append(delivery)
             batch.contexts.append(context)
         if (
@@ -393,36 +395,36 @@ class RecordAccumulator:
             and headers is None
             and _refers_to_none(value, key)
         ):
-            # Bytes refer to nothing, and settling ends the circle with the batch: the garbage collector, for which many
+            # Bytes refer to nothing, and completing ends the circle with the batch: the garbage collector, for which many
             # deliveries that wait for a callback were more work than all else, need not look at this one.
             PyObject_GC_UnTrack(cython.cast("void*", delivery))
-        if not queue.armed or batch.backlog.messages == batch.backlog.min_messages:
-            queue.armed = True
-            batch.backlog.wake.set()
+        if queue.wakes_sender or batch.broker_queue.messages == batch.broker_queue.min_messages:
+            queue.wakes_sender = False
+            batch.broker_queue.wake.set()
         return delivery
 
     def _write(self, batch: ProducerBatch, value: Any, key: Any, timestamp: int, headers: Any, need: int) -> int:
         """Write a message of up to `need` bytes; return its index in the batch, or -1 where there is no room."""
-        backlog = batch.backlog
-        if backlog.messages >= backlog.max_messages or backlog.bytes >= backlog.max_bytes:
+        broker_queue = batch.broker_queue
+        if broker_queue.messages >= broker_queue.max_messages or broker_queue.bytes >= broker_queue.max_bytes:
             return -1
         if batch.count > 0 and batch.builder.size + need > self.batch_limit:
             return -1
-        memory = self.memory
-        if need > memory.limit - memory.used:
+        buffer_pool = self.buffer_pool
+        if need > buffer_pool.limit - buffer_pool.used:
             return -1
-        shared = memory.shared
+        shared = buffer_pool.shared
         if shared is not None and need > shared.limit - shared.used:
             return -1
         index = batch.builder.append(timestamp, key, value, headers)
         batch.count = index + 1
         batch.queued_bytes += need
-        backlog.messages += 1
-        backlog.bytes += need
+        broker_queue.messages += 1
+        broker_queue.bytes += need
         if not cython.compiled:
-            memory.take(need)
+            buffer_pool.take(need)
         else:
-            memory.used += need
+            buffer_pool.used += need
             if shared is not None:
                 shared.used += need
         return index

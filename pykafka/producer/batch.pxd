@@ -15,7 +15,7 @@ cdef class BrokerQueue:
 cdef class ProducerBatch:
     cdef public str topic
     cdef public int partition_id
-    cdef public BrokerQueue backlog
+    cdef public BrokerQueue broker_queue
     cdef public double created
     cdef public RecordBatchBuilder builder
     cdef public Py_ssize_t count
@@ -25,18 +25,18 @@ cdef class ProducerBatch:
     cdef public object error
     cdef public object record_errors
     cdef public bint done
-    cdef public bint told
+    cdef public bint reported
     cdef public int attempts
     cdef public int failures
     cdef public double retry_at
     cdef public object last_error
     cdef public object wire
     cdef public object wire_form
-    cdef public object flight
+    cdef public object in_flight
     cdef public bint urgent
-    cdef public set heard
+    cdef public set raised_indexes
     cdef public object event
-    cdef public object waits
+    cdef public object delivery_wait
     cdef public list reports
     cdef public list contexts
     cdef public ProducerBatch parent

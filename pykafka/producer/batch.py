@@ -55,7 +55,7 @@ class ProducerBatch:
 
     :param topic: name
     :param partition_id: of the topic
-    :param backlog: that counts its messages
+    :param broker_queue: that counts its messages
     :param created: monotonic time of its first message (s)
     :param clock: wall clock (ms), or None where compiled code may read the system's
     :param expected: what it will likely take (bytes)
@@ -66,7 +66,7 @@ class ProducerBatch:
         self,
         topic: str,
         partition_id: int,
-        backlog: BrokerQueue,
+        broker_queue: BrokerQueue,
         created: float,
         clock: Callable[[], int] | None,
         expected: int = LEAST_BATCH,
@@ -74,7 +74,7 @@ class ProducerBatch:
     ) -> None:
         self.topic = topic
         self.partition_id = partition_id
-        self.backlog = backlog
+        self.broker_queue = broker_queue
         self.created = created
         self.builder = RecordBatchBuilder(clock, MAX_BATCH, expected) if builder is None else builder
         self.count = 0 if builder is None else builder.count
@@ -84,8 +84,8 @@ class ProducerBatch:
         self.error: KafkaException | None = None
         self.record_errors: dict[int, KafkaException] | None = None
         self.done = False
-        #: Whether everybody has been told, and the backlog no longer counts it.
-        self.told = False
+        #: Whether each outcome was reported, and the broker queue no longer counts it.
+        self.reported = False
         #: Failures that count against `max_retries`.
         self.attempts = 0
         #: All failures, by which the pause before the next try grows.
@@ -94,15 +94,15 @@ class ProducerBatch:
         self.last_error: KafkaException | None = None
         self.wire: list[Any] | None = None
         self.wire_form: Any = None
-        self.flight: Any = None
+        self.in_flight: Any = None
         #: The indexes of failed messages whose error somebody was given by `Delivery.get()`.
-        self.heard: set[int] | None = None
+        self.raised_indexes: set[int] | None = None
         #: Whether somebody waits for this batch: it does not linger.
         self.urgent = False
         self.event: EventType | None = None
         #: How `Delivery.get` waits for it; None for the documented producer's.
-        self.waits: DeliveryWait | None = None
-        #: The messages that somebody is to be told of; and the context of the `produce()` of each with a callback, or None.
+        self.delivery_wait: DeliveryWait | None = None
+        #: The messages with a callback or a queue of reports, and the context of the `produce()` of each one with a callback.
         self.reports: list[Any] = []
         self.contexts: list[Context | None] = []
         self.parent: ProducerBatch | None = None
@@ -158,8 +158,8 @@ class ProducerBatch:
             else:
                 full = part.builder.size + record_size(key, value, headers) > limit
             if part is None or full:
-                part = ProducerBatch(self.topic, self.partition_id, self.backlog, self.created, None)
-                part.waits = self.waits
+                part = ProducerBatch(self.topic, self.partition_id, self.broker_queue, self.created, None)
+                part.delivery_wait = self.delivery_wait
                 part.parent = self
                 parts.append(part)
             part.builder.append(timestamp, key, value, headers)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.batch import ProducerBatch
     from pykafka.producer.in_flight_window import InFlightBatch
-    from pykafka.producer.produce_request import Outcome
+    from pykafka.producer.produce_request import BatchResult
     from pykafka.producer.retry_policy import RetryPolicy
 
 log = logging.getLogger(__name__)
@@ -37,13 +37,13 @@ class BatchOwner(Protocol):
 
 
 class BatchResults:
-    """The settlement of batches by their responses, as the `InFlightWindow` of their partition judges.
+    """The completion of batches by their responses, as the `InFlightWindow` of their partition judges.
 
-    State: what batches and lanes hold changes under the owner's lock.
+    State: what batches and windows hold changes under the owner's lock.
 
     :param handler: supplies the clock
     :param lock: the owner's
-    :param attempts: pauses and bounds
+    :param retry_policy: pauses and bounds
     :param owner: of the batches
     :param metadata_error: returns why the cluster cannot be asked for leaders, if it cannot
     """
@@ -52,37 +52,41 @@ class BatchResults:
         self,
         handler: Handler,
         lock: LockType,
-        attempts: RetryPolicy,
+        retry_policy: RetryPolicy,
         owner: BatchOwner,
         metadata_error: Callable[[], KafkaException | None] = lambda: None,
     ) -> None:
         self._handler = handler
         self._lock = lock
-        self._attempts = attempts
+        self._retry_policy = retry_policy
         self._owner = owner
         self._metadata_error = metadata_error
 
-    def settle(self, outcomes: Sequence[Outcome], led: Collection[ProducerBatch] = ()) -> None:
+    def apply(self, results: Sequence[BatchResult], led: Collection[ProducerBatch] = ()) -> None:
         """Apply the result of each batch, and of those that it decides; call it again after an interruption.
 
         :param led: batches whose new leader the broker has named, and the cluster taken over
         """
-        for batch, error in outcomes:
+        for batch, error in results:
             with self._lock:
                 queue = self._owner.queue_of(batch)
-                lane = queue.lane
-                judged = lane.answered(batch.flight, error, _room(queue, batch)) if batch.flight in lane.window else []
+                window = queue.window
+                judged = (
+                    window.on_result(batch.in_flight, error, _room(queue, batch))
+                    if batch.in_flight in window.batches
+                    else []
+                )
                 if judged and judged[-1][1] is Verdict.DELIVERED:
-                    _locate(queue, [flight.item for flight, _ in judged])
-                for flight, verdict in judged:
-                    if verdict is Verdict.RESEND:  # not before that is followed
-                        self._attempts.back_off(flight.item)
+                    _locate(queue, [in_flight.batch for in_flight, _ in judged])
+                for in_flight, verdict in judged:
+                    if verdict is Verdict.RETRY:  # not before that is followed
+                        self._retry_policy.back_off(in_flight.batch)
             if not judged and not batch.done and batch.parts is None:  # this was interrupted half-way
-                judged = [(batch.flight, Verdict.DELIVERED if error is None else Verdict.FAILED)]
-            for flight, verdict in judged:
-                self._follow(flight.item, verdict, error, flight.item in led)
+                judged = [(batch.in_flight, Verdict.DELIVERED if error is None else Verdict.FAILED)]
+            for in_flight, verdict in judged:
+                self._follow(in_flight.batch, verdict, error, in_flight.batch in led)
                 if verdict in (Verdict.DELIVERED, Verdict.FAILED):
-                    _let_go(flight)
+                    _let_go(in_flight)
 
     def _follow(self, batch: ProducerBatch, verdict: Verdict, error: KafkaException | None, led: bool) -> None:
         """Apply the verdict on a batch.
@@ -95,14 +99,14 @@ class BatchResults:
             self.split(batch, error, str(error))
         elif verdict is Verdict.FAILED:
             self._owner.failed(batch, error, False)
-        elif verdict is Verdict.RESEND and not self._may_retry(batch, error, led):
+        elif verdict is Verdict.RETRY and not self._may_retry(batch, error, led):
             self.give_up(batch, error, True)
         else:
             log.info("will send %d messages to %s/%d again: %s", batch.count, batch.topic, batch.partition_id, error)
             with self._lock:
                 batch.last_error = error.again()
                 batch.record_errors = None
-                if led or verdict is Verdict.RESEND_IN_ORDER:
+                if led or verdict is Verdict.RETRY_IN_ORDER:
                     batch.retry_at = self._handler.now()
 
     def _may_retry(self, batch: ProducerBatch, error: KafkaException, led: bool) -> bool:
@@ -110,24 +114,24 @@ class BatchResults:
             self._owner.leader_named()
         elif error.invalid_metadata or not isinstance(error, ProtocolClientError):
             self._owner.leaders_moved()
-        return self._attempts.may_retry(batch, error)
+        return self._retry_policy.may_retry(batch, error)
 
     def unsent(self, batches: Sequence[ProducerBatch], error: KafkaException) -> None:
         """Put back batches that did not reach a broker; they go later, to the leader of that time."""
         with self._lock:
             for batch in batches:
-                self._owner.queue_of(batch).lane.unsent(batch.flight)
+                self._owner.queue_of(batch).window.unsent(batch.in_flight)
                 batch.last_error = error.again()
-                self._attempts.back_off(batch)
+                self._retry_policy.back_off(batch)
         for batch in batches:
             self.check_age(batch)
 
     def check_age(self, batch: ProducerBatch) -> None:
         """Fail a batch that has waited beyond the delivery timeout."""
-        if not self._attempts.expired(batch):
+        if not self._retry_policy.expired(batch):
             return
         error = batch.last_error
-        # A broker that has said that it does not lead is not the reason, if nobody tells who does.
+        # A broker that has said that it does not lead is not the reason, if no broker names the leader.
         if error is None or (isinstance(error, ProtocolClientError) and error.invalid_metadata):
             unasked = self._metadata_error()
             error = error if unasked is None else unasked.again()
@@ -144,22 +148,22 @@ class BatchResults:
         about = (batch.topic, batch.partition_id, batch.count, len(parts))
         log.info("%s/%d: %d messages go in %d parts: %s", *about, reason)
         with self._lock:
-            lane = self._owner.queue_of(batch).lane
-            for flight in lane.split(batch.flight, [(part, part.count) for part in parts]):
-                flight.item.flight = flight
-        _let_go(batch.flight)
+            window = self._owner.queue_of(batch).window
+            for in_flight in window.split(batch.in_flight, [(part, part.count) for part in parts]):
+                in_flight.batch.in_flight = in_flight
+        _let_go(batch.in_flight)
 
     def give_up(self, batch: ProducerBatch, error: KafkaException, expired: bool) -> None:
-        """Fail a batch that is still in its lane, and those that depended on it.
+        """Fail a batch that is still in its window, and those that depended on it.
 
         :param expired: whether its time or its tries are over
         """
         with self._lock:
-            lane = self._owner.queue_of(batch).lane
-            left = lane.drop(batch.flight) if batch.flight in lane.window else []
-        for flight in left:
-            self._owner.failed(flight.item, error, expired)
-            _let_go(flight)
+            window = self._owner.queue_of(batch).window
+            left = window.drop(batch.in_flight) if batch.in_flight in window.batches else []
+        for in_flight in left:
+            self._owner.failed(in_flight.batch, error, expired)
+            _let_go(in_flight)
 
 
 def _room(queue: PartitionQueue, batch: ProducerBatch) -> int | None:
@@ -183,7 +187,7 @@ def _locate(queue: PartitionQueue, batches: list[ProducerBatch]) -> None:
     queue.next_offset = max(queue.next_offset, last.base_offset + last.count)
 
 
-def _let_go(flight: InFlightBatch[ProducerBatch]) -> None:
-    # It has left its lane, and batch and flight refer to each other: the batch would stay in memory until the garbage
-    # collector comes by, which few objects of many bytes do not hasten.
-    del flight.item
+def _let_go(in_flight: InFlightBatch[ProducerBatch]) -> None:
+    # It has left its window, and the two refer to each other: the batch would stay in memory until the next garbage collection,
+    # which few objects of many bytes do not hasten.
+    del in_flight.batch

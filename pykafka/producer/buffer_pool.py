@@ -28,7 +28,7 @@ class Spender(Protocol):
 
 
 class BufferPool:
-    """A budget in bytes, counted as messages are written into batches and as batches are settled.
+    """A budget in bytes, counted as messages are written into batches and as batches are completed.
 
     State: compiled, `take` and `give` are atomic; the pure source takes a lock of its own.
 
@@ -73,7 +73,7 @@ class BufferPool:
             self.shared.take(nbytes)
 
     def give(self, nbytes: int) -> None:
-        """Count the messages of a settled batch no more, and wake callers that wait for room."""
+        """Count the messages of a completed batch no more, and wake callers that wait for room."""
         if cython.compiled:
             self.used -= nbytes
         else:
@@ -107,17 +107,17 @@ class BufferPool:
 
         :param event: of the waiting caller alone
         """
-        for memory in (self, self.shared):
-            if memory is not None:
-                memory.waiting[id(event)] = event
+        for buffer_pool in (self, self.shared):
+            if buffer_pool is not None:
+                buffer_pool.waiting[id(event)] = event
         try:
             self.hurry()
             event.wait(seconds)
             event.clear()
         finally:
-            for memory in (self, self.shared):
-                if memory is not None:
-                    memory.waiting.pop(id(event), None)
+            for buffer_pool in (self, self.shared):
+                if buffer_pool is not None:
+                    buffer_pool.waiting.pop(id(event), None)
 
 
 @dataclass(frozen=True)

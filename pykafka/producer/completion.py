@@ -6,10 +6,9 @@ import logging
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pykafka.compat.delivery_reports import Reports
 from pykafka.exceptions import DeliveryUnknownError, MessagesNotDelivered
 from pykafka.producer.buffer_pool import Bounds
-from pykafka.producer.delivery_callbacks import Callback, Deliveries
+from pykafka.producer.delivery_callbacks import Callback, DeliveryCallbacks
 
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from pykafka.producer.accumulator import RecordAccumulator
     from pykafka.producer.batch import ProducerBatch
     from pykafka.producer.buffer_pool import Bounds
-    from pykafka.producer.delivery_callbacks import Settled
+    from pykafka.producer.delivery_callbacks import CompletedBatch
     from pykafka.producer.options import ProducerOptions
     from pykafka.protocol.message import Message
     from pykafka.utils.loglimit import LogLimiter
@@ -31,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class Failures:
-    """Failed batches that no caller has heard of yet.
+    """Failed batches not yet reported.
 
     State: changes under the producer's lock.
 
@@ -42,7 +41,7 @@ class Failures:
     def __init__(self, bounds: Bounds, any_topic: bool = False) -> None:
         self._bounds = bounds
         self._any_topic = any_topic
-        self._batches: list[tuple[Settled, set[int]]] = []
+        self._batches: list[tuple[CompletedBatch, set[int]]] = []
         self._bytes = 0
         #: How many messages have failed.
         self.count = 0
@@ -52,22 +51,22 @@ class Failures:
         """Whether there are so many failures that `produce()` must raise them."""
         return self._bounds.reached(self.count, self._bytes)
 
-    def add(self, batch: Settled, count: int, nbytes: int, told: Collection[int] = ()) -> None:
+    def add(self, batch: CompletedBatch, count: int, nbytes: int, reported: Collection[int] = ()) -> None:
         """Add a failed batch.
 
         :param count: messages in it
         :param nbytes: which they take
-        :param told: indexes of those of which somebody was told
+        :param reported: indexes of those that were reported
         """
-        self._batches.append((batch, set(told)))
-        self.count += count - len(told)
+        self._batches.append((batch, set(reported)))
+        self.count += count - len(reported)
         self._bytes += nbytes + BATCH_COST
 
-    def told(self, failed: Settled, index: int) -> None:
-        """Note that somebody was told of a message."""
-        for batch, told in self._batches:
-            if batch is failed and index not in told:
-                told.add(index)
+    def mark_reported(self, failed: CompletedBatch, index: int) -> None:
+        """Note that a message was reported."""
+        for batch, reported in self._batches:
+            if batch is failed and index not in reported:
+                reported.add(index)
                 self.count -= 1
 
     def empty(self) -> Failures:
@@ -91,16 +90,16 @@ class Failures:
         """Return each message with its error."""
         found: list[tuple[Any, Any]] = []
         batch: Any
-        for batch, told in self._batches:
+        for batch, reported in self._batches:
             for message in batch.deliveries() if self._any_topic else batch.messages():
                 error = batch.error_of(message._index)
-                if error is not None and message._index not in told:
+                if error is not None and message._index not in reported:
                     found.append((message, error))
         return found
 
 
 class Completion:
-    """The final outcome of batches: tells their producers, and keeps the failures of which nobody was told yet.
+    """The final outcome of batches: tells their producers, and keeps the failures that were not reported yet.
 
     State: `failures` and what batches hold change under `lock`.
 
@@ -108,8 +107,8 @@ class Completion:
     :param name: of the topic, as logs and errors have it
     :param options: of the producer
     :param lock: the producer's
-    :param accumulator: whose backlogs count the batches
-    :param progress: set when somebody may have waited for what was settled
+    :param accumulator: whose broker queues count the batches
+    :param progress: set when somebody may have waited for what was completed
     :param limiter: through which warnings go
     :param any_topic: whether messages are for any topic: failures then show them as `Delivery`
     """
@@ -134,14 +133,13 @@ class Completion:
         self._limiter = limiter
         queued = Bounds(options.max_queued_messages, options.max_queued_bytes)
         self.failures = Failures(Bounds(options.max_failed_messages, options.max_failed_bytes), any_topic)
-        #: Whether some callbacks only observe (`Callback.tells`): they tell nobody of a failure.
+        #: Whether some callbacks only observe (`Callback.reports`): they report no failure.
         self.observed = False
         # of the event alone: the worker keeps no producer that nobody else has any more
-        self.deliveries = Deliveries(handler, name, progress.set, queued)
-        self.reports = Reports(handler, name, queued)
+        self.callbacks = DeliveryCallbacks(handler, name, progress.set, queued)
 
-    def finish(self, batch: ProducerBatch, error: KafkaException | None, asked_for: bool = False) -> None:
-        """Settle a batch for good: acknowledged, or failed by `error`.
+    def complete(self, batch: ProducerBatch, error: KafkaException | None, asked_for: bool = False) -> None:
+        """Complete a batch for good: acknowledged, or failed by `error`.
 
         :param asked_for: whether the application wanted it to fail: then `flush()` and `stop()` do not raise it
         """
@@ -158,90 +156,89 @@ class Completion:
             self._limiter.warn(log, about, text, batch.count, *args, level=logging.ERROR)
         parent = batch.parent
         if parent is None:
-            self._tell(batch, asked_for)
+            self._report(batch, asked_for)
         elif all(part.done for part in parent.parts or ()):
-            self.finish(parent, None)
+            self.complete(parent, None)
             with self._lock:
                 # Parts and whole refer to each other, and would stay until the garbage collector comes by.
                 for part in parent.parts or ():
                     part.parent = None
 
-    def _tell(self, batch: ProducerBatch, asked_for: bool = False) -> None:
-        """Tell the callers that wait for a batch, and subtract it from the backlog."""
+    def _report(self, batch: ProducerBatch, asked_for: bool = False) -> None:
+        """Report a batch to the callers that wait for it, and subtract it from the broker queue."""
         reports, batch.reports = batch.reports, []
         contexts, batch.contexts = batch.contexts, []
         if not self._options.sync and not asked_for:
-            told = reports if not self.observed else [one for one in reports if one.delivery_report_q.tells]
-            if len(told) < batch.count:
-                self.keep(batch, told)
+            reported = reports if not self.observed else [one for one in reports if one.delivery_report_q.reports]
+            if len(reported) < batch.count:
+                self.keep(batch, reported)
         callbacks = reports
         if self._options.delivery_reports:
             callbacks = [message for message in reports if type(message.delivery_report_q) is Callback]
             contexts = [context for context in contexts if context is not None]
-            self.reports.put(
-                [
-                    (message, batch.error_of(message._index))
-                    for message in reports
-                    if type(message.delivery_report_q) is not Callback
-                ],
-                batch.queued_bytes / max(batch.count, 1),
-            )
+            queued = [
+                (message, batch.error_of(message._index))
+                for message in reports
+                if type(message.delivery_report_q) is not Callback
+            ]
+            if queued:  # all of the queues are of one producer
+                queued[0][0].delivery_report_q.reports.put(queued, batch.queued_bytes / max(batch.count, 1))
         if callbacks:
-            self.deliveries.tell(batch, callbacks, contexts, batch.queued_bytes)
+            self.callbacks.report(batch, callbacks, contexts, batch.queued_bytes)
         else:
-            batch.told = True
+            batch.reported = True
         # At last: callers of `produce()`, `flush()` and `stop()` wait for these two, and look at reports and calls then.
         if batch.event is not None:
             batch.event.set()
         self._accumulator.release(batch)
         self._progress.set()
 
-    def keep(self, batch: Any, told: Sequence[Message]) -> None:
-        """Keep what has failed of a batch until somebody is told; at the bound, the next `produce()` is.
+    def keep(self, batch: Any, reported: Sequence[Message]) -> None:
+        """Keep what has failed of a batch until it is reported; at the bound, the next `produce()` raises it.
 
-        :param told: messages of which somebody is told
+        :param reported: messages that are reported
         """
-        indexes = {message._index for message in told}
+        indexes = {message._index for message in reported}
         first = 0
         for leaf in _leaves(batch):
             if leaf.error is not None:
                 those = {index - first for index in indexes if first <= index < first + leaf.count}
                 with self._lock:
-                    those |= getattr(leaf, "heard", None) or set()
+                    those |= getattr(leaf, "raised_indexes", None) or set()
                     self.failures.add(leaf, leaf.count, leaf.size, those)
                     if self.failures.full:
                         self._accumulator.close()
             first += leaf.count
 
-    def told(self, batch: ProducerBatch, index: int) -> None:
-        """Note that somebody was told of a message that failed, by `Delivery.get()`."""
+    def mark_reported(self, batch: ProducerBatch, index: int) -> None:
+        """Note that a failed message was reported, by `Delivery.get()`."""
         leaf: Any = batch
         while leaf.parts is not None:
             leaf, index = leaf.part_of(index)
         with self._lock:
-            leaf.heard = (leaf.heard or set()) | {index}  # it may not be among the failures yet
-            self.failures.told(leaf, index)
+            leaf.raised_indexes = (leaf.raised_indexes or set()) | {index}  # it may not be among the failures yet
+            self.failures.mark_reported(leaf, index)
 
-    def end_deliveries(self, patience: float | None = None) -> None:
+    def end_callbacks(self, patience: float | None = None) -> None:
         """Wait until `on_delivery` has been called for each message; what it keeps from being told is raised instead.
 
         :param patience: how long, while no function returns (s); None: `pending_timeout_ms`
         """
-        untold = 0
+        unreported = 0
         patience = self._options.pending_timeout_ms / 1000 if patience is None else patience
         batch: Any
-        for batch, messages in self.deliveries.finish(patience):
+        for batch, messages in self.callbacks.finish(patience):
             indexes = {message._index for message in messages}
-            untold += len(messages)
+            unreported += len(messages)
             if self._options.sync:
                 continue  # produce() has raised it
             self.keep(batch, [message for message in batch.messages() if message._index not in indexes])
-        if untold:
+        if unreported:
             log.error(
                 "on_delivery has not returned for %d ms, and is not called for %d messages to %s; stop() raises those of them "
                 "that failed",
                 round(patience * 1000),
-                untold,
+                unreported,
                 self._name,
             )
 
@@ -274,10 +271,10 @@ def _leaves(batch: Any) -> list[Any]:
     return [leaf for part in batch.parts for leaf in _leaves(part)]
 
 
-def outcome_unknown(batch: ProducerBatch, error: KafkaException) -> DeliveryUnknownError | None:
+def unknown_outcome(batch: ProducerBatch, error: KafkaException) -> DeliveryUnknownError | None:
     """Return the error of a batch with sequence numbers that the broker may have, in spite of `error`; else None."""
-    flight = batch.flight
-    if flight is None or not flight.numbered or not (flight.uncertain or flight.on_wire):
+    in_flight = batch.in_flight
+    if in_flight is None or not in_flight.numbered or not (in_flight.outcome_unknown or in_flight.on_wire):
         return None
     unknown = DeliveryUnknownError(
         f"given up, though the broker may have it: {error}", topic=batch.topic, partition=batch.partition_id

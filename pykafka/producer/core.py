@@ -1,19 +1,20 @@
-"""`ProducerCore`: what the parts of a producer share: its options, lock, open batches, identity and settlement."""
+"""`ProducerCore`: what the parts of a producer share: its options, lock, open batches, identity and completion."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from pykafka.exceptions import ProducerStoppedException
 from pykafka.producer.accumulator import Owner, RecordAccumulator
 from pykafka.producer.batch import ProducerBatch
 from pykafka.producer.buffer_pool import BufferPool
 from pykafka.producer.completion import Completion
-from pykafka.producer.message_formats import Formats
-from pykafka.producer.producer_id import Identity
+from pykafka.producer.message_formats import MessageFormats
+from pykafka.producer.producer_id import ProducerIds
 from pykafka.producer.retry_policy import RetryPolicy
-from pykafka.producer.topic_ids import Targets
+from pykafka.producer.topic_ids import TopicIds
 from pykafka.utils import get_string
 
 if TYPE_CHECKING:
@@ -26,16 +27,6 @@ if TYPE_CHECKING:
     from pykafka.producer.options import ProducerOptions
 
 
-class Hooks(Protocol):
-    """The methods of a producer that old code overrides; the core calls them, and they the core."""
-
-    def _send_request(self, message_batch: Iterable[ProducerBatch], owned_broker: Any) -> None: ...
-    def _mark_as_delivered(
-        self, owned_broker: Any, message_batch: Iterable[ProducerBatch], req: Any = None
-    ) -> None: ...
-    def _setup_owned_brokers(self) -> None: ...
-
-
 class Transaction(Protocol):
     """The transactions of a producer, as its senders see them; `pykafka.transactions.transactions.Transactions` has them."""
 
@@ -43,22 +34,27 @@ class Transaction(Protocol):
 
     @property
     def produce_ceiling(self) -> int: ...  # the highest version of Produce that its batches may go by
-    def lane(self) -> InFlightWindow[ProducerBatch]: ...  # for a partition
+    def make_window(self) -> InFlightWindow[ProducerBatch]: ...  # for a partition
     def number(
         self, batches: Sequence[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]
     ) -> None: ...  # raises what keeps them from being sent
 
 
-class ProducerCore:
+class FallibleTransaction(Transaction, Protocol):
+    """A transaction that must be aborted once a batch has failed."""
+
+    def failed(self, error: KafkaException) -> None: ...
+
+
+class ProducerCore(ABC):
     """Own what `Producer`, its senders and its routing work on.
 
-    State: `accumulator`, `identity` and `settlement` are of one process, and made anew after a fork; `flushing`, and what they
+    State: `accumulator`, `identity` and `completion` are of one process, and made anew after a fork; `flushing`, and what they
     hold, changes under `lock`.
 
     :param cluster: to which to produce
     :param topic: to which to produce; None: any
     :param options: checked
-    :param hooks: what old code may override
     :param make_sender: makes the sender of a leader
     """
 
@@ -67,24 +63,24 @@ class ProducerCore:
         cluster: BaseCluster,
         topic: TopicView | None,
         options: ProducerOptions,
-        hooks: Hooks,
         make_sender: Callable[[Node], Owner],
     ) -> None:
         self.cluster = cluster
         self.topic = topic
+        #: The producer: while messages wait, it has to live for the client to close it.
+        self.producer: object = None
         #: The transactions of a transactional producer; None for any other.
-        self.transaction: Transaction | None = None
+        self.transaction: FallibleTransaction | None = None
         #: As logs and errors name it.
         self.name = "any topic" if topic is None else get_string(topic.name)
         #: The topic of errors that are about the producer as a whole.
         self.topic_name = None if topic is None else self.name
         self.handler = cluster.handler
         self.options = options
-        self.hooks = hooks
         self.make_sender = make_sender
-        self.attempts = RetryPolicy(self.handler, options)
-        self.targets = Targets(cluster, options.on_topic_recreated == "fail")
-        self.formats = Formats(cluster, options.enable_idempotence is True)
+        self.retry_policy = RetryPolicy(self.handler, options)
+        self.topic_ids = TopicIds(cluster, options.on_topic_recreated == "fail")
+        self.message_formats = MessageFormats(cluster, options.enable_idempotence is True)
         self.worker_exception: BaseException | None = None
         self._begin()
 
@@ -92,9 +88,9 @@ class ProducerCore:
         """Make what belongs to one process."""
         self.lock = self.handler.Lock()
         self.progress = self.handler.Event()
-        self.memory = BufferPool(self.handler, self.options.memory_limit, self.cluster.memory)
-        self.accumulator = RecordAccumulator(self.handler, self.options.batch_full, self.memory)
-        self.settlement = Completion(
+        self.buffer_pool = BufferPool(self.handler, self.options.memory_limit, self.cluster.memory)
+        self.accumulator = RecordAccumulator(self.handler, self.options.batch_full, self.buffer_pool)
+        self.completion = Completion(
             self.handler,
             self.name,
             self.options,
@@ -104,19 +100,20 @@ class ProducerCore:
             self.cluster.limiter,
             self.topic is None,
         )
-        self.identity = Identity(self.cluster, self.options.enable_idempotence)
+        self.producer_ids = ProducerIds(self.cluster, self.options.enable_idempotence)
         #: Whether the next batch looks whether this process can deliver it at its end.
         self.looks_ahead = not self.options.sync
         #: How many callers wait in `flush()` and `stop()`: nothing lingers meanwhile.
         self.flushing = 0
 
+    @abstractmethod
+    def set_up(self) -> None:
+        """Give each leader a sender, and each partition's queue to the sender of its leader."""
+
     @property
     def hurried(self) -> bool:
         """Whether nothing lingers: somebody waits in `flush()` or `stop()`, or for room."""
-        return self.flushing > 0 or self.memory.short
-
-    def batch_failed(self, error: KafkaException) -> None:
-        """Take notice of a batch that has failed; for producers with transactions."""
+        return self.flushing > 0 or self.buffer_pool.short
 
     def worker_failed(self, error: BaseException) -> None:
         """Keep the error that ended a sender: `produce()` raises it."""

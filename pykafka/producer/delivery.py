@@ -63,7 +63,7 @@ class Delivery:
     def offset(self):
         """The offset in the partition; -1 while it is unknown.
 
-        It stays -1 for a delivered message if no broker told it: with acks=0, and if the response was lost and later ones
+        It stays -1 for a delivered message if no broker reported it: with acks=0, and if the response was lost and later ones
         prove that the message is stored once.
         """
         return self._batch.offset_of(self._index)
@@ -86,7 +86,7 @@ class Delivery:
         :raises ResponseTimeoutError: the time is over; the message is still under way
         :raises KafkaException: why it was not delivered; `flush()` and `close()` do not raise it once more
         """
-        self._batch.waits.wait(self._batch, self._index, timeout)
+        self._batch.delivery_wait.wait(self._batch, self._index, timeout)
         return self
 
     def __await__(self):

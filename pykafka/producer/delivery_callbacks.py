@@ -1,4 +1,4 @@
-"""`Deliveries`: calls `on_delivery` functions, on a worker of their own, in the contexts of their `produce()`."""
+"""`DeliveryCallbacks`: calls `on_delivery` functions, on a worker of their own, in the contexts of their `produce()`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ log = logging.getLogger(__name__)
 
 #: How long the worker that calls `on_delivery` waits for more before it ends (s).
 IDLE_S = 1.0
-#: How long stop() waits for it to end once all is told (s).
+#: How long stop() waits for it to end once all is reported (s).
 JOIN_TIMEOUT_S = 5.0
 
-#: What is told of a message: why it was not delivered, or None; and the message.
+#: The arguments of a callback: why it was not delivered, or None; and the message.
 OnDelivery = Callable[["KafkaException | None", "Message"], object]
 
 
@@ -31,20 +31,20 @@ class Callback:
     """A function in a message's `delivery_report_q`, to be called with the outcome.
 
     :param fn: that function
-    :param tells: whether it tells somebody; False where it only observes
+    :param reports: whether it reports the outcome to the application; False if it only observes
     """
 
-    __slots__ = ("fn", "tells")
+    __slots__ = ("fn", "reports")
 
-    def __init__(self, fn: Callable[[Any, Any], object], tells: bool = True) -> None:
+    def __init__(self, fn: Callable[[Any, Any], object], reports: bool = True) -> None:
         self.fn = fn
-        self.tells = tells
+        self.reports = reports
 
 
-class Settled(Protocol):
+class CompletedBatch(Protocol):
     """A batch with the outcome of its messages."""
 
-    told: bool
+    reported: bool
 
     def error_of(self, index: int) -> KafkaException | None: ...
     def messages(self) -> Iterator[Message]: ...
@@ -61,7 +61,9 @@ class _Waiting:
 
     __slots__ = ("at", "batch", "contexts", "messages", "nbytes")
 
-    def __init__(self, batch: Settled, messages: list[Message], contexts: list[Context | None], nbytes: int) -> None:
+    def __init__(
+        self, batch: CompletedBatch, messages: list[Message], contexts: list[Context | None], nbytes: int
+    ) -> None:
         self.batch = batch
         self.messages = messages
         self.contexts = contexts
@@ -69,16 +71,16 @@ class _Waiting:
         self.at = 0
 
 
-class Deliveries:
-    """A caller of `on_delivery` functions, in the order in which batches were settled.
+class DeliveryCallbacks:
+    """A caller of `on_delivery` functions, in the order in which batches were completed.
 
-    The worker starts when there is something to tell, and ends when there has been nothing for a while.
+    The worker starts when a call is waiting, and ends when there has been nothing for a while.
 
     State: changes under `_lock`; `_Waiting.at` is the worker's.
 
     :param handler: whose worker calls
     :param name: of the topic
-    :param progress: called when a batch has been told
+    :param progress: called when a batch was reported
     :param bounds: from which on producing waits
     """
 
@@ -96,7 +98,7 @@ class Deliveries:
         self._working = False
         self._ending = False
         self._bytes = 0
-        #: Messages that are to be told of.
+        #: Messages whose calls are waiting.
         self.messages = 0
         self._called = 0
         #: How many of them have raised, and the first error.
@@ -121,8 +123,10 @@ class Deliveries:
         """Whether the caller runs inside an `on_delivery` function: it must not wait for its own worker."""
         return getattr(self._here, "working", False)
 
-    def tell(self, batch: Settled, messages: list[Message], contexts: list[Context | None], nbytes: int) -> None:
-        """Queue the calls for a settled batch's messages; never waits.
+    def report(
+        self, batch: CompletedBatch, messages: list[Message], contexts: list[Context | None], nbytes: int
+    ) -> None:
+        """Queue the calls for a completed batch's messages; never waits.
 
         :param contexts: of the `produce()` of each, in which its function is called
         :param nbytes: which they take
@@ -146,12 +150,12 @@ class Deliveries:
                     self._working, self._ending = True, False
         self._wake.set()
 
-    def waiting(self) -> list[Settled]:
+    def waiting(self) -> list[CompletedBatch]:
         """Return the batches whose calls are waiting."""
         with self._lock:
             return [entry.batch for entry in self._waiting]
 
-    def finish(self, patience: float) -> list[tuple[Settled, list[Message]]]:
+    def finish(self, patience: float) -> list[tuple[CompletedBatch, list[Message]]]:
         """Wait until all calls are done and end the worker; return the calls that it gives up.
 
         :param patience: how long to wait while no function returns (s)
@@ -185,7 +189,7 @@ class Deliveries:
             while (entry := self._next()) is not None:
                 self._call(entry)
         except BaseException:
-            # Ctrl-C, a kill or a function's own exit: it ends this worker, but keeps nobody from being told.
+            # Ctrl-C, a kill or a function's own exit: it ends this worker, but the calls that are left still come.
             with self._lock:
                 self._working = False
             self.begin()
@@ -238,6 +242,6 @@ class Deliveries:
                 self.messages -= len(entry.messages)
                 self._bytes -= entry.nbytes
                 self._called += len(entry.messages)
-        batch.told = True
+        batch.reported = True
         self._step.set()
         self._progress()

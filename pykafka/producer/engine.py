@@ -20,9 +20,9 @@ from pykafka.handlers.lastcalls import warn_of_loss
 from pykafka.handlers.starts import Starts
 from pykafka.producer.accumulator import RECORD_OVERHEAD, Owner, PartitionQueue, headers_size
 from pykafka.producer.batch import DeliveryWait, ProducerBatch
-from pykafka.producer.completion import outcome_unknown
-from pykafka.producer.core import Hooks, ProducerCore
-from pykafka.producer.producer_id import Identity
+from pykafka.producer.completion import unknown_outcome
+from pykafka.producer.core import ProducerCore
+from pykafka.producer.producer_id import ProducerIds
 from pykafka.producer.retry_policy import PASSING
 from pykafka.producer.routing import Routing
 
@@ -56,17 +56,16 @@ class ProducerEngine(ProducerCore):
     #: Whether a stop that somebody's timeout or cancellation ends may be called again, and goes on delivering.
     RESUMES = False
     #: How deliveries wait for their batches; None where messages are no deliveries.
-    waits: DeliveryWait | None = None
+    delivery_wait: DeliveryWait | None = None
 
     def __init__(
         self,
         cluster: BaseCluster,
         topic: TopicView | None,
         options: ProducerOptions,
-        hooks: Hooks,
         make_sender: Callable[[Node], Owner],
     ) -> None:
-        super().__init__(cluster, topic, options, hooks, make_sender)
+        super().__init__(cluster, topic, options, make_sender)
         self._clock = None if self.handler.system_clock else self.handler.time_ms
         self.running = False
         self.stopping = False
@@ -91,16 +90,16 @@ class ProducerEngine(ProducerCore):
             raise ClientClosedError("this client was closed; make a new KafkaClient", topic=self.topic_name)
         self.worker_exception = None
         self.routing = Routing(self)
-        for memory in (self.memory, self.memory.shared):
-            if memory is not None:
-                memory.join(self)
-        self.identity = Identity(self.cluster, self.options.enable_idempotence)
+        for buffer_pool in (self.buffer_pool, self.buffer_pool.shared):
+            if buffer_pool is not None:
+                buffer_pool.join(self)
+        self.producer_ids = ProducerIds(self.cluster, self.options.enable_idempotence)
         if self.topic is not None:
-            self.targets.begin(self.name)
+            self.topic_ids.begin(self.name)
             if self.options.enable_idempotence:
                 self._check_leaders(self.topic)
         try:
-            self.hooks._setup_owned_brokers()
+            self.set_up()
         except BaseException:
             self.routing.ended = True
             for owned in self.routing.owned_brokers.values():
@@ -124,7 +123,7 @@ class ProducerEngine(ProducerCore):
         for leader in islice(leaders, CHECKED_LEADERS):
             assert leader is not None
             try:
-                self.identity.known_to(leader)
+                self.producer_ids.known_to(leader)
             except SocketDisconnectedError as error:
                 log.info("broker %s is asked what it knows when there is something to send: %s", leader.address, error)
 
@@ -134,7 +133,7 @@ class ProducerEngine(ProducerCore):
         Senders are threads that this child has not got, or greenlets that it has got a copy of, which must not send; locks
         may be held by nobody.
         """
-        self._left_to_parent.append((self.routing, self.identity, self.accumulator))
+        self._left_to_parent.append((self.routing, self.producer_ids, self.accumulator))
         for owned in self.routing.owned_brokers.values():
             owned.running = False
         self.starts.after_fork(self.running and not self.stopping)
@@ -168,9 +167,7 @@ class ProducerEngine(ProducerCore):
                     self._end()
                 raise
             self._end()
-            self.settlement.end_deliveries(None if timeout_ms is None else timeout_ms / 1000)
-            if not self.options.sync:  # produce() has raised it
-                self.settlement.reports.tell_unread()
+            self.completion.end_callbacks(None if timeout_ms is None else timeout_ms / 1000)
         self.raise_failures()
 
     def _end(self) -> None:
@@ -188,12 +185,12 @@ class ProducerEngine(ProducerCore):
             self._give_up_queued()
 
     def raise_failures(self) -> None:
-        """Raise the failures of which nobody was told yet, and forget them."""
+        """Raise the failures that were not reported yet, and forget them."""
         with self.lock:
-            failed = self.settlement.failures.take()
+            failed = self.completion.failures.take()
             if self.running and not self.stopping:
                 self._reopen()
-        self.settlement.raise_failures(failed)
+        self.completion.raise_failures(failed)
 
     def _reopen(self) -> None:
         """Take messages again; the caller holds the lock."""
@@ -206,8 +203,8 @@ class ProducerEngine(ProducerCore):
         self.raise_worker_exception()
         if left:
             failed = (
-                f" ({self.settlement.failures.count} others have failed: the next flush() tells)"
-                if self.settlement.failures.count
+                f" ({self.completion.failures.count} others have failed: the next flush() tells)"
+                if self.completion.failures.count
                 else ""
             )
             raise ResponseTimeoutError(
@@ -224,25 +221,25 @@ class ProducerEngine(ProducerCore):
             self.flushing += 1
         try:
             # A function of on_delivery that flushes does not wait for itself.
-            here = self.settlement.deliveries.here
-            calls = self.settlement.deliveries.calls
+            here = self.completion.callbacks.here
+            calls = self.completion.callbacks.calls
             pending: list[Any] = self.queued()
             if not here:
-                pending += self.settlement.deliveries.waiting()
+                pending += self.completion.callbacks.waiting()
             deadline = self.handler.now() + patience
             while pending and self.worker_exception is None:
                 self._hasten(pending, deadline)
-                self.settlement.deliveries.begin()
+                self.completion.callbacks.begin()
                 remaining = deadline - self.handler.now()
                 if remaining <= 0:
                     break
                 self.progress.wait(min(remaining, 1.0))
                 self.progress.clear()
-                left = [batch for batch in pending if not (batch.done if here else batch.told)]
+                left = [batch for batch in pending if not (batch.done if here else batch.reported)]
                 if total:
                     pass
-                elif len(left) < len(pending) or calls != self.settlement.deliveries.calls:
-                    calls, deadline = self.settlement.deliveries.calls, self.handler.now() + patience
+                elif len(left) < len(pending) or calls != self.completion.callbacks.calls:
+                    calls, deadline = self.completion.callbacks.calls, self.handler.now() + patience
                 pending = left
             return sum(batch.count for batch in pending)
         finally:
@@ -283,9 +280,9 @@ class ProducerEngine(ProducerCore):
         """Return the batches that are queued now; messages that are produced later do not prolong the wait."""
         with self.lock:
             busy = [queue for owned in self.routing.owned_brokers.values() for queue in owned.active.values()]
-            found = [flight.item for queue in busy for flight in queue.lane.window]
+            found = [in_flight.batch for queue in busy for in_flight in queue.window.batches]
             for queue in busy:
-                found += queue.sealed
+                found += queue.closed_batches
                 if queue.open is not None and queue.open.count:
                     found.append(queue.open)
             return list({id(whole): whole for whole in map(_whole, found)}.values())
@@ -293,7 +290,7 @@ class ProducerEngine(ProducerCore):
     def _about_throttling(self) -> str:
         """Return what an error about time is to say of brokers that throttle; nothing where none does."""
         for owned in list(self.routing.owned_brokers.values()):
-            muted_for = owned.broker.muted_for("produce")
+            muted_for = owned.broker.throttled_for("produce")
             if muted_for:
                 return (
                     f"; broker {owned.broker.address} throttles this client by a quota, "
@@ -310,23 +307,23 @@ class ProducerEngine(ProducerCore):
         left: list[ProducerBatch | None] = []
         with self.lock:
             for queue in self.routing.queues.values():
-                left += [flight.item for flight in queue.lane.window]
-                left += queue.sealed
+                left += [in_flight.batch for in_flight in queue.window.batches]
+                left += queue.closed_batches
                 left.append(self.accumulator.shut(queue))  # for good: somebody may still wait for room in this queue
         for batch in left:
             if batch is not None and not batch.done:
                 reason = batch.last_error or error
-                self.settlement.finish(batch, outcome_unknown(batch, reason) or reason)
+                self.completion.complete(batch, unknown_outcome(batch, reason) or reason)
         self.routing = Routing(self)
         self.accumulator.queues = []
-        self.accumulator.routes = {}
+        self.accumulator.topics = {}
 
     def check_running(self) -> None:
         """Raise what ended a sender, that the producer takes no messages, or what has failed where that is too much."""
         self.raise_worker_exception()
         if not self.running or self.stopping:
             raise self.stopped()
-        if self.settlement.failures.full:
+        if self.completion.failures.full:
             self.raise_failures()
 
     def check_open(self) -> None:
@@ -340,13 +337,15 @@ class ProducerEngine(ProducerCore):
 
     # -- room for messages -----------------------------------------------------------------------------------------
 
-    def enqueue(self, queue: PartitionQueue, value: Any, key: Any, timestamp: int, headers: Any, told: Any) -> Message:
+    def enqueue(
+        self, queue: PartitionQueue, value: Any, key: Any, timestamp: int, headers: Any, callback: Any
+    ) -> Message:
         """Write a message into the open batch of its partition, waiting for room where that is allowed.
 
-        :param told: whom to tell: a `Callback`, a queue of reports, or None
+        :param callback: where to report the outcome: a `Callback`, a queue of reports, or None
         """
         while True:
-            message = self.accumulator.append(value, key, timestamp, headers, queue, told)
+            message = self.accumulator.append(value, key, timestamp, headers, queue, callback)
             if message is not None:
                 break
             self._make_room(queue, RECORD_OVERHEAD + len(value or b"") + len(key or b"") + headers_size(headers or ()))
@@ -391,25 +390,25 @@ class ProducerEngine(ProducerCore):
         if owner is None:
             raise LeaderNotFoundError("no broker leads this partition", topic=queue.topic, partition=queue.partition_id)
         # A function of on_delivery may produce all the same: it cannot wait for itself.
-        telling = self.settlement.deliveries.full and not self.settlement.deliveries.here
-        if not owner.backlog.full and not telling and need <= self.memory.room:
+        callbacks_full = self.completion.callbacks.full and not self.completion.callbacks.here
+        if not owner.broker_queue.full and not callbacks_full and need <= self.buffer_pool.room:
             self._roll(queue, owner)
             return
         if not self.options.block_on_queue_full:
-            held = (
-                f"{self.settlement.deliveries.messages} messages wait for on_delivery"
-                if telling
-                else f"buffer_memory of the client has room for {self.memory.room} bytes"
-                if need > self.memory.room
-                else f"{owner.backlog.messages} messages ({owner.backlog.bytes} bytes) are queued for broker {owner.broker.id}"
-            )
+            if callbacks_full:
+                held = f"{self.completion.callbacks.messages} messages wait for on_delivery"
+            elif need > self.buffer_pool.room:
+                held = f"buffer_memory of the client has room for {self.buffer_pool.room} bytes"
+            else:
+                messages, nbytes = owner.broker_queue.messages, owner.broker_queue.bytes
+                held = f"{messages} messages ({nbytes} bytes) are queued for broker {owner.broker.id}"
             raise ProducerQueueFullError(
                 f"{held}; produce more slowly, raise max_queued_messages, or let block_on_queue_full wait",
                 topic=self.topic_name,
             )
         owner.wake.set()
-        if need > self.memory.room:
-            self.memory.wait(self.handler.Event(), ROOM_S)
+        if need > self.buffer_pool.room:
+            self.buffer_pool.wait(self.handler.Event(), ROOM_S)
             return
         self.progress.wait(ROOM_S)
         self.progress.clear()
@@ -426,8 +425,8 @@ class ProducerEngine(ProducerCore):
             self.routing.catch_up()
         owner.start()
         now, expected = self.handler.now(), queue.expected
-        fresh = ProducerBatch(queue.topic, queue.partition_id, owner.backlog, now, self._clock, expected)
-        fresh.waits = self.waits
+        fresh = ProducerBatch(queue.topic, queue.partition_id, owner.broker_queue, now, self._clock, expected)
+        fresh.delivery_wait = self.delivery_wait
         if self.options.sync:
             fresh.event = self.handler.Event()
         with self.lock:
@@ -437,7 +436,7 @@ class ProducerEngine(ProducerCore):
                 return
             full = self.accumulator.take_open(queue)
             if full is not None:
-                queue.sealed.append(full)
+                queue.closed_batches.append(full)
             queue.open = fresh
             owner.active[queue.key] = queue
             owner.keep()

@@ -15,8 +15,8 @@ except ImportError:
 class FastPath:
     """The base of `KafkaProducer` that writes plain messages: bytes, without more than topic, value and key.
 
-    Attributes: `_plain`: whether there are such; `_accumulator`; `_told`: called with the outcome of each message, or
-    None; `_last_told`: the callback that a call of `produce()` gave last.
+    Attributes: `_plain`: whether there are such; `_accumulator`; `_callback`: called with the outcome of each message, or
+    None; `_last_callback`: the callback that a call of `produce()` gave last.
     """
 
     def __class_getitem__(cls, types):
@@ -24,12 +24,12 @@ class FastPath:
 
     def _callback_for(self, on_delivery):
         """Return the callback of a function, the last one where that is the same: most calls give the same function."""
-        told = self._last_told
-        if told is None or told.fn is not on_delivery:
+        callback = self._last_callback
+        if callback is None or callback.fn is not on_delivery:
             valid_callable(on_delivery, "on_delivery")
-            told = Callback(on_delivery)
-            self._last_told = told
-        return told
+            callback = Callback(on_delivery)
+            self._last_callback = callback
+        return callback
 
     def produce(self, topic, value=None, *, key=None, headers=None, timestamp=None, partition=None, on_delivery=None):
         """Send a message; return its delivery, which tells offset and error when they are known.
@@ -55,10 +55,10 @@ class FastPath:
         :raises RuntimeError: the broker is too old for a timestamp (before 0.10) or headers (before 0.11)
         """
         if self._plain and partition is None and headers is None and timestamp is None:
-            told = self._told
+            callback = self._callback
             if on_delivery is not None:
-                told = self._callback_for(on_delivery)
-            found = self._accumulator.send(topic, value, key, -1, None, -1, told, value, key)
+                callback = self._callback_for(on_delivery)
+            found = self._accumulator.send(topic, value, key, -1, None, -1, callback, value, key)
             if found is not None:
                 return found
         return self._produce_fully(topic, value, key, headers, timestamp, partition, on_delivery)
@@ -72,10 +72,10 @@ class FastPath:
         serializer may wait for a schema registry.
         """
         if self._plain and partition is None and headers is None and timestamp is None:
-            told = self._told
+            callback = self._callback
             if on_delivery is not None:
-                told = self._callback_for(on_delivery)
-            found = self._accumulator.send(topic, value, key, -1, None, -1, told, value, key)
+                callback = self._callback_for(on_delivery)
+            found = self._accumulator.send(topic, value, key, -1, None, -1, callback, value, key)
             if found is not None:
                 return found
         return self._try_fully(topic, value, key, headers, timestamp, partition, on_delivery)
@@ -91,7 +91,7 @@ class FastPath:
                 if (
                     not self._plain
                     or (value is not None and type(value) is not bytes)
-                    or self._accumulator.send(topic, value, None, -1, None, -1, self._told, value, None) is None
+                    or self._accumulator.send(topic, value, None, -1, None, -1, self._callback, value, None) is None
                 ):
                     produce_other(topic, value)
                 count += 1

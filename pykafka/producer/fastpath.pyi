@@ -17,8 +17,8 @@ V = TypeVar("V", default=bytes)
 class FastPath(Generic[K, V]):
     _plain: bool
     _accumulator: RecordAccumulator
-    _told: Any
-    _last_told: Any
+    _callback: Any
+    _last_callback: Any
 
     def produce(
         self,

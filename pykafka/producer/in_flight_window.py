@@ -15,9 +15,9 @@ one of the last batches again, and refuses any other with OUT_OF_ORDER_SEQUENCE_
 
 Hence: batches are numbered when they are first sent, and keep their numbers. Until the first batch of an epoch is
 acknowledged, and whenever something has to be sent again, one batch is under way at a time, oldest first; else five. A
-batch is `uncertain` when it may have been written without our having been told. A topic that was made anew has a new log, which
-knows nothing of the producer: what it takes proves nothing about batches that were refused because the topic was gone
-(`absent`). What follows a batch that was given up
+batch is `outcome_unknown` when it may have been written without a response that says so. A topic that was made anew has a new
+log, which knows nothing of the producer: what it takes proves nothing about batches that were refused because the topic was
+gone (`topic_missing`). What follows a batch that was given up
 gets new numbers in a new epoch, after all uncertain ones have been asked about by sending them under their old numbers.
 """
 
@@ -61,40 +61,40 @@ class Verdict(Enum):
     #: It is written; its messages are acknowledged.
     DELIVERED = "delivered"
     #: Send it again, at its turn, if `retrying.counts` leaves it a try.
-    RESEND = "resend"
+    RETRY = "retry"
     #: The same, but it was refused only for the sake of another one: not an attempt of its own.
-    RESEND_IN_ORDER = "resend in order"
+    RETRY_IN_ORDER = "retry in order"
     #: It is too large: `split` it.
     SPLIT = "split"
-    #: No sending again helps; it has left the lane.
+    #: No sending again helps; it has left the window.
     FAILED = "failed"
 
 
 class InFlightBatch(Generic[T]):
     """One batch on its way.
 
-    :param item: the caller's batch
+    :param batch: the caller's batch
     :param count: messages in it
     """
 
     __slots__ = (
-        "absent",
+        "topic_missing",
         "broken",
         "count",
         "epoch",
         "halved",
-        "item",
+        "batch",
         "on_wire",
-        "passed",
+        "bypassed",
         "producer_id",
         "reshaped",
         "sequence",
         "skipped",
-        "uncertain",
+        "outcome_unknown",
     )
 
-    def __init__(self, item: T, count: int) -> None:
-        self.item = item
+    def __init__(self, batch: T, count: int) -> None:
+        self.batch = batch
         self.count = count
         self.producer_id = -1
         self.epoch = -1
@@ -102,12 +102,12 @@ class InFlightBatch(Generic[T]):
         self.sequence = -1
         #: Sent, and not answered.
         self.on_wire = False
-        #: The broker may have written it without our having been told.
-        self.uncertain = False
+        #: The broker may have written it without a response that says so.
+        self.outcome_unknown = False
         # Uncertain for no other reason than that the topic was not there: it is in no log that takes what is behind it.
-        self.absent = False
+        self.topic_missing = False
         # Uncertain, and refused under its old number: written, and others after it; or not written at all.
-        self.passed = False
+        self.bypassed = False
         # Its number does not follow on what the broker has.
         self.broken = False
         # Part of a batch that may have been written whole, which the broker would not know by its parts.
@@ -123,20 +123,20 @@ class InFlightBatch(Generic[T]):
         return self.sequence >= 0
 
     @property
-    def overtaken(self) -> bool:
+    def superseded(self) -> bool:
         """Whether a new log, in which it is not, has taken one that was behind it."""
-        return self.absent and not self.uncertain
+        return self.topic_missing and not self.outcome_unknown
 
 
 class InFlightWindow(Generic[T]):
     """The batches of one partition from their first sending to their acknowledgement, oldest first.
 
-    Without numbers (`launch(..., numbered=False)`) one batch is under way at a time. The caller brings a producer id
+    Without numbers (`begin(..., numbered=False)`) one batch is under way at a time. The caller brings a producer id
     (`adopt`) where `wants_id`, and guards each call with a lock of its own.
     """
 
     def __init__(self) -> None:
-        self.window: deque[InFlightBatch[T]] = deque()
+        self.batches: deque[InFlightBatch[T]] = deque()
         self.producer_id = -1
         self.epoch = -1
         #: A producer id that brokers refuse, or whose epochs are used up: another one is wanted.
@@ -161,7 +161,7 @@ class InFlightWindow(Generic[T]):
     @property
     def has_numbered(self) -> bool:
         """Whether batches have had numbers here, by which brokers may know those that begin anew."""
-        return self.producer_id >= 0 or self.spent_id >= 0 or any(flight.numbered for flight in self.window)
+        return self.producer_id >= 0 or self.spent_id >= 0 or any(in_flight.numbered for in_flight in self.batches)
 
     def adopt(self, producer_id: int, epoch: int) -> None:
         """Number from 0 on under this id, as InitProducerId gave it."""
@@ -175,12 +175,12 @@ class InFlightWindow(Generic[T]):
         if self._on_wire <= 1:
             self._strip()
 
-    def resume(self, flight: InFlightBatch[T]) -> bool:
+    def resume(self, in_flight: InFlightBatch[T]) -> bool:
         """Number again from this batch on, which is about to be sent; return False while others have to be sent again.
 
         It is the first one of an epoch: brokers know the numbers of the former.
         """
-        if len(self.window) > 1 or flight.uncertain:
+        if len(self.batches) > 1 or in_flight.outcome_unknown:
             return False
         self.plain = False
         self._renumber()
@@ -196,76 +196,80 @@ class InFlightWindow(Generic[T]):
     @property
     def recovering(self) -> bool:
         """Whether a batch has to be sent again, before which no new one may go."""
-        return len(self.window) > self._on_wire
+        return len(self.batches) > self._on_wire
 
-    def may_launch(self, numbered: bool = True) -> bool:
+    def may_begin(self, numbered: bool = True) -> bool:
         """Return whether a batch that was never sent may go now."""
         if self.recovering:
             return False
         if self._hole:
-            return not self.window
+            return not self.batches
         return self._on_wire < (IN_FLIGHT if numbered and self._acknowledged and not self.plain else 1)
 
-    def launch(self, item: T, count: int) -> InFlightBatch[T]:
-        """Add a batch that is about to be sent for the first time; `may_launch` has said that it may."""
+    def begin(self, batch: T, count: int) -> InFlightBatch[T]:
+        """Add a batch that is about to be sent for the first time; `may_begin` has said that it may."""
         if self.plain:
             self._strip()
         elif self._hole:
             self._renumber()
-        flight = InFlightBatch(item, count)
-        self.window.append(flight)
-        self._take_off(flight)
-        return flight
+        in_flight = InFlightBatch(batch, count)
+        self.batches.append(in_flight)
+        self._mark_sent(in_flight)
+        return in_flight
 
-    def resend(self) -> InFlightBatch[T] | None:
+    def next_retry(self) -> InFlightBatch[T] | None:
         """Return the batch to send again now, taken to be on its way; None where there is none, or others come first."""
-        flight = self.next_to_resend()
-        if flight is not None:
-            self._take_off(flight)
-        return flight
+        in_flight = self.peek_retry()
+        if in_flight is not None:
+            self._mark_sent(in_flight)
+        return in_flight
 
-    def next_to_resend(self) -> InFlightBatch[T] | None:
-        """Return the batch that `resend` would give; it may have new numbers coming."""
-        if self._on_wire or not self.window:
+    def peek_retry(self) -> InFlightBatch[T] | None:
+        """Return the batch that `next_retry` would give; it may have new numbers coming."""
+        if self._on_wire or not self.batches:
             return None
         if self.plain:
             self._strip()
-            return self.window[0]
-        if not self._hole and not any(flight.broken or flight.passed for flight in self.window):
-            return self.window[0]
-        for flight in self.window:
-            if flight.overtaken:
+            return self.batches[0]
+        if not self._hole and not any(in_flight.broken or in_flight.bypassed for in_flight in self.batches):
+            return self.batches[0]
+        for in_flight in self.batches:
+            if in_flight.superseded:
                 continue  # what is behind it may be written
-            if not flight.uncertain:
+            if not in_flight.outcome_unknown:
                 break  # not written, hence nothing behind it either
-            if not flight.passed and flight.numbered:
-                return flight
+            if not in_flight.bypassed and in_flight.numbered:
+                return in_flight
         self._renumber()
-        return self.window[0]
+        return self.batches[0]
 
-    def number(self, flight: InFlightBatch[T]) -> None:
+    def number(self, in_flight: InFlightBatch[T]) -> None:
         """Give a batch its numbers, just before it is sent; one that has some keeps them."""
-        if flight.numbered:
+        if in_flight.numbered:
             return
-        flight.uncertain = flight.absent = False  # whatever was sent without numbers: this is not known by them
-        flight.producer_id, flight.epoch, flight.sequence = self.producer_id, self.epoch, self._sequence
-        self._sequence = (self._sequence + flight.count) & SEQUENCE_MAX
+        in_flight.outcome_unknown = in_flight.topic_missing = (
+            False  # whatever was sent without numbers: this is not known by them
+        )
+        in_flight.producer_id, in_flight.epoch, in_flight.sequence = self.producer_id, self.epoch, self._sequence
+        self._sequence = (self._sequence + in_flight.count) & SEQUENCE_MAX
 
-    def _take_off(self, flight: InFlightBatch[T]) -> None:
-        flight.on_wire = True
+    def _mark_sent(self, in_flight: InFlightBatch[T]) -> None:
+        in_flight.on_wire = True
         self._on_wire += 1
 
-    def _land(self, flight: InFlightBatch[T]) -> None:
-        if flight.on_wire:
-            flight.on_wire = False
+    def _finish(self, in_flight: InFlightBatch[T]) -> None:
+        if in_flight.on_wire:
+            in_flight.on_wire = False
             self._on_wire -= 1
 
     def _renumber(self) -> None:
         """Begin a new epoch; what is still to be sent gets new numbers in it."""
         self._hole = False
-        for flight in self.window:
-            flight.producer_id = flight.epoch = flight.sequence = -1
-            flight.uncertain = flight.absent = flight.passed = flight.broken = flight.halved = flight.skipped = False
+        for in_flight in self.batches:
+            in_flight.producer_id = in_flight.epoch = in_flight.sequence = -1
+            in_flight.outcome_unknown = in_flight.topic_missing = in_flight.bypassed = in_flight.broken = (
+                in_flight.halved
+            ) = in_flight.skipped = False
         if self.producer_id < 0:
             return
         if self.epoch >= EPOCH_MAX:
@@ -276,9 +280,11 @@ class InFlightWindow(Generic[T]):
     def _strip(self) -> None:
         """Take the numbers from all batches, of which at most one is on the wire; what is uncertain stays so."""
         self._hole = self._acknowledged = False
-        for flight in self.window:
-            flight.producer_id = flight.epoch = flight.sequence = -1
-            flight.absent = flight.passed = flight.broken = flight.halved = flight.skipped = False
+        for in_flight in self.batches:
+            in_flight.producer_id = in_flight.epoch = in_flight.sequence = -1
+            in_flight.topic_missing = in_flight.bypassed = in_flight.broken = in_flight.halved = in_flight.skipped = (
+                False
+            )
 
     def _spend(self) -> None:
         self.spent_id = self.producer_id
@@ -286,145 +292,149 @@ class InFlightWindow(Generic[T]):
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
-    def unsent(self, flight: InFlightBatch[T]) -> None:
+    def unsent(self, in_flight: InFlightBatch[T]) -> None:
         """Take back a batch of which no byte has left."""
-        self._land(flight)
+        self._finish(in_flight)
 
-    def answered(
-        self, flight: InFlightBatch[T], error: KafkaException | None, room: int | None = None
+    def on_result(
+        self, in_flight: InFlightBatch[T], error: KafkaException | None, room: int | None = None
     ) -> list[tuple[InFlightBatch[T], Verdict]]:
         """Take the outcome of a batch and say what is to be done; about others too, of which it tells.
 
         :param error: what the broker answered, or what kept the answer from coming; None is success
         :param room: how many messages the log may have between this batch and those acknowledged before; None: unknown
         """
-        self._land(flight)
+        self._finish(in_flight)
         if error is None or isinstance(error, DuplicateSequenceNumber):
-            if room is not None and self.window[0] is not flight:
-                self._skip(flight, room)
-            return self._delivered(flight)
-        verdict = self._judge(flight, error)
-        left = self.drop(flight) if verdict is Verdict.FAILED else [flight]
+            if room is not None and self.batches[0] is not in_flight:
+                self._skip(in_flight, room)
+            return self._delivered(in_flight)
+        verdict = self._judge(in_flight, error)
+        left = self.drop(in_flight) if verdict is Verdict.FAILED else [in_flight]
         return [(other, verdict) for other in left]
 
-    def _skip(self, flight: InFlightBatch[T], room: int) -> None:
+    def _skip(self, in_flight: InFlightBatch[T], room: int) -> None:
         """Note what a batch that was acknowledged cannot prove to be written, as there is no room for it in the log.
 
         A broker that has lost what it knew of the producer (by an unclean election, or after a day), or does not look at
         numbers, takes a batch behind one that it has refused. Those are asked about by sending them under their old numbers.
         """
         before = []
-        for other in self.window:
-            if other is flight:
+        for other in self.batches:
+            if other is in_flight:
                 break
-            if other.uncertain and other.numbered and other.epoch == flight.epoch:
+            if other.outcome_unknown and other.numbered and other.epoch == in_flight.epoch:
                 before.append(other)
         if sum(other.count for other in before) > room:
             for other in before:
                 other.skipped = True
 
-    def _delivered(self, flight: InFlightBatch[T]) -> list[tuple[InFlightBatch[T], Verdict]]:
+    def _delivered(self, in_flight: InFlightBatch[T]) -> list[tuple[InFlightBatch[T], Verdict]]:
         # Brokers take no number before those below it: what was uncertain is written too.
         found = []
-        for other in list(self.window) if self.window[0] is not flight else ():
-            if other is flight:
+        for other in list(self.batches) if self.batches[0] is not in_flight else ():
+            if other is in_flight:
                 break
-            if flight.numbered and other.absent:  # this log is new: that goes behind, under other numbers
-                other.uncertain, other.broken = False, True
+            if in_flight.numbered and other.topic_missing:  # this log is new: that goes behind, under other numbers
+                other.outcome_unknown, other.broken = False, True
             elif other.skipped:
                 continue
-            elif flight.numbered and other.uncertain and other.numbered and other.epoch == flight.epoch:
-                self._land(other)  # it may be on its way again
-                self.window.remove(other)
+            elif in_flight.numbered and other.outcome_unknown and other.numbered and other.epoch == in_flight.epoch:
+                self._finish(other)  # it may be on its way again
+                self.batches.remove(other)
                 found.append((other, Verdict.DELIVERED))
-        self.window.remove(flight)
-        if flight.numbered and (flight.producer_id, flight.epoch) == (self.producer_id, self.epoch):
+        self.batches.remove(in_flight)
+        if in_flight.numbered and (in_flight.producer_id, in_flight.epoch) == (self.producer_id, self.epoch):
             self._acknowledged = True
-        found.append((flight, Verdict.DELIVERED))
+        found.append((in_flight, Verdict.DELIVERED))
         return found
 
-    def _judge(self, flight: InFlightBatch[T], error: KafkaException) -> Verdict:
-        if flight.reshaped:
-            return Verdict.RESEND_IN_ORDER
-        if isinstance(error, (OutOfOrderSequenceNumber, UnknownProducerId)) and flight.numbered:
-            return self._refused(flight, isinstance(error, UnknownProducerId))
-        if isinstance(error, (InvalidProducerEpoch, ProducerFenced, InvalidProducerIdMapping)) and flight.numbered:
-            if flight.producer_id == self.producer_id:
+    def _judge(self, in_flight: InFlightBatch[T], error: KafkaException) -> Verdict:
+        if in_flight.reshaped:
+            return Verdict.RETRY_IN_ORDER
+        if isinstance(error, (OutOfOrderSequenceNumber, UnknownProducerId)) and in_flight.numbered:
+            return self._refused(in_flight, isinstance(error, UnknownProducerId))
+        if isinstance(error, (InvalidProducerEpoch, ProducerFenced, InvalidProducerIdMapping)) and in_flight.numbered:
+            if in_flight.producer_id == self.producer_id:
                 self._spend()
-            flight.broken = True
+            in_flight.broken = True
             # under a new id an uncertain one might be written twice
-            return Verdict.FAILED if flight.uncertain else Verdict.RESEND
+            return Verdict.FAILED if in_flight.outcome_unknown else Verdict.RETRY
         if isinstance(error, TopicRecreatedError):  # what may have been written went with the former topic
-            flight.uncertain = flight.absent = flight.passed = False
+            in_flight.outcome_unknown = in_flight.topic_missing = in_flight.bypassed = False
             return Verdict.FAILED
         kind = kind_of(error)
-        if kind is Kind.TOO_LARGE and flight.count > 1:
+        if kind is Kind.TOO_LARGE and in_flight.count > 1:
             return Verdict.SPLIT
         if kind in (Kind.TOO_LARGE, Kind.FINAL, Kind.FINAL_OPEN):
-            flight.uncertain |= kind is Kind.FINAL_OPEN
+            in_flight.outcome_unknown |= kind is Kind.FINAL_OPEN
             return Verdict.FAILED
-        flight.absent = isinstance(error, GONE) and (flight.absent or not flight.uncertain)
-        flight.uncertain |= kind is not Kind.NOT_READY
-        return Verdict.RESEND
+        in_flight.topic_missing = isinstance(error, GONE) and (in_flight.topic_missing or not in_flight.outcome_unknown)
+        in_flight.outcome_unknown |= kind is not Kind.NOT_READY
+        return Verdict.RETRY
 
-    def _refused(self, flight: InFlightBatch[T], forgotten: bool) -> Verdict:
+    def _refused(self, in_flight: InFlightBatch[T], forgotten: bool) -> Verdict:
         """Judge a batch whose number does not follow on the broker's last one."""
-        for other in self.window:
-            if other is flight:
+        for other in self.batches:
+            if other is in_flight:
                 break
-            if not other.passed and not other.overtaken:
-                return Verdict.RESEND_IN_ORDER
+            if not other.bypassed and not other.superseded:
+                return Verdict.RETRY_IN_ORDER
         if forgotten:
-            for other in self.window:
-                other.uncertain = other.absent = other.passed = other.halved = False
-        if flight.halved:
-            flight.uncertain = True
+            for other in self.batches:
+                other.outcome_unknown = other.topic_missing = other.bypassed = other.halved = False
+        if in_flight.halved:
+            in_flight.outcome_unknown = True
             return Verdict.FAILED
-        if flight.uncertain:
-            flight.passed = True
-            return Verdict.RESEND_IN_ORDER
-        flight.broken = True
-        return Verdict.RESEND
+        if in_flight.outcome_unknown:
+            in_flight.bypassed = True
+            return Verdict.RETRY_IN_ORDER
+        in_flight.broken = True
+        return Verdict.RETRY
 
-    def drop(self, flight: InFlightBatch[T]) -> list[InFlightBatch[T]]:
+    def drop(self, in_flight: InFlightBatch[T]) -> list[InFlightBatch[T]]:
         """Take out a batch that is given up: those behind it do not follow on what the broker has.
 
-        :returns: what has left the lane: this batch, after those whose fate only it could have told
+        :returns: what has left the window: this batch, after those whose outcome only its response could show
         """
-        self._land(flight)
+        self._finish(in_flight)
         left = []
-        if flight.uncertain:
-            left = [other for other in self.window if other.passed and other is not flight]
+        if in_flight.outcome_unknown:
+            left = [other for other in self.batches if other.bypassed and other is not in_flight]
             for other in left:
-                self._land(other)
-                self.window.remove(other)
-        if flight.numbered:
-            at = self.window.index(flight)
-            if at + 1 < len(self.window):
-                self.window[at + 1].broken = True
+                self._finish(other)
+                self.batches.remove(other)
+        if in_flight.numbered:
+            at = self.batches.index(in_flight)
+            if at + 1 < len(self.batches):
+                self.batches[at + 1].broken = True
             else:
                 self._hole = True
-        self.window.remove(flight)
-        return [*left, flight]
+        self.batches.remove(in_flight)
+        return [*left, in_flight]
 
-    def split(self, flight: InFlightBatch[T], parts: Iterable[tuple[T, int]]) -> list[InFlightBatch[T]]:
+    def split(self, in_flight: InFlightBatch[T], parts: Iterable[tuple[T, int]]) -> list[InFlightBatch[T]]:
         """Put several batches in the place of one, to be sent under its numbers.
 
         :param parts: (batch, messages in it) each, with as many messages together
         """
-        self._land(flight)
-        at = self.window.index(flight)
-        del self.window[at]
+        self._finish(in_flight)
+        at = self.batches.index(in_flight)
+        del self.batches[at]
         found: list[InFlightBatch[T]] = []
-        sequence = flight.sequence
-        for item, count in parts:
-            part = InFlightBatch(item, count)
-            part.producer_id, part.epoch, part.sequence = flight.producer_id, flight.epoch, sequence
-            part.uncertain, part.absent, part.broken = flight.uncertain, flight.absent, flight.broken
-            part.halved = flight.uncertain or flight.halved
-            part.skipped = flight.skipped
-            if flight.numbered:
+        sequence = in_flight.sequence
+        for batch, count in parts:
+            part = InFlightBatch(batch, count)
+            part.producer_id, part.epoch, part.sequence = in_flight.producer_id, in_flight.epoch, sequence
+            part.outcome_unknown, part.topic_missing, part.broken = (
+                in_flight.outcome_unknown,
+                in_flight.topic_missing,
+                in_flight.broken,
+            )
+            part.halved = in_flight.outcome_unknown or in_flight.halved
+            part.skipped = in_flight.skipped
+            if in_flight.numbered:
                 sequence = (sequence + count) & SEQUENCE_MAX
-            self.window.insert(at + len(found), part)
+            self.batches.insert(at + len(found), part)
             found.append(part)
         return found

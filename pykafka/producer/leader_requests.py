@@ -1,4 +1,4 @@
-"""`LeaderRequests`: the requests of a producer to one leader. It numbers, seals and sends batches, and reads the responses."""
+"""`LeaderRequests`: the requests of a producer to one leader. It numbers, closes and sends batches, and reads the responses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pykafka.exceptions import (
 )
 from pykafka.network.authentication import is_answer
 from pykafka.producer.batch_results import BatchOwner, BatchResults
-from pykafka.producer.produce_request import Request, magic_of, seal
+from pykafka.producer.produce_request import Request, close_batch, magic_of
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from pykafka.producer.batch import ProducerBatch
     from pykafka.producer.core import Transaction
     from pykafka.producer.in_flight_window import InFlightWindow
-    from pykafka.producer.message_formats import Formats
+    from pykafka.producer.message_formats import MessageFormats
     from pykafka.producer.options import ProducerOptions
-    from pykafka.producer.producer_id import Identity
+    from pykafka.producer.producer_id import ProducerIds
     from pykafka.producer.retry_policy import RetryPolicy
-    from pykafka.producer.topic_ids import Targets
+    from pykafka.producer.topic_ids import TopicIds
 
 log = logging.getLogger(__name__)
 
@@ -47,25 +47,27 @@ MAX_IN_FLIGHT = 5
 BY_NAME, BY_ID = 12, 13
 
 
-class DispatchCore(Protocol):
+class RequestsCore(Protocol):
     """The parts that the dispatches of one producer share."""
 
     cluster: BaseCluster
     handler: Handler
     options: ProducerOptions
     lock: LockType
-    attempts: RetryPolicy
-    identity: Identity
-    targets: Targets
-    formats: Formats
-    transaction: Transaction | None
+    retry_policy: RetryPolicy
+    producer_ids: ProducerIds
+    topic_ids: TopicIds
+    message_formats: MessageFormats
+
+    @property
+    def transaction(self) -> Transaction | None: ...
 
 
 class RequestOwner(BatchOwner, Protocol):
     """The caller of a `LeaderRequests`, which it tells of requests and responses."""
 
-    def sent(self, dispatch: LeaderRequests, request: Request) -> None: ...  # `request.pending` has the answer to come
-    def answered(self, dispatch: LeaderRequests, request: Request) -> None: ...  # for `LeaderRequests.read`
+    def sent(self, requests: LeaderRequests, request: Request) -> None: ...  # `request.pending` has the answer to come
+    def answered(self, requests: LeaderRequests, request: Request) -> None: ...  # for `LeaderRequests.read`
 
 
 def take_next(
@@ -74,22 +76,22 @@ def take_next(
     """Take the next batch of a partition, and mark it as in flight; the caller holds the lock.
 
     :param sender: that takes it
-    :param take_open: gives the batch that is not sealed yet
+    :param take_open: gives the batch that is not closed yet
     """
-    lane = queue.lane
+    window = queue.window
     queue.sender = sender  # before the launch, so that an interrupted one is known for the sender's
-    flight = lane.resend()
-    if flight is not None:
-        batch: ProducerBatch | None = flight.item
-        flight.item.flight = flight  # its launch may have been interrupted
-    elif queue.sealed:
-        batch = queue.sealed.popleft()
+    in_flight = window.next_retry()
+    if in_flight is not None:
+        batch: ProducerBatch | None = in_flight.batch
+        in_flight.batch.in_flight = in_flight  # its begin may have been interrupted
+    elif queue.closed_batches:
+        batch = queue.closed_batches.popleft()
     else:
         batch = None if take_open is None else take_open(queue)
     if batch is None:
         return None
-    if flight is None:
-        batch.flight = lane.launch(batch, batch.count)
+    if in_flight is None:
+        batch.in_flight = window.begin(batch, batch.count)
     batch.retry_at = 0.0
     return batch
 
@@ -97,20 +99,22 @@ def take_next(
 class LeaderRequests:
     """The requests to one leader, several in flight at a time.
 
-    State: the sending worker owns `awaiting` and `numbered`; other workers make single stores. Queues, lanes and batches change
-    under the core's lock.
+    State: the sending worker owns `awaiting` and `numbered`; other workers make single stores. Queues, windows and batches
+    change under the core's lock.
 
     :param core: what it shares with those of the other leaders
     :param broker: the leader
     :param owner: of the batches
     """
 
-    def __init__(self, core: DispatchCore, broker: Node, owner: RequestOwner) -> None:
+    def __init__(self, core: RequestsCore, broker: Node, owner: RequestOwner) -> None:
         self._core = core
         self._lock = core.lock
         self._owner = owner
         self.broker = broker
-        self.outcomes = BatchResults(core.handler, core.lock, core.attempts, owner, lambda: core.cluster.metadata_error)
+        self.results = BatchResults(
+            core.handler, core.lock, core.retry_policy, owner, lambda: core.cluster.metadata_error
+        )
         #: Requests whose answer is awaited; in order.
         self.awaiting: dict[Request, None] = {}
         #: Whether batches get sequence numbers here, as far as is known.
@@ -123,32 +127,32 @@ class LeaderRequests:
 
     # -- what may go -------------------------------------------------------------------------------------------------
 
-    def waits(self, queue: PartitionQueue) -> bool:
+    def must_wait(self, queue: PartitionQueue) -> bool:
         """Return whether the batches of a partition must wait for a response."""
-        lane = queue.lane
-        if lane.on_wire and queue.sender is not self:
+        window = queue.window
+        if window.on_wire and queue.sender is not self:
             return True  # what a former leader has comes first
-        return not lane.recovering and not lane.may_launch(self.numbered)
+        return not window.recovering and not window.may_begin(self.numbered)
 
     def due(self, queue: PartitionQueue, now: float) -> float | None:
-        """Return when the next sealed or earlier sent batch of a partition may go; None if there is none."""
-        if queue.lane.recovering:
-            flight = queue.lane.next_to_resend()
-            return flight.item.retry_at if flight is not None else None
-        return now if queue.sealed else None
+        """Return when the next closed or earlier sent batch of a partition may go; None if there is none."""
+        if queue.window.recovering:
+            in_flight = queue.window.peek_retry()
+            return in_flight.batch.retry_at if in_flight is not None else None
+        return now if queue.closed_batches else None
 
     def due_unheard(self, queue: PartitionQueue, heard_at: float) -> float:
         """Return when to check a partition while the broker throttles: at the end of the throttle, or when a batch expires."""
-        if queue.lane.recovering:
-            flight = queue.lane.next_to_resend()
-            batch = flight.item if flight is not None else None
+        if queue.window.recovering:
+            in_flight = queue.window.peek_retry()
+            batch = in_flight.batch if in_flight is not None else None
         else:
-            batch = queue.sealed[0] if queue.sealed else queue.open
-        return heard_at if batch is None else min(heard_at, self._core.attempts.expires_at(batch))
+            batch = queue.closed_batches[0] if queue.closed_batches else queue.open
+        return heard_at if batch is None else min(heard_at, self._core.retry_policy.expires_at(batch))
 
     def hold(self, batch: ProducerBatch, seconds: float) -> None:
         """Put a batch back while the broker throttles; the caller holds the lock."""
-        self._owner.queue_of(batch).lane.unsent(batch.flight)
+        self._owner.queue_of(batch).window.unsent(batch.in_flight)
         batch.retry_at = self._core.handler.now() + seconds
         batch.last_error = ThrottledError(
             f"the broker throttles this client by a quota, for {seconds * 1000:.0f} ms more; send more slowly, or raise it",
@@ -168,7 +172,7 @@ class LeaderRequests:
             version = self._version(ids)
             if self._core.options.idempotent:
                 sendable = batches = self._number(batches)
-            sendable = [batch for batch in batches if self._seal(batch, version)]
+            sendable = [batch for batch in batches if self._close(batch, version)]
             self.broker.channel("produce").open()
             if self._version(ids) != version:
                 raise SocketDisconnectedError(
@@ -182,24 +186,24 @@ class LeaderRequests:
                 self._transmit(Request(sendable, ids, named), version)
             return len(sendable) < count
         except TransactionError as error:
-            self.outcomes.settle([(batch, error) for batch in sendable])
+            self.results.apply([(batch, error) for batch in sendable])
         except TopicRecreatedError as error:  # since the look above
-            self.outcomes.settle([(batch, error) for batch in sendable if batch.topic == error.topic])
+            self.results.apply([(batch, error) for batch in sendable if batch.topic == error.topic])
             self._unsent([batch for batch in sendable if batch.topic != error.topic], error)
         except ProtocolClientError as error:  # of this client, or about the producer id
             if error.retriable or not is_answer(error):
                 self._unsent(sendable, error)
             else:
-                self.outcomes.settle([(batch, error) for batch in sendable])
+                self.results.apply([(batch, error) for batch in sendable])
         except KafkaException as error:
             self._unsent(sendable, error)
         return True
 
     def _allowed(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
         """Fail the batches that are not to be sent after all, and return the others."""
-        if self._core.targets.fails:
+        if self._core.topic_ids.fails:
             batches = self._of_present_topics(batches)
-        if any(batch.flight.reshaped for batch in batches):
+        if any(batch.in_flight.reshaped for batch in batches):
             batches = self._explained(batches)
         return batches
 
@@ -208,12 +212,12 @@ class LeaderRequests:
         gone: dict[str, TopicRecreatedError] = {}
         for topic in {batch.topic for batch in batches}:
             try:
-                self._core.targets.id_of(topic)
+                self._core.topic_ids.id_of(topic)
             except TopicRecreatedError as error:
                 gone[topic] = error
         if not gone:
             return batches
-        self.outcomes.settle([(batch, gone[batch.topic]) for batch in batches if batch.topic in gone])
+        self.results.apply([(batch, gone[batch.topic]) for batch in batches if batch.topic in gone])
         return [batch for batch in batches if batch.topic not in gone]
 
     def _explained(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
@@ -221,13 +225,13 @@ class LeaderRequests:
         left, failed = [], []
         for batch in batches:
             # For numbers the broker has said so; for transactions, headers and zstd it has to be asked.
-            unexplained = batch.flight.reshaped and not isinstance(batch.last_error, UnsupportedForMessageFormat)
-            batch.flight.reshaped = False
-            if unexplained and not self._core.formats.ask(batch.topic, self.broker):
+            unexplained = batch.in_flight.reshaped and not isinstance(batch.last_error, UnsupportedForMessageFormat)
+            batch.in_flight.reshaped = False
+            if unexplained and not self._core.message_formats.ask(batch.topic, self.broker):
                 failed.append((batch, batch.last_error))
             else:
                 left.append(batch)
-        self.outcomes.settle(failed)
+        self.results.apply(failed)
         return left
 
     def _ids(self, batches: list[ProducerBatch]) -> dict[str, UUID]:
@@ -237,9 +241,9 @@ class LeaderRequests:
         """
         if len(batches) == 1:
             topic = batches[0].topic
-            id_ = self._core.targets.id_of(topic)
+            id_ = self._core.topic_ids.id_of(topic)
             return {} if id_ is None else {topic: id_}
-        found = {topic: self._core.targets.id_of(topic) for topic in {batch.topic for batch in batches}}
+        found = {topic: self._core.topic_ids.id_of(topic) for topic in {batch.topic for batch in batches}}
         known = {topic: id_ for topic, id_ in found.items() if id_ is not None}
         return known if len(known) == len(found) else {}
 
@@ -256,7 +260,7 @@ class LeaderRequests:
         options, now = self._core.options, self._core.handler.now()
         timeout_ms = max(options.ack_timeout_ms, self._core.cluster.socket_timeout_ms)
         # What throttling adds to the timeout ends when all of them have got too old.
-        too_old_at = max(map(self._core.attempts.expires_at, request.batches))
+        too_old_at = max(map(self._core.retry_policy.expires_at, request.batches))
         try:
             self.awaiting[request] = None
             request.pending = self.broker.send(
@@ -271,7 +275,7 @@ class LeaderRequests:
             self._owner.sent(self, request)
         except BaseException:
             try:
-                if request.pending is not None and request.pending.future.done:  # it was settling that was interrupted
+                if request.pending is not None and request.pending.done:  # it was completing that was interrupted
                     self._owner.answered(self, request)
             finally:
                 self.awaiting.pop(request, None)
@@ -285,32 +289,32 @@ class LeaderRequests:
         if self._core.transaction is not None:
             self._core.transaction.number(batches, self._owner.queue_of)
             return batches
-        identity = self._core.identity
+        identity = self._core.producer_ids
         self.numbered = identity.known_to(self.broker)
         held = []
         for batch in batches:
-            lane = self._owner.queue_of(batch).lane
-            if self._goes_plain(batch, lane):
-                if lane.window[0] is not batch.flight:
+            window = self._owner.queue_of(batch).window
+            if self._goes_plain(batch, window):
+                if window.batches[0] is not batch.in_flight:
                     held.append(batch)
                 continue
-            wanted = self.numbered and lane.wants_id and not batch.flight.numbered
-            found = identity.get(lane.spent_id, self.broker) if wanted else None
+            wanted = self.numbered and window.wants_id and not batch.in_flight.numbered
+            found = identity.get(window.spent_id, self.broker) if wanted else None
             if wanted and found is None:
                 self.numbered = False
             if not self.numbered:
                 break
             with self._lock:
                 if found is not None:
-                    lane.adopt(*found)
-                lane.number(batch.flight)
+                    window.adopt(*found)
+                window.number(batch.in_flight)
         if held:
             batches = self._held_back(batches, held)
         return batches if self.numbered else self._unnumbered(batches)
 
     def _unnumbered(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
         """Return the batches whose partitions have had no numbers; the others wait for a broker that takes them."""
-        waiting = [batch for batch in batches if self._owner.queue_of(batch).lane.numbers]
+        waiting = [batch for batch in batches if self._owner.queue_of(batch).window.numbers]
         if waiting:
             self._unsent(
                 waiting,
@@ -321,44 +325,46 @@ class LeaderRequests:
                     topic=waiting[0].topic,
                 ),
             )
-        return [batch for batch in batches if not self._owner.queue_of(batch).lane.numbers]
+        return [batch for batch in batches if not self._owner.queue_of(batch).window.numbers]
 
-    def _goes_plain(self, batch: ProducerBatch, lane: InFlightWindow[ProducerBatch]) -> bool:
+    def _goes_plain(self, batch: ProducerBatch, window: InFlightWindow[ProducerBatch]) -> bool:
         """Return whether a batch goes without numbers, as its topic cannot store them."""
-        old = self._core.formats.is_old(batch.topic)
-        if old == lane.plain:
+        old = self._core.message_formats.is_old(batch.topic)
+        if old == window.plain:
             return old
         with self._lock:
             if not old:
-                return not lane.resume(batch.flight)
-            if lane.window[0] is not batch.flight:
+                return not window.resume(batch.in_flight)
+            if window.batches[0] is not batch.in_flight:
                 return False  # it goes with numbers as those before it, and comes back as they do
-            lane.forgo()
+            window.forgo()
         return True
 
     def _held_back(self, batches: list[ProducerBatch], held: list[ProducerBatch]) -> list[ProducerBatch]:
         """Put batches back that must not overtake those that were refused for their numbers; return the others."""
         with self._lock:
             for batch in held:
-                self._owner.queue_of(batch).lane.unsent(batch.flight)
+                self._owner.queue_of(batch).window.unsent(batch.in_flight)
         return [batch for batch in batches if batch not in held]
 
-    def _seal(self, batch: ProducerBatch, version: int) -> bool:
+    def _close(self, batch: ProducerBatch, version: int) -> bool:
         """Bring a batch into the wire format; return False if this broker does not accept it."""
-        old = self._core.formats.is_old(batch.topic)
+        old = self._core.message_formats.is_old(batch.topic)
         if (old or magic_of(version) < 2) and batch.builder.with_headers and batch.count > 1:
             reason = "some messages have headers, which this broker, or the topic's message format, does not take"
-            self.outcomes.split(batch, None, reason)
+            self.results.split(batch, None, reason)
             return False
         try:
             options = self._core.options
             transactional = self._core.transaction is not None
             if old:
-                self._core.formats.check(batch, options.compression, transactional)
-            seal(batch, version, options.compression, self._core.handler, options.compression_level, transactional)
+                self._core.message_formats.check(batch, options.compression, transactional)
+            close_batch(
+                batch, version, options.compression, self._core.handler, options.compression_level, transactional
+            )
         except KafkaException as error:
             error = error.with_context(broker=self.broker.address, topic=batch.topic, partition=batch.partition_id)
-            self.outcomes.give_up(batch, error, False)
+            self.results.give_up(batch, error, False)
             return False
         return True
 
@@ -372,43 +378,43 @@ class LeaderRequests:
         tell("broker %s: %s; %d batches wait", self.broker.address, error.again(), len(batches))
         if not answered:
             self._owner.leaders_moved()
-        self.outcomes.unsent(batches, error)
+        self.results.unsent(batches, error)
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
     def read(self, request: Request, timeout: float | None) -> None:
-        """Settle the batches of a request by its response.
+        """Complete the batches of a request by its response.
 
         :param timeout: how long to wait for it (s); None: until it is overdue
         """
         assert request.pending is not None
         try:
             if self._core.options.required_acks == 0:
-                request.pending.future.get(timeout=timeout)
-                self.outcomes.settle([(batch, None) for batch in request.batches])
+                request.pending.get(timeout=timeout)
+                self.results.apply([(batch, None) for batch in request.batches])
                 return
-            response = request.pending.get(timeout)
-            outcomes = request.outcomes(response, self.broker.address)
-            failed = any(error is not None for _, error in outcomes)
+            response = request.pending.get(timeout=timeout)
+            results = request.results(response, self.broker.address)
+            failed = any(error is not None for _, error in results)
             if failed:
-                outcomes = [(batch, self._of_format(batch, error)) for batch, error in outcomes]
-            self.outcomes.settle(outcomes, self._take_hints(request, response) if failed else ())
+                results = [(batch, self._of_format(batch, error)) for batch, error in results]
+            self.results.apply(results, self._take_hints(request, response) if failed else ())
         except KafkaException as error:
-            self.outcomes.settle([(batch, error) for batch in request.batches])
+            self.results.apply([(batch, error) for batch in request.batches])
 
     def _of_format(self, batch: ProducerBatch, error: KafkaException | None) -> KafkaException | None:
         """Mark a batch for another form if its topic's message format may be the reason of an error; return the error."""
-        formats, flight = self._core.formats, batch.flight
+        formats, in_flight = self._core.message_formats, batch.in_flight
         transactional = self._core.transaction is not None
         if isinstance(error, UnsupportedForMessageFormat):
-            if not formats.lenient or not flight.numbered:
+            if not formats.lenient or not in_flight.numbered:
                 return formats.explained(error, transactional)
             formats.note(batch.topic)
             with self._lock:
-                flight.reshaped = True
-                self._owner.queue_of(batch).lane.plain = True
+                in_flight.reshaped = True
+                self._owner.queue_of(batch).window.plain = True
         elif error is not None and formats.may_explain(batch, error, self._core.options.compression, transactional):
-            flight.reshaped = True
+            in_flight.reshaped = True
         return error
 
     def _take_hints(self, request: Request, response: wire.ProduceResponse) -> list[ProducerBatch]:
@@ -427,7 +433,7 @@ class LeaderRequests:
         ]
 
     def lose(self, queues: Iterable[PartitionQueue], reason: BaseException) -> None:
-        """Settle batches without a response to come, as their sending was interrupted: the broker may have them.
+        """Complete batches without a response to come, as their sending was interrupted: the broker may have them.
 
         :param queues: of the producer
         :param reason: what interrupted it
@@ -439,12 +445,12 @@ class LeaderRequests:
         with self._lock:
             awaited = {id(batch) for request in list(self.awaiting) for batch in request.batches}
             lost = [
-                flight
+                in_flight
                 for queue in queues
                 if queue.sender is self
-                for flight in queue.lane.window
-                if flight.on_wire and id(flight.item) not in awaited
+                for in_flight in queue.window.batches
+                if in_flight.on_wire and id(in_flight.batch) not in awaited
             ]
-            for flight in lost:
-                flight.item.flight = flight  # that may be what was interrupted
-        self.outcomes.settle([(flight.item, error) for flight in lost])
+            for in_flight in lost:
+                in_flight.batch.in_flight = in_flight  # that may be what was interrupted
+        self.results.apply([(in_flight.batch, error) for in_flight in lost])

@@ -1,4 +1,4 @@
-"""`Formats`: the topics of a producer whose log is in a message format before 0.11."""
+"""`MessageFormats`: the topics of a producer whose log is in a message format before 0.11."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WARNING = (
 )
 
 
-class Formats:
+class MessageFormats:
     """The topics that are known to be in a message format before 0.11.
 
     Brokers of Kafka 0.11 to 2.8, and later ones with an inter.broker.protocol.version before 3.0, convert what is produced to
@@ -95,7 +95,7 @@ class Formats:
         :param transactional: whether the batch is part of a transaction
         """
         needy = transactional or (
-            not batch.flight.numbered and (batch.builder.with_headers or codec == CompressionType.ZSTD)
+            not batch.in_flight.numbered and (batch.builder.with_headers or codec == CompressionType.ZSTD)
         )
         if type(error) is not UnknownError or not needy:
             return False
@@ -145,12 +145,12 @@ class Formats:
                 "enable_idempotence=True",
             )
         )
-        told = error.again()
-        told.args = (
+        restated = error.again()
+        restated.args = (
             f"the topic's log is in a message format before 0.11, which has {lacks}: raise message.format.version of the "
             f"topic, or write to it by a producer without {without}",
         )
-        return told
+        return restated
 
 
 def _settings(topic: str, broker: Node) -> dict[str, str | None]:

@@ -25,19 +25,19 @@ from pykafka.utils.compression import compress
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
-    from pykafka.network.channel import PendingResponse
+    from pykafka.network.in_flight import InFlightRequest
     from pykafka.producer.batch import ProducerBatch
     from pykafka.protocol.primitives import Cursor
 
 
 NO_ID = UUID(int=0)
 #: What became of a batch: None, or why it was not written.
-Outcome = tuple["ProducerBatch", KafkaException | None]
+BatchResult = tuple["ProducerBatch", KafkaException | None]
 
 #: The first version with compact types, and the first one that names topics by id.
 FLEXIBLE_FROM, IDS_FROM = 9, 13
-_Asked = wire.ProduceRequest.Topic
-_Told = wire.ProduceResponse.Topic
+_RequestTopic = wire.ProduceRequest.Topic
+_ResponseTopic = wire.ProduceResponse.Topic
 #: Records up to this size are copied into the request (bytes); a large copy would cost more than a piece.
 JOINED_MAX = 2048
 # What follows the name or id of the topic: partitions; index, error, offset, time, start of the log, errors of records, text,
@@ -72,7 +72,7 @@ class Request:
         self.ids = ids or {}
         self.transactional_id = transactional_id
         #: Its answer, once it is sent.
-        self.pending: PendingResponse[wire.ProduceResponse] | None = None
+        self.pending: InFlightRequest[wire.ProduceResponse] | None = None
 
     def message(self, acks: int, timeout_ms: int) -> wire.ProduceRequest:
         """Return the wire message.
@@ -99,11 +99,11 @@ class Request:
             ],
         )
 
-    def outcomes(self, response: wire.ProduceResponse, where: str) -> list[Outcome]:
+    def results(self, response: wire.ProduceResponse, where: str) -> list[BatchResult]:
         """Return the result of each batch in a response, and store offsets and errors of single messages.
 
         :param where: the broker, for errors ("host:port")
-        :raises CorruptResponseError: it tells of a partition that was not asked about, or of one twice
+        :raises CorruptResponseError: it has a partition that was not asked about, or one twice
         """
         written = response.written if isinstance(response, ProduceResponse) else None
         if written is not None and self._take_written(*written):
@@ -111,7 +111,7 @@ class Request:
         waiting = {(batch.topic, batch.partition_id): batch for batch in self.batches}
         self._name_topics(response, where)
         _check_partitions(set(waiting), response, where)
-        found: list[Outcome] = []
+        found: list[BatchResult] = []
         for topic in response.responses:
             for part in topic.partition_responses:
                 batch = waiting.pop((topic.name, part.index))
@@ -136,7 +136,7 @@ class Request:
     def leaders(self, response: wire.ProduceResponse) -> Iterator[tuple[ProducerBatch, int, int]]:
         """Yield (batch, leader's broker number, its epoch) of each batch for which a broker names the leader (KIP-951).
 
-        :param response: that `outcomes` has read
+        :param response: that `results` has read
         """
         batches = {(batch.topic, batch.partition_id): batch for batch in self.batches}
         for topic in response.responses:
@@ -188,7 +188,7 @@ def _check_partitions(asked: set[tuple[str, int]], response: wire.ProduceRespons
 
 
 def _read(batch: ProducerBatch, part: wire.ProduceResponse.Topic.Partition, where: str) -> KafkaException | None:
-    # some brokers tell of a duplicate where it is
+    # some brokers report where a duplicate is
     if part.error_code in (0, DuplicateSequenceNumber.ERROR_CODE):
         batch.base_offset = part.base_offset
         batch.log_append_time = part.log_append_time_ms
@@ -211,7 +211,7 @@ def _read(batch: ProducerBatch, part: wire.ProduceResponse.Topic.Partition, wher
 class ProduceResponse(wire.ProduceResponse, api_key=0, versions="0-13", flexible="9+", early="6+"):
     """A response about one batch.
 
-    `written` is (name or id of the topic, partition, offset, time) where the broker wrote the batch and told nothing else. It
+    `written` is (name or id of the topic, partition, offset, time) if the broker wrote the batch and reported no error. It
     is None once something has asked for `responses`.
     """
 
@@ -258,21 +258,21 @@ class ProduceResponse(wire.ProduceResponse, api_key=0, versions="0-13", flexible
         return found
 
     @property  # type: ignore[misc]  # made when something asks for it
-    def responses(self) -> list[_Told]:  # type: ignore[override]
+    def responses(self) -> list[_ResponseTopic]:  # type: ignore[override]
         """The topic, as of `wire.ProduceResponse`."""
-        found: list[_Told] | None = self.__dict__.get("responses")
+        found: list[_ResponseTopic] | None = self.__dict__.get("responses")
         if found is None:
-            found = self.__dict__["responses"] = [] if self.written is None else [self._told(*self.written)]
+            found = self.__dict__["responses"] = [] if self.written is None else [self._topic_of(*self.written)]
             self.__dict__["written"] = None  # who has it may change it
         return found
 
-    def _told(self, topic: bytes, index: int, offset: int, time_ms: int) -> _Told:
-        part = _Told.Partition(
+    def _topic_of(self, topic: bytes, index: int, offset: int, time_ms: int) -> _ResponseTopic:
+        part = _ResponseTopic.Partition(
             index=index, base_offset=offset, log_append_time_ms=time_ms, log_start_offset=self._start, record_errors=[]
         )
         if self._by_id:
-            return _Told(topic_id=UUID(bytes=topic), partition_responses=[part])
-        return _Told(name=topic.decode(), partition_responses=[part])
+            return _ResponseTopic(topic_id=UUID(bytes=topic), partition_responses=[part])
+        return _ResponseTopic(name=topic.decode(), partition_responses=[part])
 
 
 class ProduceRequest(wire.ProduceRequest, api_key=0, versions="0-13", flexible="9+"):
@@ -301,11 +301,11 @@ class ProduceRequest(wire.ProduceRequest, api_key=0, versions="0-13", flexible="
         }
 
     @property  # type: ignore[misc]  # as `responses`
-    def topic_data(self) -> list[_Asked]:  # type: ignore[override]
+    def topic_data(self) -> list[_RequestTopic]:  # type: ignore[override]
         """The topic, as of `wire.ProduceRequest`."""
         topic, topic_id, partition = self._place
-        part = _Asked.Partition(index=partition, records=self._records)
-        return [_Asked(name=topic, topic_id=topic_id, partition_data=[part])]
+        part = _RequestTopic.Partition(index=partition, records=self._records)
+        return [_RequestTopic(name=topic, topic_id=topic_id, partition_data=[part])]
 
     def chunks(self, version: int) -> list[bytes | memoryview]:
         """Return the body in pieces. As `Message.chunks`."""
@@ -323,8 +323,8 @@ def _around(
     version: int, topic: str, topic_id: UUID, partition: int, acks: int, timeout_ms: int
 ) -> tuple[bytes, bytes]:
     """Return what is before the length of the records, and behind them."""
-    part = _Asked.Partition(index=partition, records=b"")
-    asked = _Asked(name=topic, topic_id=topic_id, partition_data=[part])
+    part = _RequestTopic.Partition(index=partition, records=b"")
+    asked = _RequestTopic(name=topic, topic_id=topic_id, partition_data=[part])
     body = wire.ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[asked]).encode(version)
     behind = 3  # the tags of partition, topic and request, all empty; before them the length
     return body[: -behind - 1], body[-behind:]
@@ -335,7 +335,7 @@ def magic_of(version: int) -> int:
     return 2 if version >= PRODUCE_RECORD_BATCHES else 1 if version >= PRODUCE_V1_MESSAGES else 0
 
 
-def seal(
+def close_batch(
     batch: ProducerBatch,
     version: int,
     codec: int,
@@ -343,7 +343,7 @@ def seal(
     level: int | None = None,
     transactional: bool = False,
 ) -> None:
-    """Bring a batch into the wire format, with the numbers of its flight; leave a sealed one unchanged.
+    """Bring a batch into the wire format, with the sequence numbers; leave a closed one unchanged.
 
     :param version: of Produce
     :param codec: a `CompressionType`
@@ -352,8 +352,8 @@ def seal(
     :param transactional: whether it is part of a transaction
     :raises KafkaException: it cannot be brought into that form
     """
-    magic, flight = magic_of(version), batch.flight
-    form = (magic, flight.producer_id, flight.epoch, flight.sequence)
+    magic, in_flight = magic_of(version), batch.in_flight
+    form = (magic, in_flight.producer_id, in_flight.epoch, in_flight.sequence)
     if batch.wire is not None and batch.wire_form == form:
         return
     if codec == CompressionType.ZSTD and version < PRODUCE_ZSTD:
@@ -367,14 +367,14 @@ def seal(
             payload = batch.wire[1]  # only its numbers are new
         else:
             payload = _compressed(batch, codec, handler, level) if codec else None
-        numbers = (flight.producer_id, flight.epoch, flight.sequence)
+        numbers = (in_flight.producer_id, in_flight.epoch, in_flight.sequence)
         batch.wire = batch.builder.seal(codec, payload, *numbers, transactional)
     batch.wire_form = form
     handler.breathe()  # a checksum over a large batch takes its time
 
 
 def compress_ahead(batch: ProducerBatch, codec: int, handler: Handler, level: int | None = None) -> None:
-    """Compress a batch before it is sent, to know its size in a request; parameters as of `seal`."""
+    """Compress a batch before it is sent, to know its size in a request; parameters as of `close_batch`."""
     if codec:
         batch.wire, batch.wire_form = [b"", _compressed(batch, codec, handler, level)], COMPRESSED
 

@@ -1,4 +1,4 @@
-"""`Identity`: the producer id under which an idempotent producer numbers its batches."""
+"""`ProducerIds`: the producer id under which an idempotent producer numbers its batches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Identity:
+class ProducerIds:
     """Ask for a producer id when the first batch needs one, and for another when brokers refuse it.
 
     State: `_found` and `_denied` change under `_lock`, which is held while a broker is asked, so that several senders

@@ -135,4 +135,4 @@ class Interceptors:
             if on_delivery is not None:
                 on_delivery(error, delivery)
 
-        return Callback(call, tells=on_delivery is not None)
+        return Callback(call, reports=on_delivery is not None)

@@ -24,7 +24,7 @@ from pykafka.exceptions import (
 from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, TopicInfo, headers_size
 from pykafka.producer.batch import ProducerBatch
 from pykafka.producer.engine import ROOM_S, ProducerEngine
-from pykafka.producer.producer_id import Identity
+from pykafka.producer.producer_id import ProducerIds
 from pykafka.producer.retry_policy import PASSING
 from pykafka.producer.sender import Sender
 from pykafka.utils import get_string
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.producer.accumulator import TopicInfo
     from pykafka.producer.batch import ProducerBatch
-    from pykafka.producer.core import Hooks
     from pykafka.producer.delivery import Delivery
     from pykafka.producer.engine import ProducerEngine
     from pykafka.producer.options import KafkaProducerOptions
@@ -61,7 +60,8 @@ log = logging.getLogger(__name__)
 MARGIN_S = 5.0
 #: A topic to which nothing was written for so long leaves the metadata that the producer asks for (s): metadata.max.idle.ms.
 IDLE_S = 300.0
-#: The arguments of `RecordAccumulator.send`: topic, value, key, timestamp, headers, partition, told, given value, given key.
+#: The arguments of `RecordAccumulator.send`: topic, value, key, timestamp, headers, partition, callback, and the value and the
+#: key before they were serialized.
 Outgoing = tuple[str, bytes | None, bytes | None, int, list[tuple[str, bytes | None]] | None, int, Any, Any, Any]
 #: `(partitions, key) -> partition`.
 Partitioner = Callable[[Sequence[Any], Any], Any]
@@ -74,11 +74,11 @@ class Engine(Protocol):
     cluster: BaseCluster
 
     def check_running(self) -> None: ...
-    def take_in(self, topic: Any) -> TopicInfo | None: ...
-    def written_to(self, topic: str) -> bool: ...  # whether a route of it is known
+    def add_topic(self, topic: Any) -> TopicInfo | None: ...
+    def written_to(self, topic: str) -> bool: ...  # whether the producer has written to it
 
 
-class _LookUp:
+class _MetadataRequest:
     """A look-up under way.
 
     :param handler: makes the event of those that wait for it
@@ -104,8 +104,8 @@ class MetadataWait:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._handler = engine.handler
-        self._under_way: dict[str, _LookUp] = {}
-        # Why a look-up in the background has failed, until a caller was told.
+        self._under_way: dict[str, _MetadataRequest] = {}
+        # Why a look-up in the background has failed, until a caller got the error.
         self._failed: dict[str, Exception] = {}
 
     def find(self, topic: str, deadline: float, wait_s: float) -> None:
@@ -115,7 +115,7 @@ class MetadataWait:
         :param wait_s: how long callers of this producer may wait
         :raises KafkaException: why the topic was not found
         """
-        one = _LookUp(self._handler)
+        one = _MetadataRequest(self._handler)
         background = wait_s < SHORT_S
         try:  # around all of it: Ctrl-C must not leave a look-up behind that nobody does
             first = self._under_way.setdefault(topic, one)
@@ -136,7 +136,7 @@ class MetadataWait:
             raise _anew(failed)
         self._wait(topic, first, deadline)
 
-    def _wait(self, topic: str, first: _LookUp, deadline: float) -> None:
+    def _wait(self, topic: str, first: _MetadataRequest, deadline: float) -> None:
         while not first.done:
             self._engine.check_running()
             left = deadline - self._handler.now()
@@ -154,7 +154,7 @@ class MetadataWait:
         self._failed.pop(topic, None)
         raise _anew(error)
 
-    def _run(self, topic: str, one: _LookUp) -> None:
+    def _run(self, topic: str, one: _MetadataRequest) -> None:
         """Look a topic up in the background; the main function of a worker."""
         try:
             self._look_up(topic, self._handler.now() + BACKGROUND_S)
@@ -166,7 +166,7 @@ class MetadataWait:
         finally:
             self._end(topic, one)
 
-    def _end(self, topic: str, one: _LookUp) -> None:
+    def _end(self, topic: str, one: _MetadataRequest) -> None:
         if self._under_way.get(topic) is one:
             del self._under_way[topic]
         one.done = True
@@ -187,8 +187,8 @@ class MetadataWait:
         while True:
             left_ms = max(1, int((deadline - now()) * 1000))
             try:
-                route = engine.take_in(cluster.topics.look_up(topic, left_ms))
-                if route is None or route.queues:
+                info = engine.add_topic(cluster.topics.look_up(topic, left_ms))
+                if info is None or info.queues:
                     return
                 cluster.refresh(cluster.generation, [topic], left_ms)
                 last: KafkaException = LeaderNotFoundError("the topic has no partitions yet", topic=topic)
@@ -227,19 +227,19 @@ class DeliveryWait:
         self._lock = engine.lock
 
     def wait(self, batch: ProducerBatch, index: int, timeout: float | None) -> None:
-        """Wait until a batch is settled, and raise what went wrong with one of its messages; as of `Delivery.get`."""
+        """Wait until a batch is completed, and raise what went wrong with one of its messages; as of `Delivery.get`."""
         if not batch.done:
             self._settled(batch, timeout)
         error = batch.error_of(index)
         if error is not None:
             engine = self._engine()
             if engine is not None:
-                engine.settlement.told(batch, index)
+                engine.completion.mark_reported(batch, index)
             raise error.again()
 
     def _settled(self, batch: ProducerBatch, timeout: float | None) -> None:
         engine = self._engine()
-        if engine is None or engine.waits is not self:
+        if engine is None or engine.delivery_wait is not self:
             raise ProducerStoppedException(
                 "the producer of this message is another process's: this one was forked, and never hears of it",
                 topic=batch.topic,
@@ -279,72 +279,69 @@ class KafkaProducerEngine(ProducerEngine):
 
     :param cluster: to which to produce
     :param options: checked
-    :param hooks: of the producer
     :param partitioner: chooses the partition of each message that names none; None: by key, or uniform sticky
     """
 
     ANEW = "make another"
     RESUMES = True
 
-    def __init__(
-        self, cluster: BaseCluster, options: KafkaProducerOptions, hooks: Hooks, partitioner: Partitioner | None
-    ) -> None:
+    def __init__(self, cluster: BaseCluster, options: KafkaProducerOptions, partitioner: Partitioner | None) -> None:
         self.front = options
         self._partitioner = partitioner
-        super().__init__(cluster, None, options.engine, hooks, lambda broker: Sender(self, self.routing, broker, False))
+        super().__init__(cluster, None, options, lambda broker: Sender(self, self.routing, broker, False))
 
     def _begin(self) -> None:
         super()._begin()
         self.accumulator.chooses = self._partitioner is None
-        self.waits = DeliveryWait(self)
-        self.lookups = MetadataWait(self)
+        self.delivery_wait = DeliveryWait(self)
+        self.metadata_wait = MetadataWait(self)
 
     def set_up(self) -> None:
         """Bring all topics up to date, and leave those to which nothing was written for five minutes."""
         super().set_up()
         if self.routing.leave_idle(self.handler.now() - IDLE_S):
             # A partition that is taken in again numbers its batches from 0: under the old id brokers would know them again.
-            self.identity = Identity(self.cluster, self.options.enable_idempotence)
+            self.producer_ids = ProducerIds(self.cluster, self.options.enable_idempotence)
 
     # -- messages --------------------------------------------------------------------------------------------------
 
-    def place(self, made: Outgoing, wait: bool = True) -> Delivery[Any, Any] | None:
+    def append(self, made: Outgoing, wait: bool = True) -> Delivery[Any, Any] | None:
         """Write a message into the open batch of its partition.
 
         :param made: the arguments of `RecordAccumulator.send`
         :param wait: False: return None where this would have to wait
         """
-        topic, value, key, timestamp, headers, partition, told, given_value, given_key = made
+        topic, value, key, timestamp, headers, partition, callback, given_value, given_key = made
         need = RECORD_OVERHEAD + len(value or b"") + len(key or b"") + headers_size(headers or ())
         self._check_size(topic, need)
         deadline: float | None = None
         while True:
             self.check_running()
-            route = self.accumulator.routes.get(topic) or self._known(topic)
-            if route is None or not route.queues:
+            info = self.accumulator.topics.get(topic) or self._known(topic)
+            if info is None or not info.queues:
                 if not wait:
                     return None
                 deadline = deadline or self._deadline()
                 self._look_up(topic, deadline)
                 continue
-            queue = self._chosen(route, key, partition)
+            queue = self._chosen(info, key, partition)
             if queue is None:
                 if not wait:
                     return None
                 deadline = deadline or self._deadline()
-                self._ask_for(route, key, partition, deadline)
+                self._ask_for(info, key, partition, deadline)
                 continue
             if self._partitioner is not None:  # which is asked once
                 partition = queue.partition_id
             found = self.accumulator.send(
-                topic, value, key, timestamp, headers, partition, told, given_value, given_key
+                topic, value, key, timestamp, headers, partition, callback, given_value, given_key
             )
             if found is not None:
                 return found
             why = self._obstacle(queue, need)
             if why is None:
-                route.used_at = self.handler.now()
-                self._roll_over(route, queue)
+                info.used_at = self.handler.now()
+                self._roll_over(info, queue)
             elif not wait and self.front.on_full == "wait":
                 return None
             else:
@@ -361,58 +358,58 @@ class KafkaProducerEngine(ProducerEngine):
                 "send less, or raise max_request_size here and max.message.bytes of the topic",
                 topic=topic,
             )
-        if need > self.memory.most:
+        if need > self.buffer_pool.most:
             raise MessageSizeTooLarge(
-                f"a message of {need} bytes does not fit into buffer_memory={self.memory.most}; raise it", topic=topic
+                f"a message of {need} bytes does not fit into buffer_memory={self.buffer_pool.most}; raise it",
+                topic=topic,
             )
 
-    def _chosen(self, route: TopicInfo, key: bytes | None, partition: int) -> PartitionQueue | None:
+    def _chosen(self, info: TopicInfo, key: bytes | None, partition: int) -> PartitionQueue | None:
         """Return the queue of a message, as `send` finds it; None for an unknown partition, or one without a sender."""
         if partition >= 0:
-            queue = route.queues[partition] if partition < len(route.queues) else None
-        elif not route.queues:
+            queue = info.queues[partition] if partition < len(info.queues) else None
+        elif not info.queues:
             queue = None
         elif self._partitioner is not None:
-            chosen = self._partitioner(route.partitions, key)
+            chosen = self._partitioner(info.partitions, key)
             if not hasattr(chosen, "id"):
                 raise TypeError(f"the partitioner must return one of the partitions it was given, not {chosen!r}")
-            queue = self.routing.queues.get((route.name, chosen.id))
+            queue = self.routing.queues.get((info.name, chosen.id))
         elif key is None:
-            queue = route.current
+            queue = info.current
         else:
-            queue = self.accumulator.queue_of_key(route, key)
+            queue = self.accumulator.queue_of_key(info, key)
         return None if queue is None or queue.owner is None else queue
 
     def _obstacle(self, queue: PartitionQueue, need: int) -> str | None:
         """Return why a message must wait; None where only its batch is full, or none is open."""
-        deliveries = self.settlement.deliveries
+        callbacks = self.completion.callbacks
         # A function of on_delivery may produce all the same: it cannot wait for itself.
-        if deliveries.full and not deliveries.here:
-            return f"{deliveries.messages} messages wait for on_delivery"
-        if need > self.memory.room:
-            return (
-                f"buffer_memory={self.memory.most} has room for {self.memory.room} bytes, and the message takes {need}"
-            )
-        if queue.owner is not None and queue.owner.backlog.full:
-            return f"{queue.owner.backlog.messages} messages are queued for broker {queue.owner.broker.id}"
+        if callbacks.full and not callbacks.here:
+            return f"{callbacks.messages} messages wait for on_delivery"
+        if need > self.buffer_pool.room:
+            room = self.buffer_pool.room
+            return f"buffer_memory={self.buffer_pool.most} has room for {room} bytes, and the message takes {need}"
+        if queue.owner is not None and queue.owner.broker_queue.full:
+            return f"{queue.owner.broker_queue.messages} messages are queued for broker {queue.owner.broker.id}"
         return None
 
-    def _roll_over(self, route: TopicInfo, queue: PartitionQueue) -> None:
+    def _roll_over(self, info: TopicInfo, queue: PartitionQueue) -> None:
         owner = queue.owner
-        if owner is not None and self._switched(route, queue):
+        if owner is not None and self._switched(info, queue):
             owner.wake.set()
         elif owner is not None:
             self._roll(queue, owner)
 
-    def _switched(self, route: TopicInfo, queue: PartitionQueue) -> bool:
+    def _switched(self, info: TopicInfo, queue: PartitionQueue) -> bool:
         """Return whether messages without a key go to another partition from now on, as enough went to this one."""
-        if route.current is not queue:
+        if info.current is not queue:
             return False
         with self.lock:
             full = self.accumulator.take_open(queue)
             if full is not None:
-                queue.sealed.append(full)
-            return self.routing.stick(route, queue)
+                queue.closed_batches.append(full)
+            return self.routing.switch_partition(info, queue)
 
     def _wait_for_room(self, topic: str, need: int, why: str, deadline: float) -> None:
         left = deadline - self.handler.now()
@@ -422,10 +419,10 @@ class KafkaProducerEngine(ProducerEngine):
                 f"{why}{waited}{self._about_throttling()}; produce more slowly, raise buffer_memory, or wait longer",
                 topic=topic,
             )
-        if need > self.memory.room:
-            self.memory.wait(self.handler.Event(), min(ROOM_S, left))
+        if need > self.buffer_pool.room:
+            self.buffer_pool.wait(self.handler.Event(), min(ROOM_S, left))
         else:
-            self.settlement.deliveries.begin()
+            self.completion.callbacks.begin()
             self.progress.wait(min(ROOM_S, left))
             self.progress.clear()
 
@@ -435,35 +432,35 @@ class KafkaProducerEngine(ProducerEngine):
         """Take in a topic that the client knows, without I/O; None where it must be asked for."""
         if self.options.enable_idempotence or self.cluster.topic_metadata(topic) is None:
             return None
-        return self.take_in(self.cluster.topics[topic])
+        return self.add_topic(self.cluster.topics[topic])
 
-    def take_in(self, topic: Any) -> TopicInfo | None:
+    def add_topic(self, topic: Any) -> TopicInfo | None:
         """Take in a topic, as the client has it; None where the producer was stopped meanwhile."""
         if self.options.enable_idempotence:
             self._check_leaders(topic)
         name = get_string(topic.name)
-        if name not in self.routing.routes:
-            self.targets.begin(name)
-        route = self.routing.add(topic)
-        if route is not None:
-            route.used_at = self.handler.now()
-        return route
+        if name not in self.routing.topics:
+            self.topic_ids.begin(name)
+        info = self.routing.add(topic)
+        if info is not None:
+            info.used_at = self.handler.now()
+        return info
 
     def written_to(self, topic: str) -> bool:
-        """Return whether the producer has a route of a topic, which may have been deleted since."""
-        return topic in self.routing.routes
+        """Return whether the producer has written to a topic, which may have been deleted since."""
+        return topic in self.routing.topics
 
     def _look_up(self, topic: str, deadline: float) -> None:
-        self.lookups.find(topic, deadline, self.front.max_block_ms / 1000)
+        self.metadata_wait.find(topic, deadline, self.front.max_block_ms / 1000)
 
     def stop(self, timeout_ms: int | None = None) -> None:
         """Deliver what is queued and end the senders; as of `ProducerEngine.stop`."""
         try:
             super().stop(timeout_ms)
         finally:
-            self.lookups.close()
+            self.metadata_wait.close()
 
-    def _ask_for(self, route: TopicInfo, key: bytes | None, partition: int, deadline: float) -> None:
+    def _ask_for(self, info: TopicInfo, key: bytes | None, partition: int, deadline: float) -> None:
         """Ask for a partition that is not there, or has no leader yet, until it has; or its topic is another one.
 
         :raises KafkaException: it had none at the deadline
@@ -473,49 +470,49 @@ class KafkaProducerEngine(ProducerEngine):
             error: KafkaException | None = None
             left = deadline - self.handler.now()
             try:
-                self.cluster.refresh(self.cluster.generation, [route.name], max(1, int(left * 1000)))
+                self.cluster.refresh(self.cluster.generation, [info.name], max(1, int(left * 1000)))
             except PASSING as problem:
                 error = problem
             self.routing.catch_up()
-            if self._chosen(route, key, partition) is not None:
+            if self._chosen(info, key, partition) is not None:
                 return
-            if self.accumulator.routes.get(route.name) is not route:
+            if self.accumulator.topics.get(info.name) is not info:
                 return
             failures += 1
             # the last request has some time for its answer
             left = deadline - self.handler.now() - LEAST_S
             if left <= 0:
                 answered = self.cluster.generation != first
-                raise self._lacking(route, partition) if error is None or answered else error
+                raise self._lacking(info, partition) if error is None or answered else error
             self.handler.sleep(min(self.cluster.retry_backoff.seconds(failures), left))
             self.check_running()
 
-    def _lacking(self, route: TopicInfo, partition: int) -> KafkaException:
+    def _lacking(self, info: TopicInfo, partition: int) -> KafkaException:
         """Return the error of a message whose partition was not there, or had no leader, for too long."""
         waited = f"after max_block_ms={self.front.max_block_ms}"
-        ids = [known.id for known in route.partitions]
+        ids = [known.id for known in info.partitions]
         if partition < 0 or partition in ids:
             return LeaderNotFoundError(
                 f"no broker leads this partition {waited}; check that its replicas are up",
-                topic=route.name,
+                topic=info.name,
                 partition=None if partition < 0 else partition,
             )
         bounds = f", {ids[0]} to {ids[-1]}" if ids else ""
         return UnknownTopicOrPartition(
             f"the topic has {len(ids)} partitions{bounds}, and still no other {waited}; produce to one of these, or add "
             "partitions",
-            topic=route.name,
+            topic=info.name,
             partition=partition,
         )
 
     def partitions_for(self, topic: str, timeout: float | None = None) -> list[Any]:
         """Return the partitions of a topic; parameters and errors as of `KafkaProducer.partitions_for`."""
-        route = self.accumulator.routes.get(topic)
-        if route is None or not route.partitions:
+        info = self.accumulator.topics.get(topic)
+        if info is None or not info.partitions:
             self.check_running()
             self._look_up(topic, self._deadline() if timeout is None else self.handler.now() + timeout)
-            route = self.accumulator.routes.get(topic)
-        return [] if route is None else list(route.partitions)
+            info = self.accumulator.topics.get(topic)
+        return [] if info is None else list(info.partitions)
 
     # -- waiting ---------------------------------------------------------------------------------------------------
 
@@ -526,13 +523,13 @@ class KafkaProducerEngine(ProducerEngine):
         with self.lock:
             for owned in self.routing.owned_brokers.values():
                 for queue in owned.active.values():
-                    left += queue.sealed
-                    queue.sealed.clear()
+                    left += queue.closed_batches
+                    queue.closed_batches.clear()
                     batch = self.accumulator.take_open(queue)
                     if batch is not None:
                         left.append(batch)
         for batch in left:
-            self.settlement.finish(
+            self.completion.complete(
                 batch, error.again().with_context(topic=batch.topic, partition=batch.partition_id), asked_for=True
             )
         return sum(batch.count for batch in left)

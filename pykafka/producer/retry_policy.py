@@ -126,10 +126,10 @@ def counts(kind: Kind, numbered: bool) -> bool:
 
 def with_remark(error: KafkaException, remark: str) -> KafkaException:
     """Return the same error with a remark behind what happened."""
-    told = error.again()
+    restated = error.again()
     said = " ".join(str(arg) for arg in error.args) or getattr(error, "description", "")
-    told.args = (f"{said}; {remark}" if said else remark,)
-    return told
+    restated.args = (f"{said}; {remark}" if said else remark,)
+    return restated
 
 
 class RetryPolicy:
@@ -162,7 +162,7 @@ class RetryPolicy:
 
     def may_retry(self, batch: ProducerBatch, error: KafkaException) -> bool:
         """Count a failed attempt, and return whether the batch may be sent again."""
-        batch.attempts += counts(kind_of(error), batch.flight.numbered)
+        batch.attempts += counts(kind_of(error), batch.in_flight.numbered)
         return not self.expired(batch) and batch.attempts <= self._options.max_retries
 
     def explained(self, batch: ProducerBatch, error: KafkaException) -> KafkaException:

@@ -29,7 +29,7 @@ DRAWS = 16
 
 
 class Routing:
-    """A route for each topic, a sender for each leader of any of them, and the sender of each partition's queue.
+    """The topics in use, a sender for each leader of any of them, and the sender of each partition's queue.
 
     State: changes under the producer's lock.
 
@@ -38,19 +38,19 @@ class Routing:
 
     def __init__(self, core: ProducerCore) -> None:
         self._core = core
-        self.routes: dict[str, TopicInfo] = {}
-        #: The route of a producer of one topic.
+        self.topics: dict[str, TopicInfo] = {}
+        #: The topic of a producer of one topic.
         self.only: TopicInfo | None = None
         if core.topic is not None:
             self.only = TopicInfo(core.topic)
-            self.routes[self.only.name] = self.only
+            self.topics[self.only.name] = self.only
         self.queues: dict[tuple[str, int], PartitionQueue] = {}
         self.owned_brokers: dict[int, Owner] = {}
         #: Whether a sender has found that leaders have moved.
         self.stale = False
         #: Whether the cluster knows leaders that were not taken over yet: no metadata is needed for them.
         self.moved = False
-        #: Whether the producer was stopped; it routes anew when it starts again.
+        #: Whether the producer was stopped; a new `Routing` follows when it starts again.
         self.ended = False
         self._seen_generation = -1
         # At which generation no topic had other partitions than were taken over.
@@ -71,15 +71,15 @@ class Routing:
         generation = self._core.cluster.generation
         if generation == self._compared:
             return False
-        found = any(route.topic.changes != route.seen_changes for route in list(self.routes.values()))
+        found = any(info.topic.changes != info.seen_changes for info in list(self.topics.values()))
         if not found:
             self._compared = generation
         return found
 
     def leader_of(self, queue: PartitionQueue) -> Node | None:
         """Return the broker that leads a partition; None while there is none."""
-        route = self.routes.get(queue.topic)
-        partition = None if route is None else route.topic.partitions.get(queue.partition_id)
+        info = self.topics.get(queue.topic)
+        partition = None if info is None else info.topic.partitions.get(queue.partition_id)
         return partition.leader if partition is not None else None
 
     def refresh(self) -> bool:
@@ -92,7 +92,7 @@ class Routing:
             wanted = self._wanted()
             core.cluster.refresh(self._seen_generation, wanted)
             self._create(wanted)
-            core.hooks._setup_owned_brokers()
+            core.set_up()
         except KafkaException as error:
             self._warn(error)
             self.stale = True
@@ -103,7 +103,7 @@ class Routing:
         if self.only is not None:
             return [self.only.name]
         active = {topic for owned in list(self.owned_brokers.values()) for topic, _ in list(owned.active)}
-        return sorted(active) or sorted(self.routes)
+        return sorted(active) or sorted(self.topics)
 
     def _create(self, names: list[str]) -> None:
         """Ask for topics that were deleted while messages wait for them, as Kafka's own producer does."""
@@ -115,7 +115,7 @@ class Routing:
         """Take over what others have had the cluster say since, and leaders that brokers have named."""
         self.moved = False
         try:
-            self._core.hooks._setup_owned_brokers()
+            self._core.set_up()
         except KafkaException as error:
             self._warn(error)
             self.stale = True
@@ -126,7 +126,7 @@ class Routing:
         about = type(error).__name__
         core.cluster.limiter.warn(log, about, "no leaders for %s: %s", core.name, error)
 
-    # -- routes ----------------------------------------------------------------------------------------------------
+    # -- topics ----------------------------------------------------------------------------------------------------
 
     def set_up(self) -> None:
         """Give each leader a sender, and each partition's queue to its leader's.
@@ -138,8 +138,8 @@ class Routing:
         with core.lock:
             if self.ended:
                 return
-            for route in self.routes.values():
-                self._follow(route)
+            for info in self.topics.values():
+                self._follow(info)
             if self.only is not None:
                 known = self.only.topic.partitions
                 queues = self.only.queues
@@ -157,18 +157,18 @@ class Routing:
             if self.ended:
                 return None
             name = get_string(topic.name)
-            route = self.routes.get(name)
-            is_new = route is None
-            if route is None:
-                route = TopicInfo(topic)
-            if route.seen_changes != topic.changes:  # the first answer may have had no partitions
-                self._follow(route)
-            self.routes[name] = route
-            if route.queues:
-                core.accumulator.routes[name] = route
+            info = self.topics.get(name)
+            is_new = info is None
+            if info is None:
+                info = TopicInfo(topic)
+            if info.seen_changes != topic.changes:  # the first answer may have had no partitions
+                self._follow(info)
+            self.topics[name] = info
+            if info.queues:
+                core.accumulator.topics[name] = info
         if not is_new:  # else nothing was queued yet
             self._rouse()
-        return route
+        return info
 
     def leave_idle(self, before: float) -> bool:
         """Leave topics to which nothing was written since; return whether batches of theirs had sequence numbers.
@@ -177,32 +177,34 @@ class Routing:
         """
         core, numbered = self._core, False
         with core.lock:
-            for route in [route for route in self.routes.values() if route.used_at < before]:
-                known = core.accumulator.routes.pop(route.name, None)
+            for info in [info for info in self.topics.values() if info.used_at < before]:
+                known = core.accumulator.topics.pop(info.name, None)
                 shut = core.accumulator.shut_empty
-                if not all(not queue.sealed and not queue.lane.window and shut(queue) for queue in route.queues):
+                if not all(
+                    not queue.closed_batches and not queue.window.batches and shut(queue) for queue in info.queues
+                ):
                     if known is not None:
-                        core.accumulator.routes[route.name] = route
+                        core.accumulator.topics[info.name] = info
                     continue
-                del self.routes[route.name]
-                for queue in route.queues:
-                    numbered = numbered or queue.lane.has_numbered
+                del self.topics[info.name]
+                for queue in info.queues:
+                    numbered = numbered or queue.window.has_numbered
                     self._hand_over(queue, None)
                     self.queues.pop(queue.key, None)
         return numbered
 
-    def _follow(self, route: TopicInfo) -> None:
-        """Bring a route up to date with its topic's partitions and leaders; under the lock."""
+    def _follow(self, info: TopicInfo) -> None:
+        """Bring the queues of a topic up to date with its partitions and leaders; under the lock."""
         core = self._core
-        route.seen_changes = route.topic.changes
-        known = dict(route.topic.partitions)
-        if self.only is None and not (known and core.cluster.knows(route.name)):
+        info.seen_changes = info.topic.changes
+        known = dict(info.topic.partitions)
+        if self.only is None and not (known and core.cluster.knows(info.name)):
             # deleted: the next message looks it up, and may have it created
-            core.accumulator.routes.pop(route.name, None)
+            core.accumulator.topics.pop(info.name, None)
         fallback = next(iter(self.owned_brokers.values()), None)
         queues, led = [], []
         for id_ in range(_length(known)):
-            queue = self._queue(route.name, id_)
+            queue = self._queue(info.name, id_)
             queues.append(queue)
             if id_ not in known:
                 continue  # an answer has left it out: its messages wait for it, in its queue or in produce()
@@ -210,10 +212,10 @@ class Routing:
             self._hand_over(queue, self._owner_for(leader) or queue.owner or fallback)
             if leader is not None:
                 led.append(queue)
-        route.partitions = Ordered(partition for _, partition in sorted(known.items()))
-        route.queues, route.led = queues, led
-        if route.current not in led:
-            route.current = self._drawn(route, None)
+        info.partitions = Ordered(partition for _, partition in sorted(known.items()))
+        info.queues, info.led = queues, led
+        if info.current not in led:
+            info.current = self._choose_partition(info, None)
 
     def _rouse(self) -> None:
         """Wake the senders that may have been handed something to send."""
@@ -229,8 +231,8 @@ class Routing:
             core = self._core
             queue = PartitionQueue(id_, topic)
             if core.transaction is not None:
-                queue.lane = core.transaction.lane()
-            queue.armed = core.options.sync  # the worker that produces also sends
+                queue.window = core.transaction.make_window()
+            queue.wakes_sender = not core.options.sync  # the worker that produces also sends
             self.queues[queue.key] = queue
         return queue
 
@@ -243,7 +245,7 @@ class Routing:
             with self._core.lock:
                 owner = queue.owner
                 if owner is not None:
-                    owner.disarm(queue)
+                    owner.set_wakeup(queue)
             # in this order: a message that comes in between wakes the sender itself
             if owner is not None and queue.waiting:
                 owner.wake.set()
@@ -265,33 +267,33 @@ class Routing:
             queue.owner.active.pop(queue.key, None)
             batch = self._core.accumulator.shut(queue)
             if batch is not None:
-                queue.sealed.append(batch)
-        for flight in queue.lane.window:
-            flight.item.retry_at = 0.0  # what it waited for has come
+                queue.closed_batches.append(batch)
+        for in_flight in queue.window.batches:
+            in_flight.batch.retry_at = 0.0  # what it waited for has come
         if owner is not None:
             owner.queues[queue.key] = queue
-            if queue.sealed or queue.lane.window:
+            if queue.closed_batches or queue.window.batches:
                 owner.active[queue.key] = queue
-        queue.armed = self._core.options.sync
+        queue.wakes_sender = not self._core.options.sync
         queue.owner = owner
 
     # -- messages without a key ------------------------------------------------------------------------------------
 
-    def stick(self, route: TopicInfo, queue: PartitionQueue) -> bool:
+    def switch_partition(self, info: TopicInfo, queue: PartitionQueue) -> bool:
         """Draw another partition for messages without a key, if enough went to this one; under the lock.
 
         :returns: whether it is another one
         """
-        if queue.taken < STICKY_BYTES or route.current is not queue:
+        if queue.taken < STICKY_BYTES or info.current is not queue:
             return False
-        route.current = self._drawn(route, queue)
-        if route.current is not None:
-            route.current.taken = 0
-        return route.current is not queue
+        info.current = self._choose_partition(info, queue)
+        if info.current is not None:
+            info.current.taken = 0
+        return info.current is not queue
 
-    def _drawn(self, route: TopicInfo, before: PartitionQueue | None) -> PartitionQueue | None:
+    def _choose_partition(self, info: TopicInfo, before: PartitionQueue | None) -> PartitionQueue | None:
         """Return a partition by chance: the more batches wait for it, the less likely (KIP-794)."""
-        candidates = route.led or route.queues
+        candidates = info.led or info.queues
         if len(candidates) < 2:
             return candidates[0] if candidates else None
         chance = self._core.handler.random
@@ -300,10 +302,10 @@ class Routing:
             queue = candidates[chance.randrange(len(candidates))]
             if queue is before:
                 continue
-            waiting = len(queue.sealed) + len(queue.lane.window)
+            waiting = len(queue.closed_batches) + len(queue.window.batches)
             if not waiting or chance.random() * (1 + waiting) < 1:
                 return queue
-            if shortest is None or waiting < len(shortest.sealed) + len(shortest.lane.window):
+            if shortest is None or waiting < len(shortest.closed_batches) + len(shortest.window.batches):
                 shortest = queue
         return shortest or before
 

@@ -1,7 +1,7 @@
 """`Sender`: one worker per leader, which takes batches that are ready and passes them to its `LeaderRequests`.
 
-A batch's life: open (in `PartitionQueue.open`, written by `append`), sealed (full, or taken by the sender), on its way
-(in `PartitionQueue.lane`, sent once or again), done.
+A batch's life: open (in `PartitionQueue.open`, written by `append`), closed (full, or taken by the sender), on its way
+(in `PartitionQueue.window`, sent once or again), done.
 
 The sender's worker connects, compresses, sends and refreshes metadata; where `produce()` waits for the acknowledgement
 anyway, its worker does the same instead. Answers are handled in the connection's reader worker, which never blocks: it
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 from pykafka.metadata.lifecycle import Tether
 from pykafka.producer.accumulator import PartitionQueue
 from pykafka.producer.batch import BrokerQueue, ProducerBatch
-from pykafka.producer.completion import outcome_unknown
+from pykafka.producer.completion import unknown_outcome
 from pykafka.producer.leader_requests import LeaderRequests, take_next
 from pykafka.producer.produce_request import divide
 
@@ -45,9 +45,9 @@ LOOK_UP_S = 5.0
 #: How long a sender's worker stays without a message (s); the next one starts another.
 IDLE_S = 60.0
 #: While more messages than this wait, those that produce leave the sending to the sender.
-PROMPT_MAX = 8
+INLINE_MESSAGES_MAX = 8
 #: So much (bytes) the buffers of an idle connection take, at this end and the other, so that sending it is no wait.
-PROMPT_BYTES_MAX = 160 * 1024
+INLINE_BYTES_MAX = 160 * 1024
 
 
 class WakeupPolicy:
@@ -59,7 +59,7 @@ class WakeupPolicy:
 
     State: changes under the producer's lock; `helped` by single stores.
 
-    :param linger_s: how long a message may wait for others (s); 0: the sender never dozes
+    :param linger_s: how long a message may wait for others (s); 0: the sender never polls
     :param always: whether no message ever wakes the sender
     """
 
@@ -69,16 +69,16 @@ class WakeupPolicy:
         #: How often a caller has sent, since `_since`.
         self.helped = 0
         self._since = 0.0
-        # The partitions of which messages do not wake the sender; None while it does not doze.
+        # The partitions of which messages do not wake the sender; None while it does not poll.
         self._quiet: dict[tuple[str, int], PartitionQueue] | None = None
 
-    def disarm(self, queue: PartitionQueue) -> None:
+    def set_wakeup(self, queue: PartitionQueue) -> None:
         """Note that the next message of a partition wakes the sender, unless the sender looks soon anyway."""
         if self._quiet is not None:
             self._quiet[queue.key] = queue
-        queue.armed = self._always or self._quiet is not None
+        queue.wakes_sender = not self._always and self._quiet is None
 
-    def goes_on(self, now: float) -> bool:
+    def polls(self, now: float) -> bool:
         """Return whether the sender is to look again after `linger_s`; asked at each look.
 
         :param now: on the handler's clock (s)
@@ -95,21 +95,22 @@ class WakeupPolicy:
         return True
 
     def end(self) -> bool:
-        """Leave the doze: messages wake the sender again; return whether one has come meanwhile."""
+        """Stop polling: messages wake the sender again; return whether one has come meanwhile."""
         quiet, self._quiet = self._quiet, None
         if quiet is None:
             return False
         # In this order: a message that comes in between wakes the sender itself.
         for queue in quiet.values():
-            queue.armed = queue.lane.on_wire > 0
+            queue.wakes_sender = not queue.window.on_wire
         return any(queue.waiting for queue in quiet.values())
 
 
 class Sender:
     """The worker of a producer for one leader, with that leader's queues and counts.
 
-    State: `queues`, and each queue's `sealed` and `lane`, change under the producer's lock. The worker that holds `_stepping`
-    is the sender for that moment; what it has taken and not yet entered in `LeaderRequests.awaiting` is its own to settle.
+    State: `queues`, and each queue's `closed_batches` and `window`, change under the producer's lock. The worker that holds
+    `_stepping` is the sender for that moment; what it has taken and not yet entered in `LeaderRequests.awaiting` is its own to
+    complete.
 
     :param core: of the producer whose messages these are
     :param routing: of the run of the producer
@@ -119,7 +120,7 @@ class Sender:
 
     def __init__(self, core: ProducerCore, routing: Routing, broker: Node, auto_start: bool = True) -> None:
         self._core = core
-        self._dispatch = LeaderRequests(core, broker, self)
+        self._requests = LeaderRequests(core, broker, self)
         self._handler = core.handler
         self._lock = core.lock
         self._routing = routing  # of this run of the producer, whatever it does later
@@ -127,13 +128,13 @@ class Sender:
         options = core.options
         # a sync producer's worker sends each message itself, and wakes no sender
         enough = 0 if options.sync else options.min_queued_messages
-        self.backlog = BrokerQueue(self._alarm(), options.max_queued_messages, options.max_queued_bytes, enough)
+        self.broker_queue = BrokerQueue(self._wakeup(), options.max_queued_messages, options.max_queued_bytes, enough)
         self.queues: dict[tuple[str, int], PartitionQueue] = {}
         #: Those of them that have batches.
         self.active: dict[tuple[str, int], PartitionQueue] = {}
         self.running = False
         self._blocked = False
-        self._doze = WakeupPolicy(options.linger_s, options.sync)
+        self._wakeups = WakeupPolicy(options.linger_s, options.sync)
         # When leaders may be looked up again, and how often that has failed in a row.
         self._look_up_at = 0.0
         self._look_ups_failed = 0
@@ -147,19 +148,19 @@ class Sender:
         if auto_start:
             self.start()
 
-    def _alarm(self) -> EventType:
-        """Return what `append` sets when the sender has to look: `wake`, or for messages that do not linger a `_Prompt`."""
+    def _wakeup(self) -> EventType:
+        """Return what `append` sets when the sender has to look: `wake`, or for messages that do not linger a `_InlineSend`."""
         prompt = not self._core.options.linger_s and not self._core.options.sync
-        return cast("EventType", _Prompt(weakref.ref(self), self.wake)) if prompt else self.wake
+        return cast("EventType", _InlineSend(weakref.ref(self), self.wake)) if prompt else self.wake
 
     @property
     def broker(self) -> Node:
         """The leader; another object after it has moved to another address."""
-        return self._dispatch.broker
+        return self._requests.broker
 
     @broker.setter
     def broker(self, broker: Node) -> None:
-        self._dispatch.broker = broker
+        self._requests.broker = broker
 
     def start(self) -> None:
         """Start the worker, if it is not running; one without messages ends after a minute."""
@@ -193,7 +194,7 @@ class Sender:
 
     def message_is_pending(self) -> bool:
         """Return whether a message for this broker waits for its acknowledgement."""
-        return bool(self.backlog.messages)
+        return bool(self.broker_queue.messages)
 
     def join(self, timeout: float) -> None:
         """Wait until the sender has ended, `timeout` seconds at most."""
@@ -266,9 +267,9 @@ class Sender:
         Sending is no wait where the connection is up and idle, and its buffers take all of it: a caller with a deadline is
         back in time even if the broker hangs.
 
-        :param done: tells when to stop reading answers
+        :param done: says when to stop reading answers
         """
-        if self._may_send and not self._dispatch.awaiting and self.backlog.bytes <= PROMPT_BYTES_MAX:
+        if self._may_send and not self._requests.awaiting and self.broker_queue.bytes <= INLINE_BYTES_MAX:
             self._deliver_until(done)
         else:
             self.wake.set()
@@ -281,15 +282,15 @@ class Sender:
             requests is not None
             and self._handler.may_wait
             and requests.alive
-            and not requests.shared.requests.muted_until
+            and not requests.shared.requests.throttled_until
         )
 
     @property
-    def may_prompt(self) -> bool:
+    def may_send_inline(self) -> bool:
         """Whether the worker that produces may send: the connection is up, and few messages wait."""
         return (
             self._may_send
-            and self.backlog.messages <= PROMPT_MAX
+            and self.broker_queue.messages <= INLINE_MESSAGES_MAX
             and not self._core.accumulator.lock.locked()  # the pure source holds it while it appends
         )
 
@@ -300,7 +301,7 @@ class Sender:
         if not self._stepping.locked():
             with self._stepping:
                 again = self._send_ready()
-            self._doze.helped += 1
+            self._wakeups.helped += 1
             if again is None and not self._routing.stale and not self._routing.moved:
                 return
         self.wake.set()
@@ -320,21 +321,21 @@ class Sender:
             self._routing.catch_up()
         now = self._handler.now()
         with self._lock:
-            dozes = self._doze.goes_on(now)
-        if dozes:
-            deadline = min(math.inf if deadline is None else deadline, now + self._doze.linger_s)
+            polls = self._wakeups.polls(now)
+        if polls:
+            deadline = min(math.inf if deadline is None else deadline, now + self._wakeups.linger_s)
         else:
             self._rouse()
         return None if deadline is None else max(0.0, deadline - now)
 
-    def disarm(self, queue: PartitionQueue) -> None:
+    def set_wakeup(self, queue: PartitionQueue) -> None:
         """Note that the next message of a partition wakes this sender, unless it looks soon anyway; under the lock."""
-        self._doze.disarm(queue)
+        self._wakeups.set_wakeup(queue)
 
     def _rouse(self) -> None:
-        """End the doze."""
+        """Stop polling."""
         with self._lock:
-            missed = self._doze.end()
+            missed = self._wakeups.end()
         if missed:
             self.wake.set()
 
@@ -343,7 +344,7 @@ class Sender:
         found = self._routing.refresh()
         self._look_ups_failed = 0 if found else self._look_ups_failed + 1
         # Messages wake the sender as they come; that is no reason to ask again at once.
-        pause = self._core.attempts.backoff.seconds(self._look_ups_failed)
+        pause = self._core.retry_policy.backoff.seconds(self._look_ups_failed)
         self._look_up_at = self._handler.now() + pause
         return 0.0 if found else pause
 
@@ -352,9 +353,9 @@ class Sender:
         try:
             ready, deadline = self._take_ready(self._handler.now())
             for batches in divide(ready, self._core.options.max_request_size):
-                self._core.hooks._send_request(batches, self)
+                self.send(batches)
         except BaseException as error:  # somebody's timeout, Ctrl-C, or an overridden method's error
-            self._dispatch.lose(list(self._routing.queues.values()), error)
+            self._requests.lose(list(self._routing.queues.values()), error)
             self.wake.set()
             raise
         return deadline
@@ -364,38 +365,39 @@ class Sender:
         ready: list[ProducerBatch] = []
         waiting: list[ProducerBatch] = []
         deadline: float | None = None
-        muted_for = self.broker.muted_for("produce")
+        muted_for = self.broker.throttled_for("produce")
         with self._lock:
             # an answer wakes the sender when requests may be sent again
-            self._blocked = self._dispatch.full
+            self._blocked = self._requests.full
             for queue in list(self.active.values()):
-                self._doze.disarm(queue)
+                self._wakeups.set_wakeup(queue)
                 due = self._due(queue, now) if queue.waiting else None
                 if due is not None and muted_for:
-                    due = self._dispatch.due_unheard(queue, max(due, now + muted_for))
+                    due = self._requests.due_unheard(queue, max(due, now + muted_for))
                 if due is not None and due <= now and not self._blocked:
                     batch = self._take(queue)
                     if batch is not None and muted_for and not batch.retry_at:
-                        self._dispatch.hold(batch, muted_for)
+                        self._requests.hold(batch, muted_for)
                     if batch is not None:
                         (waiting if batch.retry_at else ready).append(batch)
                         due = batch.retry_at or (self._due(queue, now) if queue.waiting else None)
                 if due is not None and not self._blocked:
                     deadline = due if deadline is None else min(deadline, due)
                 # where there is no deadline, an answer is awaited, or the first message wakes the sender
-                queue.armed = queue.armed or due is not None or queue.lane.on_wire > 0
-                if queue.open is None and not queue.sealed and not queue.lane.window:
+                if due is not None or queue.window.on_wire:
+                    queue.wakes_sender = False
+                if queue.open is None and not queue.closed_batches and not queue.window.batches:
                     del self.active[queue.key]
         for batch in waiting:
-            self._dispatch.outcomes.check_age(batch)
+            self._requests.results.check_age(batch)
         return ready, deadline
 
     def _due(self, queue: PartitionQueue, now: float) -> float | None:
         """Return when the next batch of this partition may be sent; None while there is nothing, or an answer is awaited."""
-        if self._dispatch.waits(queue):
+        if self._requests.must_wait(queue):
             return None
-        if queue.sealed or (queue.lane.window and queue.lane.recovering):
-            return self._dispatch.due(queue, now)
+        if queue.closed_batches or (queue.window.batches and queue.window.recovering):
+            return self._requests.due(queue, now)
         batch = queue.open
         if batch is None or not batch.count:
             return None
@@ -403,26 +405,28 @@ class Sender:
         if batch.urgent or self._core.hurried:
             return now
         # while a batch is under way, this one had better be filled
-        if not queue.lane.on_wire and (self.backlog.messages >= options.min_queued_messages or self.backlog.full):
+        if not queue.window.on_wire and (
+            self.broker_queue.messages >= options.min_queued_messages or self.broker_queue.full
+        ):
             return now
         return batch.created + options.linger_s
 
     def _take(self, queue: PartitionQueue) -> ProducerBatch | None:
         """Take the next batch of a partition; with `retry_at` set where this is not its leader any more."""
-        batch = take_next(queue, self._dispatch, self._core.accumulator.take_open)
+        batch = take_next(queue, self._requests, self._core.accumulator.take_open)
         leader = None if batch is None else self._routing.leader_of(queue)
         if batch is not None and leader is not self.broker:
             if leader is None:
                 self._routing.stale = True
             else:  # some part of this client has noticed
                 self._routing.moved = True
-            queue.lane.unsent(batch.flight)
-            self._core.attempts.back_off(batch)
+            queue.window.unsent(batch.in_flight)
+            self._core.retry_policy.back_off(batch)
         return batch
 
-    def _send(self, batches: list[ProducerBatch]) -> None:
-        """Send one request, for `Producer._send_request`."""
-        if self._dispatch.send(batches):
+    def send(self, batches: list[ProducerBatch]) -> None:
+        """Send one request, with at most one batch a partition."""
+        if self._requests.send(batches):
             self.wake.set()  # what is behind those may go, or in their place; and when to look again was worked out before
 
     # -- what becomes of batches (in the connection's reader worker: nothing here may block) ---------------------------
@@ -439,15 +443,15 @@ class Sender:
         """Schedule the hand-over to a leader that a broker has named, in the next step."""
         self._routing.moved = True
 
-    def sent(self, dispatch: LeaderRequests, request: Request) -> None:
-        """Register a request, whose response will settle its batches."""
+    def sent(self, requests: LeaderRequests, request: Request) -> None:
+        """Register a request, whose response will complete its batches."""
         assert request.pending is not None
-        request.pending.add_done_callback(lambda _: self.answered(dispatch, request))
+        request.pending.add_done_callback(lambda _: self.answered(requests, request))
 
-    def answered(self, dispatch: LeaderRequests, request: Request) -> None:
-        """Settle what a request had; called again where that was interrupted."""
+    def answered(self, requests: LeaderRequests, request: Request) -> None:
+        """Complete what a request had; called again where that was interrupted."""
         try:
-            dispatch.read(request, timeout=0)
+            requests.read(request, timeout=0)
         except Exception:  # an overridden method's
             self._go_on(request)
             raise
@@ -455,28 +459,29 @@ class Sender:
 
     def _go_on(self, request: Request) -> None:
         """Send what has waited for an answer."""
-        self._dispatch.awaiting.pop(request, None)
+        self._requests.awaiting.pop(request, None)
         if self._blocked:
             self.wake.set()
         self._routing.wake_owners(request.batches)
 
     def delivered(self, batch: ProducerBatch) -> None:
-        """Settle a batch that was acknowledged."""
-        self._core.hooks._mark_as_delivered(self, [batch])
+        """Complete a batch that was acknowledged."""
+        self._core.completion.complete(batch, None)
 
     def failed(self, batch: ProducerBatch, error: KafkaException, given_up: bool) -> None:
-        """Settle a batch that has failed, by its error or, `given_up`, since its time or its tries are over."""
+        """Complete a batch that has failed, by its error or, `given_up`, since its time or its tries are over."""
         if given_up:
-            error = self._core.attempts.explained(batch, error)
-        self._core.batch_failed(error)
-        self._core.settlement.finish(batch, outcome_unknown(batch, error) or error)
+            error = self._core.retry_policy.explained(batch, error)
+        if self._core.transaction is not None:
+            self._core.transaction.failed(error)
+        self._core.completion.complete(batch, unknown_outcome(batch, error) or error)
 
     def divide(self, batch: ProducerBatch, error: KafkaException | None) -> list[ProducerBatch]:
         """Divide a batch in two."""
         return batch.split()
 
 
-class _Prompt:
+class _InlineSend:
     """Sends a message that comes alone in the worker that produces it: waking the sender costs more than sending.
 
     :param sender: of the message
@@ -492,7 +497,7 @@ class _Prompt:
     def set(self) -> None:
         """Send what is there, if that needs no wait; else wake the sender."""
         sender = self._sender()
-        if sender is None or not sender.may_prompt:
+        if sender is None or not sender.may_send_inline:
             self._wake.set()
         else:
             sender.send_now()

@@ -1,4 +1,4 @@
-"""`Targets`: the topics that a producer writes to, told by their ids from others of the same name."""
+"""`TopicIds`: the topics that a producer writes to, told by their ids from others of the same name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Targets:
+class TopicIds:
     """The ids of the topics that a producer writes to (KIP-516), and its decision where one was made anew.
 
     State: `_ids` by single stores; senders may both log that a topic was made anew.

@@ -1,610 +1,380 @@
-"""Compilation of a message's declaration to an encoder and a decoder per version; neighbours of fixed size form one step."""
+"""Generate one function that encodes, and one that decodes, each version of a message, from the message's declaration.
+
+All structs of a message are written into its one function; neighbours of fixed size are packed and unpacked at once. Each
+line of a function has a path to its field ("topics", loop 3, "name"), so a field costs nothing until an error has to name it.
+"""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from pykafka.protocol import primitives
-from pykafka.protocol.primitives import FIXED, Append, Cursor, Malformed, Reader, Unfit, Writer, uvarint
+from pykafka.protocol.primitives import FIXED, WIDTHS, Append, Malformed, Unfit, read_uvarint, uvarint
 
 if TYPE_CHECKING:
     from pykafka.protocol.fields import Field, StructType
 
-
 Encoder = Callable[[Any, Append], None]
-Decoder = Callable[[Cursor], Any]
-EncodeStep = Callable[[Any, Append], None]
-DecodeStep = Callable[[Cursor, dict[str, Any]], None]
+#: Takes a buffer, a position, the buffer's end and `breathe`, and returns the value and the position behind it.
+Decoder = Callable[[memoryview, int, int, Callable[[], object] | None], tuple[Any, int]]
 
-_MIN_SIZES = {"uuid": 16, "string": 2, "bytes": 4, "records": 4}
-_NO_TAGS = b"\x00"
-#: What a writer raises for a value of the wrong type or size.
-_MISFITS = (struct.error, ValueError, TypeError, AttributeError)
-
-_SMALL = [bytes((number,)) for number in range(0x80)]
-
-
-class VersionOf:
-    """The version that is compiled, and whether it is a flexible one."""
-
-    __slots__ = ("flexible", "number")
-
-    def __init__(self, number: int, flexible: bool) -> None:
-        self.number = number
-        self.flexible = flexible
+#: Errors of an encoder: a value has the wrong type or size.
+ENCODING_ERRORS = (Unfit, struct.error, ValueError, TypeError, AttributeError)
+#: Errors of a decoder: the buffer is cut off, or has another message.
+DECODING_ERRORS = (Malformed, struct.error, IndexError, UnicodeDecodeError)
+_Part = str | Callable[[dict[str, Any]], str]
+_FILE = "<a message of pykafka.protocol>"
 
 
-def encoder(cls: StructType, number: int, flexible: bool) -> Encoder:
-    """Return the encoder of a struct.
+def encoder(cls: StructType, version: int, flexible: bool) -> Encoder:
+    """Return the function that appends the bytes of a struct to a list; it raises ENCODING_ERRORS.
 
     :param cls: the struct
-    :param number: version of the message that it is part of
-    :param flexible: whether that is a flexible version
-    :return: appends the bytes of an instance to a list; it raises Unfit
+    :param version: version of the message that it is part of
+    :param flexible: whether that version has compact types and tagged fields
     """
-    version = VersionOf(number, flexible)
-    steps = [_encode_group(group, version) for group in groups_of(cls, version)]
-    refusals = [field for field in cls.fields if not field.ignorable and number not in field.versions]
-    tagged = sorted((field for field in cls.fields if field.is_tagged_in(number)), key=lambda field: field.tag or 0)
-
-    def encode(value: Any, append: Append) -> None:
-        if refusals:
-            _refuse(value, refusals)
-        blame: Callable[[Any], str] = _no_blame
-        try:
-            for step, blame in steps:  # noqa: B007  (the handlers below want it)
-                step(value, append)
-        except Unfit as unfit:
-            unfit.path.append(blame(value))
-            raise
-        except _MISFITS as error:
-            raise Unfit(str(error), path=[blame(value)]) from error
-
-    if not flexible:
-        return encode
-    write_tags = tags_encoder(tagged, version)
-
-    def encode_flexible(value: Any, append: Append) -> None:
-        encode(value, append)
-        write_tags(value, append)
-
-    return encode_flexible
+    source = _Source("value, append", version, flexible)
+    source.write_struct(cls, "value")
+    return source.function()
 
 
-def _no_blame(_: Any) -> str:
-    return "?"
+def decoder(cls: StructType, version: int, flexible: bool) -> Decoder:
+    """Return the function that reads a struct; it raises DECODING_ERRORS. Parameters as of `encoder`."""
+    source = _Source("buffer, pos, end, breathe", version, flexible)
+    source.line(f"return {source.read_struct(cls)}, pos")
+    return source.function()
 
 
-def _refuse(value: Any, refusals: Sequence[Field]) -> None:
-    """Raise Unfit if a field is set that this version lacks and that is not ignorable."""
-    for field in refusals:
-        found = getattr(value, field.name)
-        if found != field.default_value():
-            raise Unfit(f"is {found!r}, which this version cannot express", in_version=True, path=[field.name])
+@cache
+def _tag_encoder(field: Field, version: int) -> Encoder:
+    source = _Source("value, append", version, True)
+    with source.at(field.name):
+        source.write_field(field, "value")
+    return source.function()
 
 
-def groups_of(cls: StructType, version: VersionOf) -> list[list[Field]]:
-    """Return the untagged fields of a version; neighbours of fixed size form one group."""
-    groups: list[list[Field]] = []
-    last_fixed = False
-    for field in cls.fields:
-        if version.number not in field.versions or field.is_tagged_in(version.number):
-            continue
-        fixed = field.kind in primitives.FIXED and not field.is_array
-        if fixed and last_fixed:
-            groups[-1].append(field)
-        else:
-            groups.append([field])
-        last_fixed = fixed
-    return groups
+@cache
+def _tag_decoder(field: Field, version: int) -> Decoder:
+    source = _Source("buffer, pos, end, breathe", version, True)
+    with source.at(field.name):
+        source.read_field(field, "value")
+    source.line("return value, pos")
+    return source.function()
 
 
-def _encode_group(group: list[Field], version: VersionOf) -> tuple[EncodeStep, Callable[[Any], str]]:
-    names = [field.name for field in group]
-    get = attrgetter(*names)
-    first = group[0]
-    if first.kind not in primitives.FIXED or first.is_array:
-        write = field_writer(first, version)
-
-        def step(value: Any, append: Append) -> None:
-            write(get(value), append)
-
-        return step, lambda _: first.name
-    pack = struct.Struct(">" + "".join(primitives.FIXED[field.kind] for field in group)).pack
-    if len(group) == 1:
-
-        def step_one(value: Any, append: Append) -> None:
-            append(pack(get(value)))
-
-        return step_one, lambda _: first.name
-
-    def step_all(value: Any, append: Append) -> None:
-        append(pack(*get(value)))
-
-    def blame(value: Any) -> str:
-        for field in group:
-            try:
-                struct.pack(">" + primitives.FIXED[field.kind], getattr(value, field.name))
-            except struct.error:
-                return field.name
-        return ", ".join(names)
-
-    return step_all, blame
-
-
-def tags_encoder(tagged: list[Field], version: VersionOf) -> Encoder:
-    writers = [(field, field_writer(field, version)) for field in tagged]
-
-    def write(value: Any, append: Append) -> None:
-        unknown = value.unknown_tags
-        if not writers and not unknown:
-            append(_NO_TAGS)
-            return
-        found: dict[int, bytes] = dict(unknown)
-        for field, write_field in writers:
+def _tags_writer(tagged: list[Field], version: int) -> Callable[[Any], bytes]:
+    def write(value: Any) -> bytes:
+        contents: dict[int, bytes] = dict(value.unknown_tags)
+        for field in tagged:
             content = getattr(value, field.name)
-            if content == field.default_value():
-                continue
-            pieces: list[Any] = []
-            try:
-                write_field(content, pieces.append)
-            except Unfit as unfit:
-                unfit.path.append(field.name)
-                raise
-            except _MISFITS as error:
-                raise Unfit(str(error), path=[field.name]) from error
-            found[field.tag or 0] = b"".join(pieces)
-        append(primitives.uvarint(len(found)))
-        for tag in sorted(found):
-            append(primitives.uvarint(tag) + primitives.uvarint(len(found[tag])) + found[tag])
+            if content != field.default_value():
+                pieces: list[Any] = []
+                _tag_encoder(field, version)(content, pieces.append)
+                contents[field.tag or 0] = b"".join(pieces)
+        written = [uvarint(tag) + uvarint(len(contents[tag])) + contents[tag] for tag in sorted(contents)]
+        return uvarint(len(written)) + b"".join(written)
 
     return write
 
 
-def field_writer(field: Field, version: VersionOf) -> Writer:
-    """Return the writer of one field's value."""
-    compact = version.flexible and not field.rigid
-    nullable = version.number in field.nullable
-    if not field.is_array:
-        return _element_writer(field, version, compact, nullable)
-    return primitives.array_writer(_element_writer(field, version, compact, False), compact, nullable)
+def _tags_reader(tagged: list[Field], version: int) -> Callable[..., int]:
+    fields = {field.tag: field for field in tagged}
 
-
-def _element_writer(field: Field, version: VersionOf, compact: bool, nullable: bool) -> Writer:
-    if field.kind in primitives.FIXED:
-        return primitives.fixed_writer(field.kind)
-    if field.kind == "uuid":
-        return primitives.uuid_writer
-    if field.kind == "string":
-        return primitives.string_writer(compact, nullable)
-    if field.kind == "bytes":
-        return primitives.bytes_writer(compact, nullable)
-    if field.kind == "records":
-        return primitives.records_writer(compact)
-    write: Encoder = field.struct.encoder(version.number, version.flexible)
-    if not nullable:
-        return write
-
-    def write_nullable(value: Any, append: Append) -> None:
-        if value is None:
-            append(b"\xff")
-        else:
-            append(b"\x01")
-            write(value, append)
-
-    return write_nullable
-
-
-def decoder(cls: StructType, number: int, flexible: bool) -> Decoder:
-    """Return the decoder of a struct; parameters as for `encoder`.
-
-    :return: reads an instance at a cursor; it raises Malformed
-    """
-    version = VersionOf(number, flexible)
-    steps = [_decode_group(group, version) for group in groups_of(cls, version)]
-    if flexible:
-        tagged = [field for field in cls.fields if field.is_tagged_in(number)]
-        steps.append((tags_decoder(tagged, version), lambda _: "tagged fields"))
-    new: Callable[[Any], Any] = object.__new__
-
-    def decode(cursor: Cursor) -> Any:
-        value = new(cls)
-        found = value.__dict__
-        blame: Callable[[int], str] = _no_blame
-        try:
-            for step, blame in steps:  # noqa: B007  (the handlers below want it)
-                step(cursor, found)
-        except Malformed as malformed:
-            malformed.path.append(blame(cursor.end - cursor.pos))
-            raise
-        except struct.error as error:
-            remaining = cursor.end - cursor.pos
-            raise Malformed(f"{remaining} bytes remain, which is too few", path=[blame(remaining)]) from error
-        except UnicodeDecodeError as error:
-            raise Malformed(f"no UTF-8 ({error.reason})", path=[blame(0)]) from error
-        return value
-
-    return decode
-
-
-def _decode_group(group: list[Field], version: VersionOf) -> tuple[DecodeStep, Callable[[int], str]]:
-    names = [field.name for field in group]
-    name = names[0]
-    if group[0].kind not in primitives.FIXED or group[0].is_array:
-        read = field_reader(group[0], version)
-
-        def step(cursor: Cursor, found: dict[str, Any]) -> None:
-            found[name] = read(cursor)
-
-        return step, lambda _: name
-    packed = struct.Struct(">" + "".join(primitives.FIXED[field.kind] for field in group))
-    unpack, size = packed.unpack_from, packed.size
-    if len(group) == 1:
-
-        def step_one(cursor: Cursor, found: dict[str, Any]) -> None:
-            start = cursor.pos
-            found[name] = unpack(cursor.buffer, start)[0]
-            cursor.pos = start + size
-
-        return step_one, lambda _: name
-
-    def step_all(cursor: Cursor, found: dict[str, Any]) -> None:
-        start = cursor.pos
-        found.update(zip(names, unpack(cursor.buffer, start), strict=True))
-        cursor.pos = start + size
-
-    def blame(remaining: int) -> str:
-        for field in group:
-            remaining -= struct.calcsize(">" + primitives.FIXED[field.kind])
-            if remaining < 0:
-                return field.name
-        return names[-1]
-
-    return step_all, blame
-
-
-def tags_decoder(tagged: list[Field], version: VersionOf) -> DecodeStep:
-    readers = {field.tag: (field.name, field_reader(field, version)) for field in tagged}
-
-    def step(cursor: Cursor, found: dict[str, Any]) -> None:
-        count = cursor.uvarint()
-        if not count:
-            return
+    def read(buffer: memoryview, pos: int, end: int, breathe: Any, values: dict[str, Any]) -> int:
+        count, pos = read_uvarint(buffer, pos, end)
         unknown: dict[int, bytes] = {}
         for _ in range(count):
-            tag = cursor.uvarint()
-            content = cursor.take(cursor.uvarint())
-            known = readers.get(tag)
-            if known is None:
-                unknown[tag] = bytes(content)
-                continue
-            name, read = known
-            inner = Cursor(content, cursor.breathe)
-            try:
-                found[name] = read(inner)
-            except struct.error as error:
-                raise Malformed(f"tag {tag} ({name}) is cut off") from error
-            if inner.pos != inner.end:
-                raise Malformed(f"tag {tag} ({name}) has {inner.end - inner.pos} bytes too many")
+            tag, pos = read_uvarint(buffer, pos, end)
+            size, pos = read_uvarint(buffer, pos, end)
+            stop = pos + size
+            if stop > end:
+                raise Malformed(f"a length of {size} bytes where {end - pos} remain")
+            field = fields.get(tag)
+            if field is None:
+                unknown[tag] = bytes(buffer[pos:stop])
+            else:
+                content = buffer[pos:stop]
+                values[field.name], used = _tag_decoder(field, version)(content, 0, size, breathe)
+                if used != size:
+                    raise Malformed(f"tag {tag} ({field.name}) has {size - used} bytes too many")
+            pos = stop
         if unknown:
-            found["unknown_tags"] = unknown
+            values["unknown_tags"] = unknown
+        return pos
 
-    return step
-
-
-def field_reader(field: Field, version: VersionOf) -> Reader:
-    """Return the reader of one field's value."""
-    compact = version.flexible and not field.rigid
-    nullable = version.number in field.nullable
-    if not field.is_array:
-        return _element_reader(field, version, compact, nullable)
-    if field.kind in primitives.FIXED:
-        return primitives.fixed_array_reader(field.kind, compact, nullable)
-    element = _element_reader(field, version, compact, False)
-    return primitives.array_reader(element, compact, nullable, least_size(field, version))
+    return read
 
 
-def _element_reader(field: Field, version: VersionOf, compact: bool, nullable: bool) -> Reader:
-    if field.kind in primitives.FIXED:
-        return primitives.fixed_reader(field.kind)
-    if field.kind == "uuid":
-        return primitives.uuid_reader
-    if field.kind == "string":
-        return primitives.string_reader(compact, nullable)
-    if field.kind == "bytes":
-        return primitives.bytes_reader(compact, nullable)
-    if field.kind == "records":
-        return primitives.records_reader(compact)
-    read: Decoder = field.struct.decoder(version.number, version.flexible)
-    if not nullable:
-        return read
-
-    def read_nullable(cursor: Cursor) -> Any:
-        return None if cursor.take(1)[0] == 0xFF else read(cursor)
-
-    return read_nullable
-
-
-def least_size(field: Field, version: VersionOf) -> int:
-    """Return the fewest bytes that one value (of an array: one element) takes, at least 1."""
-    if field.kind in primitives.FIXED:
-        return struct.calcsize(primitives.FIXED[field.kind])
-    if field.kind != "struct":
-        compact = version.flexible and not field.rigid and field.kind != "uuid"
-        return 1 if compact else _MIN_SIZES[field.kind]
-    size = 1 if version.flexible else 0
-    for inner in field.struct.fields:
-        if version.number not in inner.versions or inner.is_tagged_in(version.number):
-            continue
-        if inner.is_array:
-            size += 1 if version.flexible else 4
-        elif inner.kind == "struct" and version.number in inner.nullable:
-            size += 1
-        else:
-            size += least_size(inner, version)
-    return max(size, 1)
-
-
-class Unusual(Exception):
-    """Raised for a value that only the closures can write or read."""
-
-
-#: What the functions of this module raise where the closures have to say what is wrong.
-GIVES_UP = (Unusual, Unfit, Malformed, struct.error, LookupError, ValueError, TypeError, AttributeError)
-
-
-def _varint(number: int) -> bytes:
-    return _SMALL[number] if number < 0x80 else uvarint(number)
-
-
-def _read_varint(buffer: memoryview, pos: int) -> tuple[int, int]:
-    cursor = Cursor(buffer)
-    cursor.pos = pos
-    return cursor.uvarint(), cursor.pos
+def _refuse(value: Any, lacking: list[Field]) -> None:
+    """Raise Unfit if a field is set that this version lacks and that is not ignorable."""
+    for field in lacking:
+        content = getattr(value, field.name)
+        if content != field.default_value():
+            raise Unfit(f"is {content!r}, which this version cannot express", in_version=True, field=field.name)
 
 
 class _Source:
     """The lines of one function, and the objects that they name.
 
+    :param parameters: of the function
     :param version: of the message
     :param flexible: whether it is a flexible one
     """
 
-    def __init__(self, version: int, flexible: bool) -> None:
-        self.version = VersionOf(version, flexible)
-        self._lines: list[str] = []
-        self._indent = 1
-        self._numbers = 0
-        self.names: dict[str, Any] = {"varint": _varint, "read_varint": _read_varint, "UUID": UUID, "Unusual": Unusual}
+    def __init__(self, parameters: str, version: int, flexible: bool) -> None:
+        self._version = version
+        self._flexible = flexible
+        self._lines = [f"def made({parameters}):"]
+        self._paths: list[tuple[_Part, ...]] = [()]  # one a line
+        self._path: list[_Part] = []
+        self._indent = "    "
+        self._names = 0
+        self._globals: dict[str, Any] = {"paths": self._paths, "new": object.__new__}
 
     def line(self, text: str) -> None:
         """Add a line."""
-        self._lines.append("    " * self._indent + text)
+        self._lines.append(self._indent + text)
+        self._paths.append(tuple(self._path))
 
-    def begin(self, text: str) -> None:
-        """Add the line that begins a block."""
-        self.line(text)
-        self._indent += 1
+    @contextmanager
+    def _block(self, head: str) -> Iterator[None]:
+        self.line(head)
+        self._indent += "    "
+        yield
+        self._indent = self._indent[4:]
 
-    def end(self) -> None:
-        """End a block."""
-        self._indent -= 1
+    @contextmanager
+    def at(self, part: _Part) -> Iterator[None]:
+        """Lines added within are about this part of the path."""
+        self._path.append(part)
+        yield
+        self._path.pop()
 
-    def fresh(self, prefix: str) -> str:
-        """Return a name that is not in use."""
-        self._numbers += 1
-        return f"{prefix}{self._numbers}"
+    def _variable(self, prefix: str) -> str:
+        self._names += 1
+        return f"{prefix}{self._names}"
 
-    def constant(self, value: Any) -> str:
-        """Return the name of an object."""
-        name = self.fresh("c")
-        self.names[name] = value
+    def _constant(self, value: Any) -> str:
+        name = self._variable("c")
+        self._globals[name] = value
         return name
 
-    def function(self, head: str) -> Any:
-        """Return the function with these parameters."""
+    def function(self) -> Callable[..., Any]:
+        """Return the function."""
         # From declarations of this package alone: no part of the text comes from outside.
-        text = "\n".join([head, *self._lines])
-        exec(compile(text, "<a message of pykafka.protocol>", "exec"), self.names)
-        return self.names["made"]
+        exec(compile("\n".join(self._lines), _FILE, "exec"), self._globals)
+        made: Callable[..., Any] = self._globals["made"]
+        return made
+
+    def _groups(self, cls: StructType) -> list[list[Field]]:
+        """Return the untagged fields of the version; neighbours of fixed size form one group."""
+        groups: list[list[Field]] = []
+        after_fixed = False
+        for field in cls.fields:
+            if self._version not in field.versions or field.is_tagged_in(self._version):
+                continue
+            fixed = field.kind in FIXED and not field.is_array
+            if fixed and after_fixed:
+                groups[-1].append(field)
+            else:
+                groups.append([field])
+            after_fixed = fixed
+        return groups
+
+    def _tagged(self, cls: StructType) -> list[Field]:
+        return [field for field in cls.fields if field.is_tagged_in(self._version)]
+
+    def _traits(self, field: Field) -> tuple[bool, bool]:
+        """Return whether a field is compact, and whether it may be null."""
+        return self._flexible and not field.rigid, self._version in field.nullable
+
+    def write_struct(self, cls: StructType, value: str) -> None:
+        """Add the lines that write a struct."""
+        set_ones = self._variable("d")
+        self.line(f"{set_ones} = {value}.__dict__")
+        lacking = [field for field in cls.fields if not field.ignorable and self._version not in field.versions]
+        if lacking:
+            names = self._constant({field.name for field in lacking})
+            self.line(
+                f"if not {set_ones}.keys().isdisjoint({names}): {self._constant(_refuse)}({value}, {self._constant(lacking)})"
+            )
+        for group in self._groups(cls):
+            if group[0].kind in FIXED and not group[0].is_array:
+                pack = self._constant(struct.Struct(_format(group)).pack)
+                with self.at(partial(_misfit, group, value)):
+                    self.line(f"append({pack}({', '.join(f'{value}.{field.name}' for field in group)}))")
+            else:
+                with self.at(group[0].name):
+                    self.write_field(group[0], f"{value}.{group[0].name}")
+        if self._flexible:
+            tagged = self._tagged(cls)
+            names = self._constant({"unknown_tags", *(field.name for field in tagged)})
+            write = self._constant(_tags_writer(tagged, self._version))
+            self.line(f"append(b'\\0' if {set_ones}.keys().isdisjoint({names}) else {write}({value}))")
+
+    def write_field(self, field: Field, value: str) -> None:
+        """Add the lines that write the value of a field."""
+        compact, nullable = self._traits(field)
+        if not field.is_array:
+            self._write_element(field, value, compact, nullable)
+        elif field.kind in FIXED:
+            self.line(f"append({self._constant(primitives.numbers_writer(field.kind, compact, nullable))}({value}))")
+        else:
+            items, item, index = self._variable("a"), self._variable("i"), self._variable("n")
+            self.line(f"{items} = {value}")
+            write = self._constant(primitives.length_writer(4, compact, nullable))
+            self.line(f"append({write}(None if {items} is None else len({items})))")
+            with self._block(f"for {index}, {item} in enumerate({items} or ()):"), self.at(_index(index)):
+                self._write_element(field, item, compact, False)
+
+    def _write_element(self, field: Field, value: str, compact: bool, nullable: bool) -> None:
+        if field.kind == "struct" and nullable:
+            with self._block(f"if {value} is None:"):
+                self.line(r"append(b'\xff')")
+            with self._block("else:"):
+                self.line(r"append(b'\1')")
+                self.write_struct(field.struct, value)
+        elif field.kind == "struct":
+            self.write_struct(field.struct, value)
+        elif field.kind == "uuid":
+            self.line(f"append({value}.bytes)")
+        elif field.kind == "records":
+            self.line(f"{self._constant(primitives.records_writer(compact))}({value}, append)")
+        elif field.kind in WIDTHS:
+            make = primitives.string_writer if field.kind == "string" else primitives.bytes_writer
+            self.line(f"append({self._constant(make(compact, nullable))}({value}))")
+        else:
+            self.line(f"append({self._constant(struct.Struct(_format([field])).pack)}({value}))")
+
+    def read_struct(self, cls: StructType) -> str:
+        """Add the lines that read a struct; return its variable."""
+        value, values = self._variable("v"), self._variable("d")
+        self.line(f"{value} = new({self._constant(cls)})")
+        self.line(f"{values} = {value}.__dict__")
+        for group in self._groups(cls):
+            if group[0].kind in FIXED and not group[0].is_array:
+                packed = struct.Struct(_format(group))
+                with self.at(partial(_cut_off, group)):
+                    targets = ", ".join(f"{values}[{field.name!r}]" for field in group)
+                    self.line(f"{targets}, = {self._constant(packed.unpack_from)}(buffer, pos)")
+                self.line(f"pos += {packed.size}")
+            else:
+                with self.at(group[0].name):
+                    self.read_field(group[0], f"{values}[{group[0].name!r}]")
+        if self._flexible:
+            read = self._constant(_tags_reader(self._tagged(cls), self._version))
+            with self.at("tagged fields"):
+                self.line(f"pos = {read}(buffer, pos, end, breathe, {values}) if buffer[pos] else pos + 1")
+        return value
+
+    def read_field(self, field: Field, target: str) -> None:
+        """Add the lines that read the value of a field."""
+        compact, nullable = self._traits(field)
+        if not field.is_array:
+            self._read_element(field, target, compact, nullable)
+        elif field.kind in FIXED:
+            read = self._constant(primitives.numbers_reader(field.kind, compact, nullable))
+            self.line(f"{target}, pos = {read}(buffer, pos, end)")
+        else:
+            items, count, index = self._variable("a"), self._variable("n"), self._variable("n")
+            read = self._constant(primitives.array_length_reader(compact, nullable, self._least_size(field)))
+            self.line(f"{count}, pos = {read}(buffer, pos, end)")
+            self.line(f"{items} = {target} = []" + (f" if {count} >= 0 else None" if nullable else ""))
+            with self._block(f"for {index} in range({count}):"):
+                with self.at(_index(index)):
+                    item = self._read_element(field, self._variable("i"), compact, False)
+                self.line(f"{items}.append({item})")
+                self.line("if breathe is not None: breathe()")
+
+    def _read_element(self, field: Field, target: str, compact: bool, nullable: bool) -> str:
+        if field.kind == "struct" and nullable:
+            self.line("pos += 1")
+            with self._block("if buffer[pos - 1] == 0xFF:"):
+                self.line(f"{target} = None")
+            with self._block("else:"):
+                self.line(f"{target} = {self.read_struct(field.struct)}")
+        elif field.kind == "struct":
+            value = self.read_struct(field.struct)
+            if not field.is_array:
+                self.line(f"{target} = {value}")
+            return value
+        elif field.kind in FIXED:
+            packed = struct.Struct(_format([field]))
+            self.line(f"{target}, = {self._constant(packed.unpack_from)}(buffer, pos)")
+            self.line(f"pos += {packed.size}")
+        else:
+            is_uuid = field.kind == "uuid"
+            read = primitives.read_uuid if is_uuid else primitives.bytes_reader(field.kind, compact, nullable)
+            self.line(f"{target}, pos = {self._constant(read)}(buffer, pos, end)")
+        return target
+
+    def _least_size(self, field: Field) -> int:
+        """Return the fewest bytes that one value (of an array: one element) takes, at least 1."""
+        if field.kind in FIXED:
+            return struct.calcsize(_format([field]))
+        if field.kind == "uuid":
+            return 16
+        if field.kind != "struct":
+            return 1 if self._traits(field)[0] else WIDTHS[field.kind]
+        size = 1 if self._flexible else 0
+        for group in self._groups(field.struct):
+            for inner in group:
+                if inner.is_array:
+                    size += 1 if self._flexible else 4
+                elif inner.kind == "struct" and self._version in inner.nullable:
+                    size += 1
+                else:
+                    size += self._least_size(inner)
+        return max(size, 1)
 
 
-def straight_encoder(cls: StructType, version: int, flexible: bool) -> Callable[[Any, Append], None]:
-    """Return a function (value, append) for a message; parameters as of `encoder`."""
-    source = _Source(version, flexible)
-    _write_struct(source, cls, "value")
-    found: Callable[[Any, Append], None] = source.function("def made(value, append):")
-    return found
+def _format(group: list[Field]) -> str:
+    return ">" + "".join(FIXED[field.kind] for field in group)
 
 
-def _write_struct(source: _Source, cls: StructType, value: str) -> None:
-    number = source.version.number
-    held = source.fresh("d")
-    source.line(f"{held} = {value}.__dict__")
-    for field in cls.fields:
-        if not field.ignorable and number not in field.versions:
-            default = source.constant(field.default_value())
-            source.begin(f"if {field.name!r} in {held} and {held}[{field.name!r}] != {default}:")
-            source.line("raise Unusual")
-            source.end()
-    for group in groups_of(cls, source.version):
-        _write_group(source, group, value)
-    if source.version.flexible:
-        tagged = [field for field in cls.fields if field.is_tagged_in(number)]
-        names = source.constant({"unknown_tags", *(field.name for field in tagged)})
-        source.begin(f"if {held}.keys().isdisjoint({names}):")
-        source.line("append(b'\\0')")
-        source.end()
-        source.begin("else:")
-        tags = source.constant(tags_encoder(tagged, source.version))
-        source.line(f"{tags}({value}, append)")
-        source.end()
+def _index(variable: str) -> Callable[[dict[str, Any]], str]:
+    return lambda variables: f"[{variables[variable]}]"
 
 
-def _write_group(source: _Source, group: list[Field], value: str) -> None:
-    field = group[0]
-    compact = source.version.flexible and not field.rigid
-    if field.is_array and field.kind == "struct":
-        _write_array(source, field, value, compact)
-    elif field.is_array or field.kind not in (*FIXED, "uuid", "string"):
-        writer = source.constant(field_writer(field, source.version))
-        source.line(f"{writer}({value}.{field.name}, append)")
-    elif field.kind == "uuid":
-        source.line(f"append({value}.{field.name}.bytes)")
-    elif field.kind == "string":
-        _write_string(source, field, value, compact)
-    else:
-        pack = source.constant(struct.Struct(">" + "".join(FIXED[one.kind] for one in group)).pack)
-        source.line(f"append({pack}({', '.join(f'{value}.{one.name}' for one in group)}))")
+def _misfit(group: list[Field], value: str, variables: dict[str, Any]) -> str:
+    """Return the name of the field of a group that cannot be packed."""
+    for field in group:
+        try:
+            struct.pack(_format([field]), getattr(variables[value], field.name))
+        except struct.error:
+            return field.name
+    return ", ".join(field.name for field in group)
 
 
-def _write_string(source: _Source, field: Field, value: str, compact: bool) -> None:
-    text = source.fresh("s")
-    source.line(f"{text} = {value}.{field.name}")
-    source.begin(f"if {text} is None:")
-    if source.version.number in field.nullable:
-        source.line(r"append(b'\0')" if compact else r"append(b'\xff\xff')")
-    else:
-        source.line("raise Unusual")
-    source.end()
-    source.begin("else:")
-    source.line(f"{text} = {text}.encode()")  # bytes have no such method: the closures take them
-    source.begin(f"if len({text}) > {primitives.STRING_MAX}:")
-    source.line("raise Unusual")
-    source.end()
-    source.line(
-        f"append(varint(len({text}) + 1) + {text})" if compact else f"append(len({text}).to_bytes(2, 'big') + {text})"
-    )
-    source.end()
+def _cut_off(group: list[Field], variables: dict[str, Any]) -> str:
+    """Return the name of the field of a group at which the buffer ends."""
+    remaining = variables["end"] - variables["pos"]
+    for field in group:
+        remaining -= struct.calcsize(_format([field]))
+        if remaining < 0:
+            return field.name
+    return group[-1].name
 
 
-def _write_array(source: _Source, field: Field, value: str, compact: bool) -> None:
-    items, item = source.fresh("a"), source.fresh("i")
-    source.line(f"{items} = {value}.{field.name}")
-    source.begin(f"if {items} is None:")
-    source.line("raise Unusual")
-    source.end()
-    source.line(f"append(varint(len({items}) + 1))" if compact else f"append(len({items}).to_bytes(4, 'big'))")
-    source.begin(f"for {item} in {items}:")
-    _write_struct(source, field.struct, item)
-    source.end()
-
-
-def straight_decoder(cls: StructType, version: int, flexible: bool) -> Callable[[Cursor], Any]:
-    """Return a function (cursor) for a message, which returns an instance; parameters as of `decoder`."""
-    source = _Source(version, flexible)
-    source.names["new"] = object.__new__
-    source.line("buffer, pos, end, breathe = cursor.buffer, cursor.pos, cursor.end, cursor.breathe")
-    found = _read_struct(source, cls)
-    source.line("cursor.pos = pos")
-    source.line(f"return {found}")
-    made: Callable[[Cursor], Any] = source.function("def made(cursor):")
-    return made
-
-
-def _read_struct(source: _Source, cls: StructType) -> str:
-    found, held = source.fresh("v"), source.fresh("d")
-    source.line(f"{found} = new({source.constant(cls)})")
-    source.line(f"{held} = {found}.__dict__")
-    for group in groups_of(cls, source.version):
-        _read_group(source, group, held)
-    if source.version.flexible:
-        tagged = [field for field in cls.fields if field.is_tagged_in(source.version.number)]
-        source.begin("if buffer[pos]:")
-        _delegate(source, f"{source.constant(tags_decoder(tagged, source.version))}(cursor, {held})")
-        source.end()
-        source.begin("else:")
-        source.line("pos += 1")
-        source.end()
-    return found
-
-
-def _delegate(source: _Source, call: str) -> None:
-    """Read on by a closure."""
-    source.line("cursor.pos = pos")
-    source.line(call)
-    source.line("pos = cursor.pos")
-
-
-def _read_group(source: _Source, group: list[Field], held: str) -> None:
-    field = group[0]
-    place = f"{held}[{field.name!r}]"
-    compact = source.version.flexible and not field.rigid
-    nullable = source.version.number in field.nullable
-    if field.is_array and field.kind == "struct":
-        _read_array(source, field, place, compact, nullable)
-    elif field.is_array or field.kind not in (*FIXED, "uuid", "string", "records"):
-        reader = source.constant(field_reader(field, source.version))
-        _delegate(source, f"{place} = {reader}(cursor)")
-    elif field.kind == "uuid":
-        _stop(source, "16")
-        source.line(f"{place} = UUID(bytes=bytes(buffer[pos:stop]))")
-        source.line("pos = stop")
-    elif field.kind in ("string", "records"):
-        _read_text(source, field, place, compact, nullable)
-    else:
-        packed = struct.Struct(">" + "".join(FIXED[one.kind] for one in group))
-        places = ", ".join(f"{held}[{one.name!r}]" for one in group)
-        source.line(f"{places}, = {source.constant(packed.unpack_from)}(buffer, pos)")
-        source.line(f"pos += {packed.size}")
-
-
-def _stop(source: _Source, size: str) -> None:
-    source.line(f"stop = pos + {size}")
-    source.begin("if stop > end:")
-    source.line("raise Unusual")
-    source.end()
-
-
-def _size(source: _Source, size: str, compact: bool, width: int) -> None:
-    """Read a length; what is not a usual one is left to the closures, but for null, which is -1."""
-    if not compact:
-        source.line(f"{size} = int.from_bytes(buffer[pos : pos + {width}], 'big', signed=True)")
-        source.line(f"pos += {width}")
-    else:
-        source.line(f"{size} = buffer[pos] - 1")
-        source.line("pos += 1")
-        source.begin(f"if {size} > 126:")
-        source.line(f"{size}, pos = read_varint(buffer, pos - 1)")
-        source.line(f"{size} -= 1")
-        source.end()
-    source.begin(f"if {size} < -1 or pos > end:")
-    source.line("raise Unusual")
-    source.end()
-
-
-def _read_text(source: _Source, field: Field, place: str, compact: bool, nullable: bool) -> None:
-    is_text = field.kind == "string"
-    _size(source, "size", compact, 2 if is_text else 4)
-    source.begin("if size == -1:")
-    source.line(f"{place} = {None if nullable or not is_text else repr('')}")
-    source.end()
-    source.begin("else:")
-    _stop(source, "size")
-    source.line(f"{place} = str(buffer[pos:stop], 'utf-8')" if is_text else f"{place} = buffer[pos:stop]")
-    source.line("pos = stop")
-    source.end()
-
-
-def _read_array(source: _Source, field: Field, place: str, compact: bool, nullable: bool) -> None:
-    count, items = source.fresh("n"), source.fresh("a")
-    _size(source, count, compact, 4)
-    source.begin(f"if {count} * {least_size(field, source.version)} > end - pos:")
-    source.line("raise Unusual")
-    source.end()
-    source.line(f"{items} = {place} = []")
-    source.begin(f"for _ in range({count}):")
-    found = _read_struct(source, field.struct)
-    source.line(f"{items}.append({found})")
-    source.begin("if breathe is not None:")
-    source.line("breathe()")
-    source.end()
-    source.end()
-    if nullable:
-        source.begin(f"if {count} < 0:")
-        source.line(f"{place} = None")
-        source.end()
+def explain(error: Exception) -> tuple[str, str]:
+    """Return the path of the field that a generated function failed at, like "topics[3].name", and what was wrong."""
+    path: list[str] = []
+    text = str(error)
+    traceback = error.__traceback__
+    while traceback is not None:
+        frame, line = traceback.tb_frame, traceback.tb_lineno
+        if frame.f_code.co_filename == _FILE:
+            variables = frame.f_locals
+            path += [part if isinstance(part, str) else part(variables) for part in frame.f_globals["paths"][line - 1]]
+            if isinstance(error, (struct.error, IndexError)) and "end" in variables:
+                text = f"{variables['end'] - variables['pos']} bytes remain, which is too few"
+        traceback = traceback.tb_next
+    if isinstance(error, UnicodeDecodeError):
+        text = f"no UTF-8 ({error.reason})"
+    if isinstance(error, Unfit) and error.field:
+        path.append(error.field)
+    return ".".join(path).replace(".[", "["), text

@@ -2,27 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 from uuid import UUID
-
-__all__ = [
-    "Field",
-    "array",
-    "binary",
-    "boolean",
-    "float64",
-    "int16",
-    "int32",
-    "int64",
-    "int8",
-    "nested",
-    "parse_versions",
-    "records",
-    "string",
-    "uint16",
-    "uint32",
-    "uuid",
-]
 
 #: Higher than any version.
 _OPEN_END = 0x8000
@@ -49,13 +31,11 @@ def parse_versions(text: str) -> range:
 
 
 class StructType(Protocol):
-    """A class of structs, as fields and the compiler see it; `pykafka.protocol.schema.Struct` documents each member."""
+    """A class of structs, as fields and `codegen` see it; `pykafka.protocol.schema.Struct` documents each member."""
 
     fields: tuple[Field, ...]
 
     def __call__(self) -> Any: ...
-    def encoder(self, version: int, flexible: bool) -> Any: ...
-    def decoder(self, version: int, flexible: bool) -> Any: ...
 
 
 class Field:
@@ -138,44 +118,21 @@ class Field:
         return version in self.tagged
 
 
-def int8(versions: str, default: int = 0, *, ignorable: bool = False, tag: int | None = None) -> Any:
-    """Declare a number of 1 byte."""
-    return Field("int8", versions, default=default, ignorable=ignorable, tag=tag)
+def _number(kind: str, zero: Any = 0) -> Callable[..., Any]:
+    def declare(versions: str, default: Any = zero, *, ignorable: bool = False, tag: int | None = None) -> Any:
+        return Field(kind, versions, default=default, ignorable=ignorable, tag=tag)
+
+    return declare
 
 
-def int16(versions: str, default: int = 0, *, ignorable: bool = False, tag: int | None = None) -> Any:
-    """Declare a number of 2 bytes."""
-    return Field("int16", versions, default=default, ignorable=ignorable, tag=tag)
-
-
-def int32(versions: str, default: int = 0, *, ignorable: bool = False, tag: int | None = None) -> Any:
-    """Declare a number of 4 bytes."""
-    return Field("int32", versions, default=default, ignorable=ignorable, tag=tag)
-
-
-def int64(versions: str, default: int = 0, *, ignorable: bool = False, tag: int | None = None) -> Any:
-    """Declare a number of 8 bytes."""
-    return Field("int64", versions, default=default, ignorable=ignorable, tag=tag)
-
-
-def uint16(versions: str, default: int = 0, *, ignorable: bool = False, tag: int | None = None) -> Any:
-    """Declare an unsigned number of 2 bytes."""
-    return Field("uint16", versions, default=default, ignorable=ignorable, tag=tag)
-
-
-def uint32(versions: str, default: int = 0, *, ignorable: bool = False, tag: int | None = None) -> Any:
-    """Declare an unsigned number of 4 bytes."""
-    return Field("uint32", versions, default=default, ignorable=ignorable, tag=tag)
-
-
-def float64(versions: str, default: float = 0.0, *, ignorable: bool = False, tag: int | None = None) -> Any:
-    """Declare a floating-point number of 8 bytes."""
-    return Field("float64", versions, default=default, ignorable=ignorable, tag=tag)
-
-
-def boolean(versions: str, default: bool = False, *, ignorable: bool = False, tag: int | None = None) -> Any:
-    """Declare a truth value."""
-    return Field("bool", versions, default=default, ignorable=ignorable, tag=tag)
+int8 = _number("int8")
+int16 = _number("int16")
+int32 = _number("int32")
+int64 = _number("int64")
+uint16 = _number("uint16")
+uint32 = _number("uint32")
+float64 = _number("float64", 0.0)
+boolean = _number("bool", False)
 
 
 def uuid(versions: str, *, ignorable: bool = False, tag: int | None = None) -> Any:
@@ -183,40 +140,14 @@ def uuid(versions: str, *, ignorable: bool = False, tag: int | None = None) -> A
     return Field("uuid", versions, ignorable=ignorable, tag=tag)
 
 
-def string(
-    versions: str,
-    default: str | None = "",
-    *,
-    nullable: str = "none",
-    ignorable: bool = False,
-    tag: int | None = None,
-    rigid: bool = False,
-    secret: bool = False,
-) -> Any:
-    """Declare text: UTF-8 of at most 32767 bytes."""
-    return Field(
-        "string",
-        versions,
-        default=default,
-        nullable=nullable,
-        ignorable=ignorable,
-        tag=tag,
-        rigid=rigid,
-        secret=secret,
-    )
+def string(versions: str, default: str | None = "", **options: Any) -> Any:
+    """Declare text: UTF-8 of at most 32767 bytes; see `Field` for the options."""
+    return Field("string", versions, default=default, **options)
 
 
-def binary(
-    versions: str,
-    default: bytes | None = b"",
-    *,
-    nullable: str = "none",
-    ignorable: bool = False,
-    tag: int | None = None,
-    secret: bool = False,
-) -> Any:
-    """Declare bytes."""
-    return Field("bytes", versions, default=default, nullable=nullable, ignorable=ignorable, tag=tag, secret=secret)
+def binary(versions: str, default: bytes | None = b"", **options: Any) -> Any:
+    """Declare bytes; see `Field` for the options."""
+    return Field("bytes", versions, default=default, **options)
 
 
 def records(versions: str, *, nullable: str = "none") -> Any:
@@ -224,40 +155,15 @@ def records(versions: str, *, nullable: str = "none") -> Any:
     return Field("records", versions, nullable=nullable)
 
 
-def array(
-    of: str | StructType,
-    versions: str,
-    default: list[Any] | None = _UNSET,
-    *,
-    nullable: str = "none",
-    ignorable: bool = False,
-    tag: int | None = None,
-) -> Any:
+def array(of: str | StructType, versions: str, default: list[Any] | None = _UNSET, **options: Any) -> Any:
     """Declare a list; its default is empty, or None.
 
     :param of: the struct, or the name of the type, of its elements
     """
     kind, struct = (of, None) if isinstance(of, str) else ("struct", of)
-    return Field(
-        kind,
-        versions,
-        default=default,
-        nullable=nullable,
-        ignorable=ignorable,
-        tag=tag,
-        is_array=True,
-        struct=struct,
-    )
+    return Field(kind, versions, default=default, is_array=True, struct=struct, **options)
 
 
-def nested(
-    of: StructType,
-    versions: str,
-    default: None = _UNSET,
-    *,
-    nullable: str = "none",
-    ignorable: bool = False,
-    tag: int | None = None,
-) -> Any:
+def nested(of: StructType, versions: str, default: None = _UNSET, **options: Any) -> Any:
     """Declare a struct within a struct; its default is one of defaults, or None."""
-    return Field("struct", versions, default=default, nullable=nullable, ignorable=ignorable, tag=tag, struct=of)
+    return Field("struct", versions, default=default, struct=of, **options)

@@ -7,6 +7,6 @@ from typing import TYPE_CHECKING
 from pykafka.utils import old_names
 
 if TYPE_CHECKING:
-    from pykafka.compat.messages import *  # noqa: F403
+    from pykafka.protocol import *  # noqa: F403
 else:
     __getattr__ = old_names(__name__)

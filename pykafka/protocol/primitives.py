@@ -1,7 +1,8 @@
-"""Kafka's primitive types: writers and readers of bytes.
+"""Kafka's primitive types as bytes, for the functions that `codegen` generates.
 
-Writers append bytes to a list; only `records` are appended as memoryviews, without a copy. Readers take a :class:`Cursor`
-and move it. Reference: https://kafka.apache.org/protocol (Protocol Primitive Types), KIP-482 (compact types and tags).
+Writers return the bytes of a value; that of records appends memoryviews, without a copy. Readers take a buffer, a position
+and the buffer's end, and return the value and the position behind it.
+Reference: https://kafka.apache.org/protocol (Protocol Primitive Types), KIP-482 (compact types and tags).
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Any
 from uuid import UUID
 
 Append = Callable[[Any], None]
-Writer = Callable[[Any, Append], None]
-Reader = Callable[["Cursor"], Any]
+Writer = Callable[[Any], bytes]
+Reader = Callable[[memoryview, int, int], tuple[Any, int]]
 
 #: Struct format characters of the types of fixed size, all big-endian.
 FIXED = {
@@ -26,40 +27,30 @@ FIXED = {
     "float64": "d",
     "bool": "?",
 }
+#: Bytes of the length before a value that is not compact.
+WIDTHS = {"string": 2, "bytes": 4, "records": 4}
 
 #: The longest string of the protocol (bytes).
 STRING_MAX = 0x7FFF
-_INT16 = struct.Struct(">h")
-_INT32 = struct.Struct(">i")
-_VARINT_MAX_BITS = 32
-_NULL_STRING = b"\xff\xff"
-_NULL_ARRAY = b"\xff\xff\xff\xff"
+_SMALL = [bytes((number,)) for number in range(0x80)]
 
 
 class Malformed(Exception):
-    """Raised for bytes that cannot be decoded; enclosing readers add the path to the field.
-
-    :param what: what is wrong
-    :param path: names of the enclosing fields, innermost first
-    """
-
-    def __init__(self, what: str, path: Sequence[str] = ()) -> None:
-        super().__init__(what)
-        self.path = list(path)
+    """Raised for bytes that cannot be decoded."""
 
 
 class Unfit(Exception):
-    """Raised for a value that cannot be encoded; enclosing writers add the path to the field.
+    """Raised for a value that cannot be encoded.
 
     :param what: what is wrong
     :param in_version: True if another version of the message could hold the value
-    :param path: names of the enclosing fields, innermost first
+    :param field: name of the field, if the position in the generated function does not show it
     """
 
-    def __init__(self, what: str, in_version: bool = False, path: Sequence[str] = ()) -> None:
+    def __init__(self, what: str, in_version: bool = False, field: str = "") -> None:
         super().__init__(what)
         self.in_version = in_version
-        self.path = list(path)
+        self.field = field
 
 
 class Cursor:
@@ -77,173 +68,90 @@ class Cursor:
         self.end = len(buffer)
         self.breathe = breathe
 
-    def take(self, size: int) -> memoryview:
-        """Return the next bytes, without a copy.
-
-        :param size: number of bytes
-        :raises Malformed: the buffer has fewer bytes left
-        """
-        start = self.pos
-        stop = start + size
-        if size < 0 or stop > self.end:
-            raise Malformed(f"a length of {size} bytes where {self.end - start} remain")
-        self.pos = stop
-        return self.buffer[start:stop]
-
-    def int16(self) -> int:
-        """Return the next INT16."""
-        start = self.pos
-        value: int = _INT16.unpack_from(self.buffer, start)[0]
-        self.pos = start + 2
-        return value
-
-    def int32(self) -> int:
-        """Return the next INT32."""
-        start = self.pos
-        value: int = _INT32.unpack_from(self.buffer, start)[0]
-        self.pos = start + 4
-        return value
-
-    def uvarint(self) -> int:
-        """Return the next UNSIGNED_VARINT.
-
-        :raises Malformed: the varint does not end, or has more than 32 bits
-        """
-        buffer, pos, end = self.buffer, self.pos, self.end
-        if pos < end and buffer[pos] < 0x80:
-            self.pos = pos + 1
-            return buffer[pos]
-        value = shift = 0
-        while pos < end:
-            byte = buffer[pos]
-            pos += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                if value >> _VARINT_MAX_BITS:
-                    break
-                self.pos = pos
-                return value
-            shift += 7
-            if shift > 28:
-                break
-        raise Malformed("a varint that is cut off or too long")
-
 
 def uvarint(value: int) -> bytes:
     """Return a number as UNSIGNED_VARINT."""
     if value < 0x80:
-        return bytes((value,))
-    found = bytearray()
+        return _SMALL[value]
+    written = bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        written.append(value & 0x7F | 0x80)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    written.append(value)
+    return bytes(written)
 
 
-def fixed_writer(kind: str) -> Writer:
-    """Return the writer of a type of fixed size."""
-    pack = struct.Struct(">" + FIXED[kind]).pack
+def read_uvarint(buffer: memoryview, pos: int, end: int) -> tuple[int, int]:
+    """Read an UNSIGNED_VARINT of at most 32 bits."""
+    value = shift = 0
+    while pos < end and shift <= 28:
+        byte = buffer[pos]
+        pos += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value >> 32:
+                break
+            return value, pos
+        shift += 7
+    raise Malformed("a varint that is cut off or too long")
 
-    def write(value: Any, append: Append) -> None:
-        append(pack(value))
+
+def length_writer(width: int, compact: bool, nullable: bool) -> Callable[[int | None], bytes]:
+    """Return the writer of the length of a string, of bytes or of an array; None stands for null."""
+    null = b"\x00" if compact else b"\xff" * width
+
+    def write(length: int | None) -> bytes:
+        if length is None:
+            if not nullable:
+                raise Unfit("must not be None", in_version=True)
+            return null
+        if not compact:
+            return length.to_bytes(width, "big")
+        return _SMALL[length + 1] if length < 0x7F else uvarint(length + 1)
 
     return write
-
-
-def fixed_reader(kind: str) -> Reader:
-    """Return the reader of a type of fixed size."""
-    packed = struct.Struct(">" + FIXED[kind])
-    unpack, size = packed.unpack_from, packed.size
-
-    def read(cursor: Cursor) -> Any:
-        start = cursor.pos
-        value = unpack(cursor.buffer, start)[0]
-        cursor.pos = start + size
-        return value
-
-    return read
-
-
-def uuid_writer(value: UUID, append: Append) -> None:
-    """Write a UUID: 16 bytes."""
-    append(value.bytes)
-
-
-def uuid_reader(cursor: Cursor) -> UUID:
-    """Read a UUID."""
-    return UUID(bytes=bytes(cursor.take(16)))
 
 
 def string_writer(compact: bool, nullable: bool) -> Writer:
     """Return the writer of STRING, NULLABLE_STRING or their compact forms; it takes bytes as UTF-8."""
+    write_length = length_writer(2, compact, nullable)
 
-    def write(value: str | bytes | None, append: Append) -> None:
+    def write(value: str | bytes | None) -> bytes:
         if value is None:
-            if not nullable:
-                raise Unfit("must not be None", in_version=True)
-            append(b"\x00" if compact else _NULL_STRING)
-            return
+            return write_length(None)
         data = value if isinstance(value, bytes) else value.encode()
         size = len(data)
         if size > STRING_MAX:
             raise Unfit(f"{size} bytes is too long for a string of the protocol: {STRING_MAX} at most")
-        append(uvarint(size + 1) + data if compact else _INT16.pack(size) + data)
+        return _SMALL[size + 1] + data if compact and size < 0x7F else write_length(size) + data
 
     return write
-
-
-def string_reader(compact: bool, nullable: bool) -> Reader:
-    """Return the reader of STRING, NULLABLE_STRING or their compact forms."""
-
-    def read(cursor: Cursor) -> str | None:
-        size = cursor.uvarint() - 1 if compact else cursor.int16()
-        if size == -1:
-            # A null where the protocol has none: refusing the whole response for it would help nobody.
-            return None if nullable else ""
-        return str(cursor.take(size), "utf-8")
-
-    return read
 
 
 def bytes_writer(compact: bool, nullable: bool) -> Writer:
     """Return the writer of BYTES, NULLABLE_BYTES or their compact forms."""
+    write_length = length_writer(4, compact, nullable)
 
-    def write(value: Any, append: Append) -> None:
+    def write(value: Any) -> bytes:
         if value is None:
-            if not nullable:
-                raise Unfit("must not be None", in_version=True)
-            append(b"\x00" if compact else _NULL_ARRAY)
-            return
+            return write_length(None)
         data = bytes(memoryview(value))
-        append(uvarint(len(data) + 1) + data if compact else _INT32.pack(len(data)) + data)
+        return write_length(len(data)) + data
 
     return write
 
 
-def bytes_reader(compact: bool, nullable: bool) -> Reader:
-    """Return the reader of BYTES, NULLABLE_BYTES or their compact forms."""
-
-    def read(cursor: Cursor) -> bytes | None:
-        size = cursor.uvarint() - 1 if compact else cursor.int32()
-        if size == -1:
-            return None if nullable else b""
-        return bytes(cursor.take(size))
-
-    return read
-
-
-def records_writer(compact: bool) -> Writer:
+def records_writer(compact: bool) -> Callable[[Any, Append], None]:
     """Return the writer of RECORDS or COMPACT_RECORDS: bytes-like, a list of bytes-likes, or None."""
+    write_length = length_writer(4, compact, True)
 
     def write(value: Any, append: Append) -> None:
         if value is None:
-            append(b"\x00" if compact else _NULL_ARRAY)
+            append(write_length(None))
             return
         pieces: Sequence[Any] = value if isinstance(value, (list, tuple)) else (value,)
         views = [_octets(piece) for piece in pieces]
-        size = sum(len(view) for view in views)
-        append(uvarint(size + 1) if compact else _INT32.pack(size))
+        append(write_length(sum(map(len, views))))
         for view in views:
             append(view)
 
@@ -255,94 +163,106 @@ def _octets(piece: Any) -> memoryview:
     return view if view.format == "B" and view.ndim == 1 else view.cast("B")
 
 
-def records_reader(compact: bool) -> Reader:
-    """Return the reader of RECORDS or COMPACT_RECORDS: a memoryview into the buffer, or None."""
+def numbers_writer(kind: str, compact: bool, nullable: bool) -> Writer:
+    """Return the writer of an array of numbers."""
+    write_length = length_writer(4, compact, nullable)
 
-    def read(cursor: Cursor) -> memoryview | None:
-        size = cursor.uvarint() - 1 if compact else cursor.int32()
-        return None if size == -1 else cursor.take(size)
-
-    return read
-
-
-def array_writer(element: Writer, compact: bool, nullable: bool) -> Writer:
-    """Return the writer of ARRAY or COMPACT_ARRAY."""
-
-    def write(value: Sequence[Any] | None, append: Append) -> None:
+    def write(value: Sequence[Any] | None) -> bytes:
         if value is None:
-            if not nullable:
-                raise Unfit("must not be None", in_version=True)
-            append(b"\x00" if compact else _NULL_ARRAY)
-            return
-        append(uvarint(len(value) + 1) if compact else _INT32.pack(len(value)))
-        index = 0
-        try:
-            for index, item in enumerate(value):  # noqa: B007  (the handler below wants it)
-                element(item, append)
-        except Unfit as unfit:
-            unfit.path.append(f"[{index}]")
-            raise
+            return write_length(None)
+        return write_length(len(value)) + struct.pack(f">{len(value)}{FIXED[kind]}", *value)
 
     return write
 
 
-def array_length(cursor: Cursor, compact: bool, nullable: bool, element_size: int) -> int:
-    """Read the length of an array; -1 for null.
+def _length_reader(width: int, compact: bool) -> Callable[[memoryview, int, int], tuple[int, int]]:
+    """Return the reader of the length of a string, of bytes or of an array; -1 stands for null."""
 
-    :param cursor: at the length
-    :param compact: whether it is a COMPACT_ARRAY
-    :param nullable: whether null is allowed; otherwise null reads as an empty array
-    :param element_size: the fewest bytes of an element
-    :raises Malformed: the remaining bytes cannot hold the elements: a false length allocates nothing
+    def read(buffer: memoryview, pos: int, end: int) -> tuple[int, int]:
+        if pos + width > end:
+            raise Malformed(f"{end - pos} bytes remain, which is too few")
+        return int.from_bytes(buffer[pos : pos + width], "big", signed=True), pos + width
+
+    def read_compact(buffer: memoryview, pos: int, end: int) -> tuple[int, int]:
+        if pos < end and buffer[pos] < 0x80:
+            return buffer[pos] - 1, pos + 1
+        length, pos = read_uvarint(buffer, pos, end)
+        return length - 1, pos
+
+    return read_compact if compact else read
+
+
+def bytes_reader(kind: str, compact: bool, nullable: bool) -> Reader:
+    """Return the reader of STRING, BYTES, RECORDS, or a nullable or compact form of them.
+
+    Records are read as a memoryview into the buffer.
     """
-    length = cursor.uvarint() - 1 if compact else cursor.int32()
-    if length == -1:
-        return -1 if nullable else 0
-    if length < 0 or length * element_size > cursor.end - cursor.pos:
-        raise Malformed(f"an array of {length} elements where {cursor.end - cursor.pos} bytes remain")
-    return length
+    read_length = _length_reader(WIDTHS[kind], compact)
+    converters: dict[str, Callable[[memoryview], Any]] = {"string": _text, "bytes": bytes, "records": _same}
+    convert = converters[kind]
+    # A null where the protocol has none reads as empty: refusing the whole response for it would help nobody.
+    null = None if nullable or kind == "records" else convert(memoryview(b""))
 
-
-def array_reader(element: Reader, compact: bool, nullable: bool, element_size: int) -> Reader:
-    """Return the reader of ARRAY or COMPACT_ARRAY.
-
-    :param element_size: the fewest bytes of an element
-    """
-
-    def read(cursor: Cursor) -> list[Any] | None:
-        length = array_length(cursor, compact, nullable, element_size)
-        if length < 0:
-            return None
-        breathe = cursor.breathe
-        found: list[Any] = []
-        try:
-            for _ in range(length):
-                found.append(element(cursor))
-                if breathe is not None:
-                    breathe()
-        except Malformed as malformed:
-            malformed.path.append(f"[{len(found)}]")
-            raise
-        return found
+    def read(buffer: memoryview, pos: int, end: int) -> tuple[Any, int]:
+        size, pos = read_length(buffer, pos, end)
+        if size == -1:
+            return null, pos
+        stop = pos + size
+        if size < 0 or stop > end:
+            raise Malformed(f"a length of {size} bytes where {end - pos} remain")
+        return convert(buffer[pos:stop]), stop
 
     return read
 
 
-def fixed_array_reader(kind: str, compact: bool, nullable: bool) -> Reader:
-    """Return the reader of an array of numbers, which reads all of them at once."""
-    code = FIXED[kind]
-    size = struct.calcsize(">" + code)
-    # Mostly replica lists: the same few lengths.
-    unpackers = [struct.Struct(f">{length}{code}").unpack_from for length in range(8)]
+def _text(view: memoryview) -> str:
+    return str(view, "utf-8")
 
-    def read(cursor: Cursor) -> list[Any] | None:
-        length = array_length(cursor, compact, nullable, size)
+
+def _same(view: memoryview) -> memoryview:
+    return view
+
+
+def read_uuid(buffer: memoryview, pos: int, end: int) -> tuple[UUID, int]:
+    """Read a UUID."""
+    if pos + 16 > end:
+        raise Malformed(f"a length of 16 bytes where {end - pos} remain")
+    return UUID(bytes=bytes(buffer[pos : pos + 16])), pos + 16
+
+
+def array_length_reader(compact: bool, nullable: bool, element_size: int) -> Reader:
+    """Return the reader of the length of an ARRAY or COMPACT_ARRAY; -1 for null, 0 if it must not be null.
+
+    :param element_size: the fewest bytes of an element: a false length must not allocate memory
+    """
+    read_length = _length_reader(4, compact)
+
+    def read(buffer: memoryview, pos: int, end: int) -> tuple[int, int]:
+        length, pos = read_length(buffer, pos, end)
+        if length == -1:
+            return (-1 if nullable else 0), pos
+        if length < 0 or length * element_size > end - pos:
+            raise Malformed(f"an array of {length} elements where {end - pos} bytes remain")
+        return length, pos
+
+    return read
+
+
+def numbers_reader(kind: str, compact: bool, nullable: bool) -> Reader:
+    """Return the reader of an array of numbers, which reads all of them at once."""
+    size = struct.calcsize(">" + FIXED[kind])
+    read_length = array_length_reader(compact, nullable, size)
+    # Mostly replica lists: the same few lengths, of one byte in compact form.
+    unpackers = [struct.Struct(f">{length}{FIXED[kind]}").unpack_from for length in range(8)]
+    short = range(1, len(unpackers) + 1) if compact else range(0)
+
+    def read(buffer: memoryview, pos: int, end: int) -> tuple[list[Any] | None, int]:
+        if pos < end and buffer[pos] in short:
+            length = buffer[pos] - 1
+            return list(unpackers[length](buffer, pos + 1)), pos + 1 + length * size
+        length, pos = read_length(buffer, pos, end)
         if length < 0:
-            return None
-        start = cursor.pos
-        cursor.pos = start + length * size
-        if length < len(unpackers):
-            return list(unpackers[length](cursor.buffer, start))
-        return list(struct.unpack_from(f">{length}{code}", cursor.buffer, start))
+            return None, pos
+        return list(struct.unpack_from(f">{length}{FIXED[kind]}", buffer, pos)), pos + length * size
 
     return read

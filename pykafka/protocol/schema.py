@@ -10,7 +10,7 @@
 
 A type checker reads the annotation; the call describes the wire: the versions that have the field, the versions in which it
 may be null, its default if that is not zero, empty or false, and its tag. A version without a field leaves it out if it is
-ignorable, and otherwise refuses to write it. Each version is compiled on first use.
+ignorable, and otherwise refuses to write it. The encoder and the decoder of a version are generated on first use.
 
 Reference: Kafka's message generator (clients/src/main/resources/common/message/README.md), KIP-482.
 """
@@ -23,53 +23,12 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, cast, dataclass_transf
 
 from pykafka.exceptions import CorruptResponseError, FieldNotAvailableError, FieldValueError, UnsupportedVersion
 from pykafka.protocol import codegen
-from pykafka.protocol.codegen import GIVES_UP
-from pykafka.protocol.fields import (
-    Field,
-    array,
-    binary,
-    boolean,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    nested,
-    parse_versions,
-    records,
-    string,
-    uint16,
-    uint32,
-    uuid,
-)
-from pykafka.protocol.primitives import Cursor, Malformed, Unfit
+from pykafka.protocol.fields import Field, int16, int32, parse_versions, string
+from pykafka.protocol.primitives import Cursor, Unfit
 
-__all__ = [
-    "Field",
-    "Message",
-    "Request",
-    "Response",
-    "Struct",
-    "array",
-    "binary",
-    "boolean",
-    "decode_response",
-    "encode_request",
-    "float64",
-    "int16",
-    "int32",
-    "int64",
-    "int8",
-    "nested",
-    "read_throttle_ms",
-    "records",
-    "string",
-    "uint16",
-    "uint32",
-    "uuid",
-]
-
+F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class _Hidden:
@@ -108,8 +67,6 @@ class Struct:  # noqa: PLW1641  (a changeable value must not be a key)
 
     fields: ClassVar[tuple[Field, ...]] = ()
     _names: ClassVar[frozenset[str]] = frozenset()
-    _encoders: ClassVar[dict[tuple[int, bool], codegen.Encoder]]
-    _decoders: ClassVar[dict[tuple[int, bool], codegen.Decoder]]
     #: Tagged fields that were read and are not declared: {tag: bytes}. `encode` writes them again.
     unknown_tags: ClassVar[dict[int, bytes]] = {}
 
@@ -123,8 +80,6 @@ class Struct:  # noqa: PLW1641  (a changeable value must not be a key)
                 setattr(cls, name, _OwnDefault(field) if field.is_mutable else field.default)
         cls.fields = (*cls.fields, *found)
         cls._names = frozenset(field.name for field in cls.fields)
-        cls._encoders = {}
-        cls._decoders = {}
 
     def __init__(self, **values: Any) -> None:
         if not self._names.issuperset(values):
@@ -133,24 +88,6 @@ class Struct:  # noqa: PLW1641  (a changeable value must not be a key)
                 f"{type(self).__qualname__} has no field {unknown}; it has {', '.join(sorted(self._names))}"
             )
         self.__dict__.update(values)
-
-    @classmethod
-    def encoder(cls, version: int, flexible: bool) -> codegen.Encoder:
-        """Return the encoder of a version; compile it on first use."""
-        key = (version, flexible)
-        found = cls._encoders.get(key)
-        if found is None:
-            found = cls._encoders[key] = codegen.encoder(cls, version, flexible)
-        return found
-
-    @classmethod
-    def decoder(cls, version: int, flexible: bool) -> codegen.Decoder:
-        """Return the decoder of a version; compile it on first use."""
-        key = (version, flexible)
-        found = cls._decoders.get(key)
-        if found is None:
-            found = cls._decoders[key] = codegen.decoder(cls, version, flexible)
-        return found
 
     def _contents(self) -> Iterable[tuple[str, Any]]:
         for field in self.fields:
@@ -179,14 +116,14 @@ class Message(Struct):
     max_version: ClassVar[int]
     flexible_versions: ClassVar[range] = range(0)
     versions: ClassVar[range] = range(0)
-    # By (version, whether it is the decoder): the straight function, or how often the closures were used in its place.
-    _straight: ClassVar[dict[tuple[int, bool], Any]]
+    # By (codegen.encoder or codegen.decoder, version).
+    _functions: ClassVar[dict[tuple[Callable[..., Any], int], Any]]
 
     def __init_subclass__(cls, *, versions: str = "none", flexible: str = "none", **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls.versions = parse_versions(versions)
         cls.flexible_versions = parse_versions(flexible)
-        cls._straight = {}
+        cls._functions = {}
         if cls.versions:
             cls.min_version, cls.max_version = cls.versions[0], cls.versions[-1]
 
@@ -196,26 +133,17 @@ class Message(Struct):
         return version in cls.flexible_versions
 
     @classmethod
-    def _check_version(cls, version: int) -> None:
-        if version not in cls.versions:
-            raise UnsupportedVersion(
-                f"this client knows {cls.__name__} in versions {cls.min_version} to {cls.max_version}, not {version}",
-                api=cls.__name__,
-            )
-
-    @classmethod
-    def _straight_way(cls, version: int, reading: bool) -> Callable[..., Any] | None:
-        """Return the straight encoder or decoder of a version; None for a message that was not used often yet."""
-        key = (version, reading)
-        found: Any = cls._straight.get(key, 0)
-        if type(found) is not int:
-            return cast("Callable[..., Any]", found)
-        if found < STRAIGHT_FROM or version not in cls.versions:
-            cls._straight[key] = found + 1
-            return None
-        make: Any = codegen.straight_decoder if reading else codegen.straight_encoder
-        cls._straight[key] = made = make(cls, version, cls.is_flexible(version))
-        return cast("Callable[..., Any]", made)
+    def _generated(cls, generate: Callable[[type[Struct], int, bool], T], version: int) -> T:
+        """Return the encoder or decoder of a version; generate it on first use, which takes up to half a millisecond."""
+        function: T | None = cls._functions.get((generate, version))
+        if function is None:
+            if version not in cls.versions:
+                raise UnsupportedVersion(
+                    f"this client knows {cls.__name__} in versions {cls.min_version} to {cls.max_version}, not {version}",
+                    api=cls.__name__,
+                )
+            function = cls._functions[generate, version] = generate(cls, version, cls.is_flexible(version))
+        return function
 
     def prepared(self, version: int) -> Self:
         """Return the message to send in a version: this one, unless the version expresses the same in another way."""
@@ -229,22 +157,15 @@ class Message(Struct):
         :raises FieldNotAvailableError: a field is set that this version does not have
         :raises FieldValueError: a value does not fit into its field
         """
-        way = self._straight_way(version, False)
+        encode = self._generated(codegen.encoder, version)
+        message = self.prepared(version)
         pieces: list[bytes | memoryview] = []
-        if way is not None:
-            try:
-                way(self.prepared(version), pieces.append)
-                return pieces
-            except GIVES_UP:  # the closures say what is wrong, where something is
-                pieces.clear()
-        self._check_version(version)
         try:
-            self.encoder(version, self.is_flexible(version))(self.prepared(version), pieces.append)
-        except Unfit as unfit:
-            where = _join(unfit.path)
-            text = f"{type(self).__name__} version {version}: {where} {unfit}"
+            encode(message, pieces.append)
+        except codegen.ENCODING_ERRORS as error:
             name = type(self).__name__
-            if unfit.in_version:
+            text = f"{name} version {version}: {' '.join(codegen.explain(error))}"
+            if isinstance(error, Unfit) and error.in_version:
                 raise FieldNotAvailableError(f"{text}; leave it out, or use a newer broker", api=name) from None
             raise FieldValueError(text, api=name) from None
         return pieces
@@ -256,23 +177,15 @@ class Message(Struct):
     @classmethod
     def read(cls, cursor: Cursor, version: int) -> Self:
         """Read a body at a cursor, and move the cursor past it; parameters and errors as for `decode`."""
-        way, start = cls._straight_way(version, True), cursor.pos
-        found: Self
-        if way is not None:
-            try:
-                found = way(cursor)
-                return found
-            except GIVES_UP:  # as in `chunks`
-                cursor.pos = start
-        cls._check_version(version)
+        decode = cls._generated(codegen.decoder, version)
         try:
-            found = cls.decoder(version, cls.is_flexible(version))(cursor)
-        except Malformed as malformed:
+            message, cursor.pos = decode(cursor.buffer, cursor.pos, cursor.end, cursor.breathe)
+        except codegen.DECODING_ERRORS as error:
             raise CorruptResponseError(
-                f"{cls.__name__} version {version} is cut off or corrupt at {_join(malformed.path)}: {malformed}",
+                f"{cls.__name__} version {version} is cut off or corrupt at {': '.join(codegen.explain(error))}",
                 api=cls.__name__,
             ) from None
-        return found
+        return cast("Self", message)
 
     @classmethod
     def decode(cls, buffer: bytes | bytearray | memoryview, version: int) -> Self:
@@ -293,11 +206,6 @@ class Message(Struct):
         return found
 
 
-def _join(path: list[str]) -> str:
-    """Return a path like "topics[3].name"; `path` has the innermost name first."""
-    return ".".join(reversed(path)).replace(".[", "[")
-
-
 class Response(Message):
     """Base of all responses.
 
@@ -307,27 +215,11 @@ class Response(Message):
 
     api_key: ClassVar[int]
     early_versions: ClassVar[range] = range(0)
-    _throttle_places: ClassVar[dict[int, int | None]]
 
     def __init_subclass__(cls, *, api_key: int = -1, early: str = "0+", **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         cls.api_key = api_key
         cls.early_versions = parse_versions(early)
-        cls._throttle_places = {}
-
-    @classmethod
-    def throttle_place(cls, version: int) -> int | None:
-        """Return the index of `throttle_time_ms` in the body: 0 or NO_THROTTLE; None if only decoding finds it."""
-        if version not in cls._throttle_places:
-            cls._throttle_places[version] = cls._find_throttle(version)
-        return cls._throttle_places[version]
-
-    @classmethod
-    def _find_throttle(cls, version: int) -> int | None:
-        names = [field.name for field in cls.fields if version in field.versions and not field.is_tagged_in(version)]
-        if "throttle_time_ms" not in names:
-            return NO_THROTTLE
-        return 0 if names[0] == "throttle_time_ms" else None
 
 
 class Request(Message, Generic[R]):
@@ -359,14 +251,18 @@ class ResponseHeader(Message, versions="0-1", flexible="1+"):
     correlation_id: int = int32("0+")
 
 
-#: A message that was written or read so often gets a straight function, which takes a millisecond to make.
-STRAIGHT_FROM = 20
 #: The place of `throttle_time_ms` in a message without that field.
 NO_THROTTLE = -1
 _CONTROLLED_SHUTDOWN = 7
 _API_VERSIONS = 18
 
 
+def _cached(fn: F) -> F:
+    """Keep what a function of message classes returns: mypy takes these classes for unhashable, since messages are."""
+    return cast("F", lru_cache(maxsize=1024)(fn))
+
+
+@_cached
 def request_header_version(request_cls: type[Request[Any]], version: int) -> int:
     """Return the version of the request's header."""
     if request_cls.api_key == _CONTROLLED_SHUTDOWN and version == 0:
@@ -374,12 +270,23 @@ def request_header_version(request_cls: type[Request[Any]], version: int) -> int
     return 2 if request_cls.is_flexible(version) else 1
 
 
+@_cached
 def response_header_version(request_cls: type[Request[Any]], version: int) -> int:
     """Return the version of the response's header."""
     # A client that does not know the broker's versions yet must be able to read the response: KIP-511.
     if request_cls.api_key == _API_VERSIONS:
         return 0
     return 1 if request_cls.is_flexible(version) else 0
+
+
+@_cached
+def throttle_place(response_cls: type[Response], version: int) -> int | None:
+    """Return the index of `throttle_time_ms` in the body: 0 or NO_THROTTLE; None if only decoding finds it."""
+    fields = response_cls.fields
+    names = [field.name for field in fields if version in field.versions and not field.is_tagged_in(version)]
+    if "throttle_time_ms" not in names:
+        return NO_THROTTLE
+    return 0 if names[0] == "throttle_time_ms" else None
 
 
 def encode_request(
@@ -469,7 +376,7 @@ def read_throttle_ms(request_cls: type[Request[Any]], version: int, frame: memor
     :param frame: the received bytes, without the length prefix
     :return: None if only decoding the response shows it
     """
-    place = request_cls.response.throttle_place(version)
+    place = throttle_place(request_cls.response, version)
     if place is None or place == NO_THROTTLE:
         return None if place is None else 0
     at = 4

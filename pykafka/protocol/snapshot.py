@@ -52,7 +52,7 @@ class Snapshot:
         return cls(topic, partition_id, *outcome)
 
     @property
-    def waits(self) -> Self:
+    def delivery_wait(self) -> Self:
         """How `Delivery.get()` waits for it: this same object."""
         return self
 

@@ -1,11 +1,11 @@
-"""The choice of versions of APIs, and the detection of a broker's versions. No I/O.
+"""The choice of versions of APIs, and the negotiation of versions with a broker. No I/O.
 
 Brokers since 0.10.0 report their versions (ApiVersions, KIP-35). Kafka 0.9 never answers that request and keeps the
-connection open; 0.8.2 closes it. So the probe sends two requests in one write; 0.9 and every later broker answers the second.
+connection open; 0.8.2 closes it. So the negotiation sends two requests in one write; 0.9 and later brokers answer the second.
 
 Proxies, load balancers without a backend, brokers that shut down or have too many connections close it, too. Some close it on
-versions of ApiVersions that they do not know, or on the second request. So after a hang-up the probe asks in lower versions,
-and at last for the versions alone. Kafka 0.8.2 is proven when on several connections it answers Metadata version 0, and then
+versions of ApiVersions that they do not know, or on the second request. So after a hang-up it asks in lower versions, and at
+last for the versions alone. Kafka 0.8.2 is proven when on several connections it answers Metadata version 0, and then
 closes the connection on ApiVersions version 0.
 """
 
@@ -96,8 +96,8 @@ def choose(
     )
 
 
-class ProbeState(Enum):
-    """The response that a probe waits for."""
+class NegotiationState(Enum):
+    """The response that a negotiation waits for."""
 
     BOTH = auto()  # ApiVersions and a heartbeat are in flight
     REST = auto()  # ApiVersions was answered; the answer to the heartbeat comes next
@@ -108,7 +108,7 @@ class ProbeState(Enum):
     DONE = auto()
 
 
-_FIRST_TRY = (ProbeState.BOTH, ProbeState.BOTH_ALIVE)
+_FIRST_TRY = (NegotiationState.BOTH, NegotiationState.BOTH_ALIVE)
 #: The versions of ApiVersions to ask in after hang-ups: the first that names the client, and the one that all brokers have.
 LOWER_VERSIONS = (3, 0)
 #: How many connections prove Kafka 0.8.2 without other evidence, with pauses between them.
@@ -120,15 +120,15 @@ _ASKS_METADATA = 3
 _HEARTBEAT_ANSWER = 6
 
 
-class Probe:
-    """The detection of a broker's versions; the caller does the I/O.
+class VersionNegotiation:
+    """The negotiation of versions with a broker; the caller does the I/O.
 
-        probe = Probe("pykafka")
-        while probe.result is None:
-            if probe.needs_new_connection: connect anew
-            write b"".join(probe.next_requests()); read a frame
-            probe.answered(frame), or probe.hung_up() at the end of the stream, or probe.timed_out() at the deadline
-        if probe.needs_new_connection: connect anew
+        negotiation = VersionNegotiation("pykafka")
+        while negotiation.result is None:
+            if negotiation.needs_new_connection: reconnect
+            write b"".join(negotiation.next_requests()); read a frame
+            negotiation.answered(frame), or .hung_up() at the end of the stream, or .timed_out() at the deadline
+        if negotiation.needs_new_connection: reconnect
 
     Both directions carry few bytes, so the deadline can be short.
 
@@ -158,17 +158,17 @@ class Probe:
         self._broker = broker
         self._only = api_versions_only
         highest = wire.ApiVersionsRequest.max_version
-        #: The version of ApiVersions that is asked in; at the end, the one that the broker has answered.
+        #: The version of the ApiVersions request; at the end, the one that the broker has answered.
         self.version = highest if version is None else min(version, highest)
         # Whether the broker has answered anything but Metadata.
         self._answers = False
-        # Whether the question was sent alone because the broker hung up on both.
+        # Whether ApiVersions was sent alone because the broker hung up on both requests.
         self._was_alone = False
         self._outbox = self._both()
-        self.state = ProbeState.BOTH
+        self.state = NegotiationState.BOTH
         #: Whether the requests of `next_requests` must go over a new connection.
         self.needs_new_connection = False
-        #: The broker's versions; None until the probe is done.
+        #: The broker's versions; None until the negotiation is done.
         self.result: ApiRanges | None = None
         #: How many connections have shown 0.8.2 so far; make a pause before the next one.
         self.evidence = 0
@@ -189,7 +189,7 @@ class Probe:
 
         :param frame: without its length prefix
         :raises CorruptResponseError: the frame cannot be decoded
-        :raises CorrelationIdError: the frame answers no request of this probe
+        :raises CorrelationIdError: the frame answers no request of this negotiation
         """
         if len(frame) < 4:
             raise CorruptResponseError("the answer is too short: check that this is a Kafka port", broker=self._broker)
@@ -211,27 +211,27 @@ class Probe:
 
         :raises SocketDisconnectedError: no version of Kafka closes the connection at this point
         """
-        self.evidence += self.state is ProbeState.BOTH_ALIVE
+        self.evidence += self.state is NegotiationState.BOTH_ALIVE
         if not self._asks_lower():
-            if self._hang_ups is None or self._answers or self._only or self.state is ProbeState.ALIVE:
+            if self._hang_ups is None or self._answers or self._only or self.state is NegotiationState.ALIVE:
                 self.give_up()
             if self.evidence >= self._hang_ups:
                 self._found(RANGES_0_8_2)
             else:
                 request = wire.MetadataRequest(topics=[])
-                self._send(ProbeState.ALIVE, [self._encoded(request, 0, _ASKS_METADATA)])
+                self._send(NegotiationState.ALIVE, [self._encoded(request, 0, _ASKS_METADATA)])
         self.needs_new_connection = True
 
     def _asks_lower(self) -> bool:
-        """Prepare the next question after a hang-up, in a lower version or alone; return False if there is none left."""
-        if self.state in {ProbeState.ALIVE, ProbeState.BOTH_ALIVE}:
+        """Prepare the next request after a hang-up, in a lower version or alone; return False if there is none left."""
+        if self.state in {NegotiationState.ALIVE, NegotiationState.BOTH_ALIVE}:
             return False
         alone = self._only or self._answers or self._was_alone
         # after a hint at 0.8.2 the search is short
         lower = LOWER_VERSIONS[-1:] if self._hang_ups == 1 else LOWER_VERSIONS
-        if self.state is ProbeState.REST:  # it answered, and hung up on the heartbeat
+        if self.state is NegotiationState.REST:  # it answered, and hung up on the heartbeat
             alone = self._was_alone = True
-        elif self.state is not ProbeState.REST_THEN_LOWER:  # else the lower version has not been asked for
+        elif self.state is not NegotiationState.REST_THEN_LOWER:  # else the lower version has not been asked for
             version = next((version for version in lower if version < self.version), None)
             if version is not None:
                 self.version = version
@@ -242,11 +242,11 @@ class Probe:
         if alone:
             self._ask_lower()
         else:
-            self._send(ProbeState.BOTH, self._both())
+            self._send(NegotiationState.BOTH, self._both())
         return True
 
     def give_up(self) -> Never:
-        """Process the end of the time for new connections, or of all questions.
+        """Process the end of the time for new connections, or of all requests.
 
         :raises SocketDisconnectedError: always
         """
@@ -270,7 +270,7 @@ class Probe:
             api="ApiVersions",
         )
 
-    def _send(self, state: ProbeState, requests: list[bytes]) -> None:
+    def _send(self, state: NegotiationState, requests: list[bytes]) -> None:
         self.state = state
         self._outbox = requests
 
@@ -289,29 +289,29 @@ class Probe:
         return [self._ask_api_versions(), *heartbeat]
 
     def _found(self, ranges: ApiRanges) -> None:
-        self.state = ProbeState.DONE
+        self.state = NegotiationState.DONE
         self.result = ranges
 
     def _on_api_versions(self, frame: bytes | bytearray | memoryview) -> None:
         # The error code stands at the same place in all versions, also in a refusal.
         if self.version > 0 and int.from_bytes(bytes(frame[4:6]), "big") == _UNSUPPORTED_VERSION:
             self.version = min(_highest_api_versions(frame), self.version - 1)
-            if self._only or self.state is ProbeState.LOWER:
+            if self._only or self.state is NegotiationState.LOWER:
                 self._ask_lower()
             else:
-                self.state = ProbeState.REST_THEN_LOWER
+                self.state = NegotiationState.REST_THEN_LOWER
             return
         response = decode_response(wire.ApiVersionsRequest, self.version, frame)[1]
         if response.error_code:
             raise error_for(response.error_code)
         self._ranges = checked(response, self.version)
-        if self._only or self.state is ProbeState.LOWER:
+        if self._only or self.state is NegotiationState.LOWER:
             self._found(self._ranges)
         else:
-            self.state = ProbeState.REST
+            self.state = NegotiationState.REST
 
     def _ask_lower(self) -> None:
-        self._send(ProbeState.LOWER, [self._ask_api_versions()])
+        self._send(NegotiationState.LOWER, [self._ask_api_versions()])
 
     def _on_rest(self, _: bytes | bytearray | memoryview) -> None:
         self._found(self._ranges)
@@ -326,7 +326,7 @@ class Probe:
 
     def _on_alive(self, frame: bytes | bytearray | memoryview) -> None:
         decode_response(wire.MetadataRequest, 0, frame)
-        self._send(ProbeState.BOTH_ALIVE, self._both())
+        self._send(NegotiationState.BOTH_ALIVE, self._both())
 
 
 def checked(response: wire.ApiVersionsResponse, version: int) -> ApiRanges:
@@ -365,13 +365,16 @@ def _highest_api_versions(frame: bytes | bytearray | memoryview) -> int:
     return next((key.max_version for key in refusal.api_keys if key.api_key == wire.ApiVersionsRequest.api_key), 0)
 
 
-_Action = Callable[[Probe, bytes | bytearray | memoryview], None]
+_Action = Callable[[VersionNegotiation, bytes | bytearray | memoryview], None]
 
 #: The handler of a response: by state, and by request.
-_ON_ANSWER: Mapping[tuple[ProbeState, int], _Action] = {
-    **{(state, _ASKS_API_VERSIONS): Probe._on_api_versions for state in (*_FIRST_TRY, ProbeState.LOWER)},
-    **{(state, _ASKS_HEARTBEAT): Probe._on_heartbeat_alone for state in _FIRST_TRY},
-    (ProbeState.REST, _ASKS_HEARTBEAT): Probe._on_rest,
-    (ProbeState.REST_THEN_LOWER, _ASKS_HEARTBEAT): Probe._on_rest_then_lower,
-    (ProbeState.ALIVE, _ASKS_METADATA): Probe._on_alive,
+_ON_ANSWER: Mapping[tuple[NegotiationState, int], _Action] = {
+    **{
+        (state, _ASKS_API_VERSIONS): VersionNegotiation._on_api_versions
+        for state in (*_FIRST_TRY, NegotiationState.LOWER)
+    },
+    **{(state, _ASKS_HEARTBEAT): VersionNegotiation._on_heartbeat_alone for state in _FIRST_TRY},
+    (NegotiationState.REST, _ASKS_HEARTBEAT): VersionNegotiation._on_rest,
+    (NegotiationState.REST_THEN_LOWER, _ASKS_HEARTBEAT): VersionNegotiation._on_rest_then_lower,
+    (NegotiationState.ALIVE, _ASKS_METADATA): VersionNegotiation._on_alive,
 }

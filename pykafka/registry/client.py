@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from pykafka.security.http import Answer
     from pykafka.security.ssl_config import SslConfig
 
-#: How long an id that is unknown to the registry is taken for unknown (s).
+#: How long the registry is not asked again for an unknown id (s).
 UNKNOWN_S = 60.0
-#: A longer answer is none of a registry (bytes).
+#: The longest answer of a registry (bytes).
 ANSWER_MAX = 16 * 1024 * 1024
 _ACCEPT = "application/vnd.schemaregistry.v1+json, application/json"
 _CONTENT = "application/vnd.schemaregistry.v1+json"
 _REDIRECTS, _CLIENT_ERRORS, _RETRIED, _SERVER_ERRORS = 300, 400, {408, 429}, 500
 _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _CONFLICT = 401, 403, 404, 409
-#: What a registry says beside "not found": subject, version, schema.
+#: The error codes of a registry for an unknown subject, version or schema.
 _NO_SUCH = {40401, 40402, 40403}
-_PAUSE_MS, _PAUSE_MOST_MS = 100, 5_000
-#: A try with less time (s) may fail for that alone.
-_TELLING_S = 1.0
-#: Ids are what four bytes can say.
+_PAUSE_MS, _MAX_PAUSE_MS = 100, 5_000
+#: A try with less time (s) does not replace an earlier error.
+_SHORT_TRY_S = 1.0
+#: Ids have four bytes.
 _ID_MAX = 2**32 - 1
-#: Records of strangers can name any id: so many unknown ones are remembered.
+#: How many unknown ids are kept: any record can have one.
 _UNKNOWN_MAX = 10_000
 #: What to do about errors of TLS, by words of OpenSSL's.
 _REMEDIES = {
@@ -59,8 +59,8 @@ _BAD_TOKEN = (
 class Registry:
     """A schema registry.
 
-    It keeps no connection, and no lock: what an id or a version stands for never changes, and is kept by single stores.
-    Requests that fail by the network, or by the service itself, are made again with growing pauses until the deadline.
+    It keeps no connection, and no lock: the schema of an id or a version never changes, and is cached by single stores.
+    Requests that fail by the network, or by the service itself, are retried with growing pauses until the deadline.
 
     :param urls: where it is, such as "https://registry.example.org"; several are asked in turn
     :param handler: supplies the clock, pauses, and workers for requests
@@ -104,10 +104,10 @@ class Registry:
         self._ssl_config = ssl_config
         self._request_timeout_s = request_timeout_ms / 1000
         self._timeout_s = timeout_ms / 1000
-        self._backoff = Backoff(_PAUSE_MS, _PAUSE_MOST_MS, handler.random)
+        self._backoff = Backoff(_PAUSE_MS, _MAX_PAUSE_MS, handler.random)
         self._by_id: dict[int | str, Schema] = {}
         self._by_version: dict[tuple[str, int], Registered] = {}
-        #: id: until when it is taken for unknown
+        #: {id: until when the registry is not asked for it}
         self._unknown: dict[int | str, float] = {}
 
     def __repr__(self) -> str:
@@ -141,7 +141,7 @@ class Registry:
         :raises SchemaNotFoundError: there is no such subject
         :raises RegistryError: the registry refuses, or cannot be reached
         """
-        return self._kept(self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest"))
+        return self._keep(self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/latest"))
 
     def version(self, subject: str, number: int) -> Registered:
         """Return a version in a subject.
@@ -150,7 +150,7 @@ class Registry:
         :raises RegistryError: the registry refuses, or cannot be reached
         """
         found = self._by_version.get((subject, number))
-        return found or self._kept(self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/{number}"))
+        return found or self._keep(self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/{number}"))
 
     def look_up(self, subject: str, schema: Schema) -> Registered:
         """Return the version of a subject that is this schema.
@@ -158,7 +158,7 @@ class Registry:
         :raises SchemaNotFoundError: the subject does not have it
         :raises RegistryError: the registry refuses, or cannot be reached
         """
-        return self._kept(self._ask("POST", f"/subjects/{quote(subject, safe='')}", _body(schema)))
+        return self._keep(self._ask("POST", f"/subjects/{quote(subject, safe='')}", _body(schema)))
 
     def register(self, subject: str, schema: Schema) -> Registered:
         """Add a schema to a subject, unless the subject has it; return its version.
@@ -168,7 +168,7 @@ class Registry:
         """
         answer = self._ask("POST", f"/subjects/{quote(subject, safe='')}/versions", _body(schema))
         if not isinstance(answer.get("id"), int):
-            raise _strange(self)
+            raise _unexpected_answer(self)
         return self.look_up(subject, schema)
 
     def needed(self, schema: Schema) -> dict[str, Schema]:
@@ -191,15 +191,15 @@ class Registry:
                 self._gather(used, found, (*around, one))
                 found[one.name] = used
 
-    def _kept(self, answer: Mapping[str, Any]) -> Registered:
+    def _keep(self, answer: Mapping[str, Any]) -> Registered:
         try:
             made = Registered(
                 answer["subject"], int(answer["version"]), int(answer["id"]), _schema(answer, self), answer.get("guid")
             )
         except (KeyError, TypeError, ValueError, OverflowError):
-            raise _strange(self) from None
+            raise _unexpected_answer(self) from None
         if not 0 <= made.id <= _ID_MAX:
-            raise _strange(self)
+            raise _unexpected_answer(self)
         known = self._by_id.get(made.id)
         if known is not None and not known.says_the_same(made.schema):
             raise self.replaced(made.id)
@@ -210,8 +210,8 @@ class Registry:
     def replaced(self, number: int | str) -> RegistryError:
         """Return the error about an id that has become another schema's."""
         return RegistryError(
-            f"{self!r} has another schema {number} than before: it was made anew, or its addresses are of different "
-            "registries, and nothing says which schema a record was written with: start again with the right one"
+            f"{self!r} has another schema {number} than before: it was created again, or its addresses are of different "
+            "registries, so the schema of a record is not certain: start again with the right registry"
         )
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -222,8 +222,8 @@ class Registry:
         deadline = self._handler.now() + self._timeout_s
         failures, data = 0, None if body is None else json.dumps(body).encode()
         said: RegistryUnavailableError | None = None
-        #: Until when each address has asked not to be asked.
-        rests = dict.fromkeys(self._urls, 0.0)
+        #: When each address may be asked again.
+        available_at = dict.fromkeys(self._urls, 0.0)
         url = self._urls[0]
         while True:
             left = min(self._request_timeout_s, deadline - self._handler.now())
@@ -232,25 +232,25 @@ class Registry:
             except RegistryUnavailableError as error:
                 failures += 1
                 # The last try may have little time: an error before it says more.
-                said = error if said is None or left >= _TELLING_S else said
+                said = error if said is None or left >= _SHORT_TRY_S else said
                 now = self._handler.now()
-                rests[url] = now + error.retry_after_s
-                url, peace = self._next(failures, rests, now)
-                pause = max(self._backoff.seconds(failures) if failures % len(self._urls) == 0 else 0.0, peace)
+                available_at[url] = now + error.retry_after_s
+                url, asked_s = self._next(failures, available_at, now)
+                pause = max(self._backoff.seconds(failures) if failures % len(self._urls) == 0 else 0.0, asked_s)
                 if now + pause >= deadline:
-                    raise _given_up(said, failures, self._timeout_s, peace) from None
+                    raise _unavailable(said, failures, self._timeout_s, asked_s) from None
             self._handler.sleep(pause)
 
-    def _next(self, failures: int, rests: Mapping[str, float], now: float) -> tuple[str, float]:
-        """Return the address to ask next, in turn but for those that want peace; and how long it wants that itself (s).
+    def _next(self, failures: int, available_at: Mapping[str, float], now: float) -> tuple[str, float]:
+        """Return the address to ask next, the one that is available first, and how long to wait for it (s).
 
         :param failures: how many requests have failed
-        :param rests: until when each address wants peace
+        :param available_at: when each address may be asked again
         :param now: on the same clock
         """
         first = failures % len(self._urls)
         waits = [
-            (max(round(rests[url] - now, 3), 0.0), turn)
+            (max(round(available_at[url] - now, 3), 0.0), turn)
             for turn, url in enumerate((*self._urls[first:], *self._urls[:first]))
         ]
         wait, turn = min(waits)
@@ -288,7 +288,7 @@ class Registry:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise _strange(self)
+            raise _unexpected_answer(self)
         return found
 
     def _request(self, url: str, method: str, data: bytes | None, token: str | None) -> Request:
@@ -313,7 +313,7 @@ def check_urls(urls: str | Sequence[str]) -> tuple[str, ...]:
     written = urls.split(",") if isinstance(urls, str) else urls
     found = tuple(url.strip().rstrip("/") for url in written)
     for url in found:
-        # Also where there is no scheme: what stands before the @ may be a password, which no error may show.
+        # Also without a scheme: the text before the @ may be a password, which no error may show.
         if "@" in url:
             raise ValueError("the URL of a schema registry must not contain a user: give user and password, or a token")
         if "?" in url or "#" in url:  # which may have a key
@@ -358,9 +358,9 @@ def _schema(answer: Mapping[str, Any], registry: Registry) -> Schema:
         )
         text = answer["schema"]
     except (KeyError, TypeError, ValueError, OverflowError):
-        raise _strange(registry) from None
+        raise _unexpected_answer(registry) from None
     if not isinstance(text, str):
-        raise _strange(registry)
+        raise _unexpected_answer(registry)
     return Schema(str(answer.get("schemaType") or AVRO).upper(), text, references)
 
 
@@ -376,9 +376,9 @@ def _remedy(said: str) -> str:
     return "check its address, and that certfile and keyfile are of a client that it knows"
 
 
-def _given_up(said: Exception, failures: int, seconds: float, asked_s: float) -> RegistryUnavailableError:
+def _unavailable(said: Exception, failures: int, seconds: float, asked_s: float) -> RegistryUnavailableError:
     times = "once" if failures == 1 else f"{failures} times"
-    waiting = f", and wants {asked_s:g} s of peace: give it a longer time" if asked_s >= seconds else ""
+    waiting = f", and asks for a pause of {asked_s:g} s: give it a longer time" if asked_s >= seconds else ""
     made = RegistryUnavailableError(
         f"{said}; it was asked {times} in {seconds:g} s{waiting}"
         + ("" if waiting else ": check its address, that the service is up, and the network between")
@@ -387,7 +387,7 @@ def _given_up(said: Exception, failures: int, seconds: float, asked_s: float) ->
     return made
 
 
-def _strange(registry: Registry) -> RegistryError:
+def _unexpected_answer(registry: Registry) -> RegistryError:
     return RegistryError(f"{registry!r} answers what no schema registry does: is that its address?")
 
 

@@ -1,13 +1,23 @@
-"""Authentication and encryption of connections: TLS and SASL."""
+"""Authentication and encryption of connections: TLS and SASL.
 
-from pykafka.security.java_sasl import mechanism_of_jaas, parse_jaas
-from pykafka.security.kerberos import Gssapi
+Each mechanism is loaded when a program asks for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from pykafka.security.mechanism import Exchange, Mechanism, Plain, valid_sasl
-from pykafka.security.oauth import OAuthBearer, OAuthToken
-from pykafka.security.oidc import OidcClientCredentials
-from pykafka.security.scram import DelegationToken, Scram
 from pykafka.security.ssl_config import SslConfig, SslConfigLike, WrapsSocket, valid_ssl_config
 from pykafka.security.tls_errors import explain_refusal, explain_tls_error
+from pykafka.utils import names_on_use
+
+if TYPE_CHECKING:
+    from pykafka.security.java_sasl import mechanism_of_jaas, parse_jaas
+    from pykafka.security.kerberos import Gssapi
+    from pykafka.security.oauth import OAuthBearer, OAuthToken
+    from pykafka.security.oidc import OidcClientCredentials
+    from pykafka.security.scram import DelegationToken, Scram
 
 __all__ = [
     "DelegationToken",
@@ -29,3 +39,15 @@ __all__ = [
     "valid_sasl",
     "valid_ssl_config",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = names_on_use(
+        __name__,
+        {
+            "java_sasl": "mechanism_of_jaas parse_jaas",
+            "kerberos": "Gssapi",
+            "oauth": "OAuthBearer OAuthToken",
+            "oidc": "OidcClientCredentials",
+            "scram": "DelegationToken Scram",
+        },
+    )

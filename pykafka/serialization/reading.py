@@ -35,7 +35,7 @@ class Read(NamedTuple):
     """The outcome of one reading of records.
 
     :param good: those for the application, in their order
-    :param done: how many of the given records are dealt with, bad ones included; the rest have to be given back
+    :param done: how many of the given records are dealt with, bad ones included; the rest have to be put back
     :param error: raised to the application, now if nothing is good, else when it comes back; None if all are dealt with
     """
 
@@ -194,7 +194,7 @@ class RecordReader:
 
     def _advice(self, record: Record[Any, Any]) -> str:
         return (
-            f"; the consumer stays there. Go on behind it by seek(TopicPartition({record.topic!r}, "
+            f"; the consumer stays there. Continue behind it by seek(TopicPartition({record.topic!r}, "
             f'{record.partition}), {record.offset + 1}), or give on_bad_record="skip" or DeadLetters(...)'
         )
 

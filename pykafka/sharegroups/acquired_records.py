@@ -1,6 +1,6 @@
-"""`AcquiredRecords` and `Ledger`: the records that a share session has acquired, and what became of them. No I/O.
+"""`AcquiredRecords`: the records that a share session has acquired, and their acknowledgements. No I/O.
 
-The owner of a ledger holds a lock around each call.
+The caller holds the engine's lock.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pykafka.common import TopicPartition
 from pykafka.exceptions import InvalidRecordState, KafkaException
 
 
-class Kind(enum.IntEnum):
+class AcknowledgeType(enum.IntEnum):
     """An acknowledgement of a record, by Kafka's number."""
 
     GAP = 0
@@ -40,8 +40,8 @@ class Event(enum.Enum):
     """An event that changes the state."""
 
     DELIVER = "deliver"
-    GIVE_BACK = "give back"
-    DECIDE = "acknowledge"
+    PUT_BACK = "put back"
+    ACKNOWLEDGE = "acknowledge"
     RENEW = "renew"
     SEND = "send"
     CONFIRM = "confirm"
@@ -49,24 +49,24 @@ class Event(enum.Enum):
 
 
 TABLE: dict[State, dict[Event, State]] = {
-    State.BUFFERED: {Event.DELIVER: State.DELIVERED, Event.DECIDE: State.DUE, Event.LOSE: State.LOST},
+    State.BUFFERED: {Event.DELIVER: State.DELIVERED, Event.ACKNOWLEDGE: State.DUE, Event.LOSE: State.LOST},
     State.DELIVERED: {
-        Event.GIVE_BACK: State.BUFFERED,
-        Event.DECIDE: State.DUE,
+        Event.PUT_BACK: State.BUFFERED,
+        Event.ACKNOWLEDGE: State.DUE,
         Event.RENEW: State.RENEWING,
         Event.LOSE: State.LOST,
     },
     # what was not sent yet may be changed
-    State.DUE: {Event.DECIDE: State.DUE, Event.SEND: State.SENT, Event.LOSE: State.LOST},
+    State.DUE: {Event.ACKNOWLEDGE: State.DUE, Event.SEND: State.SENT, Event.LOSE: State.LOST},
     State.SENT: {Event.CONFIRM: State.DONE, Event.LOSE: State.LOST},
     State.RENEWING: {
-        Event.DECIDE: State.DUE,
+        Event.ACKNOWLEDGE: State.DUE,
         Event.RENEW: State.RENEWING,
         Event.SEND: State.RENEWAL_SENT,
         Event.LOSE: State.LOST,
     },
     State.RENEWAL_SENT: {
-        Event.DECIDE: State.DUE,
+        Event.ACKNOWLEDGE: State.DUE,
         Event.RENEW: State.RENEWAL_SENT,
         Event.CONFIRM: State.DELIVERED,
         Event.LOSE: State.LOST,
@@ -74,21 +74,21 @@ TABLE: dict[State, dict[Event, State]] = {
     State.DONE: {},
     State.LOST: {Event.LOSE: State.LOST},
 }
-#: The states of records that a broker has still to answer for.
+#: The states of records whose acknowledgement has no response yet.
 OPEN = frozenset({State.DUE, State.SENT, State.RENEWING, State.RENEWAL_SENT})
 
 
 class Owner(Protocol):
-    """The object that takes decisions from any worker: the engine."""
+    """The engine, which takes acknowledgements from any worker."""
 
-    def decide(self, held: AcquiredRecords, kind: Kind) -> bool: ...
+    def acknowledge(self, acquired: AcquiredRecord, kind: AcknowledgeType) -> bool: ...
 
 
-class AcquiredRecords:
-    """One acquired record: what `Record` refers to.
+class AcquiredRecord:
+    """One acquired record, to which `Record` refers.
 
-    :param owner: takes what the application decides
-    :param ledger: of the session that acquired it
+    :param owner: takes the application's acknowledgement
+    :param session_records: of the session that acquired it
     :param partition: the record's
     :param offset: the record's
     :param delivery_count: how often it was delivered, this time included
@@ -100,7 +100,7 @@ class AcquiredRecords:
         "error",
         "expires_at",
         "kind",
-        "ledger",
+        "session_records",
         "offset",
         "owner",
         "partition",
@@ -110,20 +110,20 @@ class AcquiredRecords:
     def __init__(
         self,
         owner: Owner,
-        ledger: Ledger,
+        session_records: AcquiredRecords,
         partition: TopicPartition,
         offset: int,
         delivery_count: int,
         expires_at: float,
     ) -> None:
         self.owner = owner
-        self.ledger = ledger
+        self.session_records = session_records
         self.partition = partition
         self.offset = offset
         self.delivery_count = delivery_count
         self.expires_at = expires_at
         self.state = State.BUFFERED
-        self.kind = Kind.GAP
+        self.kind = AcknowledgeType.GAP
         self.error: KafkaException | None = None
 
     def apply(self, event: Event) -> None:
@@ -142,11 +142,11 @@ class AcquiredRecords:
 
     def acknowledge(self) -> bool:
         """Accept the record: `Record.ack()`."""
-        return self.owner.decide(self, Kind.ACCEPT)
+        return self.owner.acknowledge(self, AcknowledgeType.ACCEPT)
 
     def refuse(self, error: BaseException | None = None) -> bool:
         """Release the record: `Record.nack()`."""
-        return self.owner.decide(self, Kind.RELEASE)
+        return self.owner.acknowledge(self, AcknowledgeType.RELEASE)
 
 
 class Acknowledged(NamedTuple):
@@ -163,123 +163,119 @@ class Acknowledged(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Offsets that follow each other, and what became of all of them."""
+    """A range of offsets with the same acknowledgement."""
 
     first: int
     last: int
-    kind: Kind
+    kind: AcknowledgeType
 
 
 class Sent(NamedTuple):
-    """Acknowledgements of one partition on their way."""
+    """Acknowledgements of one partition in flight."""
 
     batches: list[Batch]
-    held: list[AcquiredRecords]
+    acquired: list[AcquiredRecord]
 
 
-class Ledger:
+class AcquiredRecords:
     """The records of one share session, from its opening to its end."""
 
     def __init__(self) -> None:
-        self._held: dict[TopicPartition, dict[int, AcquiredRecords]] = {}
-        self._due: dict[TopicPartition, dict[int, AcquiredRecords]] = {}
+        self._by_partition: dict[TopicPartition, dict[int, AcquiredRecord]] = {}
+        self._due: dict[TopicPartition, dict[int, AcquiredRecord]] = {}
         self._gaps: dict[TopicPartition, list[Batch]] = {}
 
-    def __iter__(self) -> Iterator[AcquiredRecords]:
-        for held in list(self._held.values()):
-            yield from list(held.values())
+    def __iter__(self) -> Iterator[AcquiredRecord]:
+        for acquired in list(self._by_partition.values()):
+            yield from list(acquired.values())
 
     @property
     def due(self) -> list[TopicPartition]:
-        """The partitions with something to acknowledge."""
+        """The partitions with acknowledgements to send."""
         return list({key: None for key, found in [*self._due.items(), *self._gaps.items()] if found})
 
     @property
     def renews(self) -> bool:
         """Whether a record waits to be renewed."""
-        return any(held.kind is Kind.RENEW for due in self._due.values() for held in due.values())
+        return any(acquired.kind is AcknowledgeType.RENEW for due in self._due.values() for acquired in due.values())
 
-    def add(self, held: AcquiredRecords) -> None:
-        """Take a record that the session has acquired."""
-        self._held.setdefault(held.partition, {})[held.offset] = held
+    def add(self, acquired: AcquiredRecord) -> None:
+        """Add a record that the session has acquired."""
+        self._by_partition.setdefault(acquired.partition, {})[acquired.offset] = acquired
 
-    def fill(self, partition: TopicPartition, first: int, last: int, kind: Kind) -> None:
+    def acknowledge_range(self, partition: TopicPartition, first: int, last: int, kind: AcknowledgeType) -> None:
         """Acknowledge offsets without a record for the application."""
         self._gaps.setdefault(partition, []).append(Batch(first, last, kind))
 
-    def decide(self, held: AcquiredRecords, kind: Kind) -> None:
-        """Note what became of a record, for the next request.
+    def acknowledge(self, acquired: AcquiredRecord, kind: AcknowledgeType) -> None:
+        """Add a record's acknowledgement to the next request.
 
-        :raises InvalidRecordState: something else became of it already
+        :raises InvalidRecordState: it has another acknowledgement already
         """
-        if held.state in {State.SENT, State.DONE} and held.kind is kind:
+        if acquired.state in {State.SENT, State.DONE} and acquired.kind is kind:
             return
-        held.apply(Event.RENEW if kind is Kind.RENEW else Event.DECIDE)
-        if held.state is not State.RENEWAL_SENT:
-            held.kind = kind
-            self._due.setdefault(held.partition, {})[held.offset] = held
+        acquired.apply(Event.RENEW if kind is AcknowledgeType.RENEW else Event.ACKNOWLEDGE)
+        if acquired.state is not State.RENEWAL_SENT:
+            acquired.kind = kind
+            self._due.setdefault(acquired.partition, {})[acquired.offset] = acquired
 
-    def take_due(self, only: Collection[TopicPartition] | None = None) -> dict[TopicPartition, Sent]:
-        """Return what a request has to say.
-
-        :param only: of these partitions; None for all
-        """
+    def take_due(self) -> dict[TopicPartition, Sent]:
+        """Return the acknowledgements for a request."""
         taken = {}
         for partition in self.due:
-            if only is None or partition in only:
-                found = self._due.pop(partition, {})
-                held = [found[offset] for offset in sorted(found)]
-                batches = _batches(held) + self._gaps.pop(partition, [])
-                for one in held:
-                    one.apply(Event.SEND)
-                taken[partition] = Sent(sorted(batches), held)
+            due = self._due.pop(partition, {})
+            acquired = [due[offset] for offset in sorted(due)]
+            batches = _batches(acquired) + self._gaps.pop(partition, [])
+            for record in acquired:
+                record.apply(Event.SEND)
+            taken[partition] = Sent(sorted(batches), acquired)
         return taken
 
-    def answered(self, sent: Sent, error: KafkaException | None, expires_at: float) -> list[AcquiredRecords]:
-        """Process the answer for a partition; return the records whose acknowledgement it was.
+    def on_response(self, sent: Sent, error: KafkaException | None, expires_at: float) -> list[AcquiredRecord]:
+        """Process the response for a partition; return the records that it answers for.
 
         :param error: None if the broker has taken them
         :param expires_at: when the locks of renewed records end (s)
         """
-        told = []
-        for held in sent.held:
-            if held.state not in {State.SENT, State.RENEWAL_SENT}:
+        acknowledged = []
+        for acquired in sent.acquired:
+            if acquired.state not in {State.SENT, State.RENEWAL_SENT}:
                 continue  # accepted while its renewal was on its way: that is answered later
-            told.append(held)
+            acknowledged.append(acquired)
             if error is not None:
-                held.error = error
-                self.lose(held)
+                acquired.error = error
+                self.lose(acquired)
             else:
-                held.expires_at = expires_at
-                held.apply(Event.CONFIRM)
-                if held.kind is not Kind.RENEW:
-                    self._forget(held)
-        return told
+                acquired.expires_at = expires_at
+                acquired.apply(Event.CONFIRM)
+                if acquired.kind is not AcknowledgeType.RENEW:
+                    self._forget(acquired)
+        return acknowledged
 
-    def lose(self, held: AcquiredRecords) -> None:
-        """Forget a record that others may have by now."""
-        self._due.get(held.partition, {}).pop(held.offset, None)
-        held.apply(Event.LOSE)
-        self._forget(held)
+    def lose(self, acquired: AcquiredRecord) -> None:
+        """Remove a record that other members may have acquired by now."""
+        self._due.get(acquired.partition, {}).pop(acquired.offset, None)
+        acquired.apply(Event.LOSE)
+        self._forget(acquired)
 
-    def lose_all(self, error: KafkaException) -> list[AcquiredRecords]:
-        """Forget all records, as the session is over; return those that were being acknowledged."""
-        told = []
-        for held in self:
-            if held.state in OPEN:
-                told.append(held)
-            held.error = error
-            self.lose(held)
+    def lose_all(self, error: KafkaException) -> list[AcquiredRecord]:
+        """Remove all records, as the session is over; return those that were being acknowledged."""
+        acknowledged = []
+        for acquired in self:
+            if acquired.state in OPEN:
+                acknowledged.append(acquired)
+            acquired.error = error
+            self.lose(acquired)
         self._due, self._gaps = {}, {}
-        return told
+        return acknowledged
 
-    def _forget(self, held: AcquiredRecords) -> None:
-        self._held.get(held.partition, {}).pop(held.offset, None)
+    def _forget(self, acquired: AcquiredRecord) -> None:
+        self._by_partition.get(acquired.partition, {}).pop(acquired.offset, None)
 
 
-def _batches(held: list[AcquiredRecords]) -> list[Batch]:
+def _batches(acquired: list[AcquiredRecord]) -> list[Batch]:
     batches: list[Batch] = []
-    for one in held:
+    for one in acquired:
         last = batches[-1] if batches else None
         if last is not None and last.last + 1 == one.offset and last.kind is one.kind:
             batches[-1] = last._replace(last=one.offset)
@@ -288,9 +284,9 @@ def _batches(held: list[AcquiredRecords]) -> list[Batch]:
     return batches
 
 
-def outcomes(held: Collection[AcquiredRecords], error: KafkaException | None) -> list[Acknowledged]:
+def outcomes(acquired: Collection[AcquiredRecord], error: KafkaException | None) -> list[Acknowledged]:
     """Return the outcome of acknowledgements for each partition."""
     by: dict[TopicPartition, list[int]] = {}
-    for one in held:
+    for one in acquired:
         by.setdefault(one.partition, []).append(one.offset)
     return [Acknowledged(partition, tuple(sorted(offsets)), error) for partition, offsets in by.items()]

@@ -16,11 +16,12 @@ from pykafka.handlers.interrupts import Closure, SingleCaller
 from pykafka.metadata.brokers import countdown
 from pykafka.record import Record
 from pykafka.serialization.reading import RecordReader
-from pykafka.sharegroups.acquired_records import OPEN, Acknowledged, AcquiredRecords, Kind, State
-from pykafka.sharegroups.engine import LOOK_S, ShareEngine
+from pykafka.sharegroups.acquired_records import OPEN, Acknowledged, AcknowledgeType, AcquiredRecord, State
+from pykafka.sharegroups.engine import LEADER_POLL_INTERVAL_S, ShareEngine
 from pykafka.sharegroups.options import ShareConsumerOptions
 from pykafka.utils.error_handlers import LONGEST_S, valid_int, valid_timeout
 from pykafka.utils.hints import CONSUMER, unknown_option
+from pykafka.utils.option_table import collected
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -61,32 +62,64 @@ class ShareConsumer(Generic[K, V]):
     :param cluster: that has the topics
     :param topics: names
     :param group: the share group, whose members take records of the same partitions
-    :param acknowledgement: "implicit" accepts what a call has returned in the next call, and at `commit()` and `close()`;
-        "explicit" leaves each record to `accept()`, `release()` or `reject()`
-    :param on_acknowledge: called with an `Acknowledged(partition, offsets, error)` for each outcome, inside later calls of
-        this consumer
-    :param key_deserializer: makes keys of bytes: a function, or an object as kafka-python or confluent-kafka have them; None
-        leaves bytes
+    :param acknowledgement: "implicit" accepts what a call has returned in the next call, and at `commit()` and
+        `close()`; "explicit" leaves each record to `accept()`, `release()` or `reject()`
+    :param on_acknowledge: called with an `Acknowledged(partition, offsets, error)` for each outcome, inside later calls
+        of this consumer
+    :param key_deserializer: makes keys of bytes: a function, or an object as kafka-python or confluent-kafka have them;
+        None leaves bytes
     :param value_deserializer: makes values of bytes, as `key_deserializer` makes keys
     :param on_bad_record: what becomes of a record that cannot be deserialized: the call raises it and the record is
         released, it is rejected with a warning, or it is written to a topic for dead letters and accepted
-    :param consumer_timeout_ms: how long an iteration waits for the next record before it ends (ms); -1 for as long as it
-        takes
-    :param acquire_mode: "batch_optimized" takes whole batches, so more records than `max_records` may come; "record_limit"
-        never takes more (KIP-1206; Kafka 4.2 and later)
+    :param consumer_timeout_ms: how long an iteration waits for the next record before it ends (ms); -1 for as long as
+        it takes
+    :param acquire_mode: "batch_optimized" takes whole batches, so more records than `max_records` may come;
+        "record_limit" never takes more (KIP-1206; Kafka 4.2 and later)
     :param max_records: how many records to acquire from a broker at a time
     :param fetch_min_bytes: how much data the broker waits for (bytes)
-    :param fetch_max_wait_ms: how long the broker waits for `fetch_min_bytes` (ms); a `commit()` may wait as long behind a
-        fetch
+    :param fetch_max_wait_ms: how long the broker waits for `fetch_min_bytes` (ms); a `commit()` may wait as long behind
+        a fetch
     :param fetch_max_bytes: how much to fetch from a broker at a time (bytes)
-    :param client_rack: the rack, or zone, of this consumer, as the group's assignor is told; None takes that of the client
-    :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `fetch_max_bytes`, and 256 MiB
-        at least
+    :param client_rack: the rack, or zone, of this consumer, which the group's assignor gets; None takes that of the
+        client
+    :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `fetch_max_bytes`, and
+        256 MiB at least
     :raises TypeError, ValueError: an option is out of bounds, by name
     :raises TopicNotFoundError: there is no such topic
     :raises KafkaException: the brokers cannot be reached
     """
 
+    def _build(self, cluster: BaseCluster, topics: Iterable[str], given: dict[str, Any]) -> None:
+        options = ShareConsumerOptions.of(given)
+        if not options.group:
+            raise ValueError("group must be the name of a share group")
+        self._cluster = cluster
+        self._handler = cluster.handler
+        self._options = options
+        self._reader = _Reader(
+            options.key_deserializer,
+            options.value_deserializer,
+            options.on_bad_record,
+            cluster.limiter,
+            self._handler.offload,
+        )
+        rack = cluster.client_rack if options.client_rack is None else options.client_rack
+        self._engine = ShareEngine(cluster, options, rack)
+        # Records that the last call has returned, for implicit acknowledgement.
+        self._delivered: list[AcquiredRecord] = []
+        # Callbacks of `commit_async`, with the records they wait for.
+        self._waiting_callbacks: list[tuple[list[AcquiredRecord], OnCommit]] = []
+        self._reading = SingleCaller(self._handler)
+        self._closing = self._closed = self._is_forked = False
+        self._closure = Closure(self._handler)
+        self._at_close = _ClientClose(self)
+        cluster.stop_at_close(self._at_close)
+        self._handler.at_fork(self._after_fork)
+        names = tuple(topics)
+        if names:
+            self.subscribe(*names)
+
+    @collected(_build, ShareConsumerOptions, more=CONSUMER)
     def __init__(
         self,
         cluster: BaseCluster,
@@ -106,35 +139,7 @@ class ShareConsumer(Generic[K, V]):
         fetch_max_bytes: int = 50 * 1024 * 1024,
         client_rack: str | None = None,
         unpacked_max_bytes: int | None = None,
-    ) -> None:
-        options = ShareConsumerOptions.of(locals())
-        if not options.group:
-            raise ValueError("group must be the name of a share group")
-        self._cluster = cluster
-        self._handler = cluster.handler
-        self._options = options
-        self._reader = _Reader(
-            options.key_deserializer,
-            options.value_deserializer,
-            options.on_bad_record,
-            cluster.limiter,
-            self._handler.offload,
-        )
-        rack = cluster.client_rack if options.client_rack is None else options.client_rack
-        self._engine = ShareEngine(cluster, options, rack)
-        # What the last call has returned, for implicit acknowledgement.
-        self._delivered: list[AcquiredRecords] = []
-        # Callbacks of `commit_async`, with the records they wait for.
-        self._later: list[tuple[list[AcquiredRecords], OnCommit]] = []
-        self._reading = SingleCaller(self._handler)
-        self._closing = self._closed = self._is_forked = False
-        self._closure = Closure(self._handler)
-        self._at_close = _AtClose(self)
-        cluster.stop_at_close(self._at_close)
-        self._handler.at_fork(self._after_fork)
-        names = tuple(topics)
-        if names:
-            self.subscribe(*names)
+    ) -> None: ...
 
     @classmethod
     def make(cls, cluster: BaseCluster, topics: Iterable[Any], given: dict[str, Any]) -> Self:
@@ -144,7 +149,7 @@ class ShareConsumer(Generic[K, V]):
         """
         known = inspect.signature(cls).parameters.keys() - {"cluster", "topics"}
         if unknown := given.keys() - known:
-            raise unknown_option("share_consumer()", unknown, known, CONSUMER)
+            raise unknown_option("share_consumer()", unknown, known, {**ShareConsumerOptions.elsewhere(), **CONSUMER})
         if "group" not in given:
             raise TypeError("share_consumer() needs group=: the name of the share group")
         return cls(cluster, topics, **given)
@@ -252,7 +257,7 @@ class ShareConsumer(Generic[K, V]):
         :param max_records: the most to return
         :param timeout: how long to wait for the first (s); None for as long as it takes; 0 does not wait
         :returns: an empty list where there is none in time
-        :raises KafkaException: as of `one`
+        :raises KafkaException: see `one`
         """
         return self._read(valid_int(max_records, name="max_records"), timeout)
 
@@ -260,26 +265,26 @@ class ShareConsumer(Generic[K, V]):
         deadline = None if timeout is None else self._handler.now() + valid_timeout(timeout)
         with (turn := self._handler.Lock()):
             self._enter(turn)
-            self._settle()
+            self._accept_delivered()
             engine = self._engine
             try:
                 while True:
                     self._check_open()
-                    self._tell()
-                    engine.look()
-                    engine.direct(deadline)
+                    self._run_callbacks()
+                    engine.raise_error()
+                    engine.assign_sessions(deadline)
                     found = self._take(limit)
                     left = None if deadline is None else deadline - self._handler.now()
                     if found or (left is not None and left <= 0):
                         if not found:
-                            engine.want(True)  # a call that does not wait asks for the next one
+                            engine.set_wanting(True)  # a call that does not wait asks for the next one
                         return found
-                    engine.want(True)
-                    engine.arrived.wait(LOOK_S if left is None else min(left, LOOK_S))
+                    engine.set_wanting(True)
+                    engine.arrived.wait(LEADER_POLL_INTERVAL_S if left is None else min(left, LEADER_POLL_INTERVAL_S))
                     engine.arrived.clear()
             finally:
                 if timeout != 0:
-                    engine.want(False)
+                    engine.set_wanting(False)
 
     def _take(self, limit: int) -> list[Record[K, V]]:
         """Return buffered records for the application."""
@@ -289,7 +294,7 @@ class ShareConsumer(Generic[K, V]):
         try:
             good = self._deserialized(records) if self._reader.needed else records
         except BaseException:  # such as a greenlet's timeout
-            self._engine.give_back(records)
+            self._engine.put_back(records)
             raise
         self._delivered = [record._held() for record in good]
         return good
@@ -303,65 +308,67 @@ class ShareConsumer(Generic[K, V]):
                     good.append(record)
                 else:
                     skipped = self._reader.skipped > before
-                    self._engine.decide(record._held(), Kind.REJECT if skipped else Kind.ACCEPT)
+                    self._engine.acknowledge(
+                        record._held(), AcknowledgeType.REJECT if skipped else AcknowledgeType.ACCEPT
+                    )
             except Exception:
                 if good:
-                    self._engine.give_back(records[index:])  # the next call meets it again
+                    self._engine.put_back(records[index:])  # the next call meets it again
                     return good
-                self._engine.give_back(records[index + 1 :])
-                self._engine.decide(record._held(), Kind.RELEASE)
+                self._engine.put_back(records[index + 1 :])
+                self._engine.acknowledge(record._held(), AcknowledgeType.RELEASE)
                 raise
         return good
 
-    def _settle(self) -> None:
-        """Accept what the last call has returned, unless something else became of it."""
+    def _accept_delivered(self) -> None:
+        """Accept the records that the last call has returned, unless they have another acknowledgement."""
         delivered, self._delivered = self._delivered, []
         if self._options.acknowledgement == "implicit":
-            for held in delivered:
-                if held.state in {State.DELIVERED, State.LOST}:
-                    self._engine.decide(held, Kind.ACCEPT)
+            for acquired in delivered:
+                if acquired.state in {State.DELIVERED, State.LOST}:
+                    self._engine.acknowledge(acquired, AcknowledgeType.ACCEPT)
 
     # -- acknowledging ---------------------------------------------------------------------------------------------
 
     def accept(self, record: Record[Any, Any]) -> bool:
-        """Accept a record: it has been dealt with, and no member gets it again. `record.ack()` does the same.
+        """Accept a record: it was handled, and no member gets it again. `record.ack()` does the same.
 
-        The broker hears of it with the next fetch, within a second, or by `commit()`; `on_acknowledge` has the outcome.
+        The acknowledgement goes with the next fetch, within a second, or by `commit()`; `on_acknowledge` gets the outcome.
 
         :param record: from this consumer
         :returns: whether that counts; False where the record is lost already, and comes again
         :raises ValueError: the record is not from this consumer
-        :raises InvalidRecordState: something else became of it already
+        :raises InvalidRecordState: it has another acknowledgement already
         """
-        return self._engine.decide(self._held(record), Kind.ACCEPT)
+        return self._engine.acknowledge(self._acquired(record), AcknowledgeType.ACCEPT)
 
     def release(self, record: Record[Any, Any]) -> bool:
         """Release a record: it comes again, to any member, until its deliveries are used up. `record.nack()` does the same.
 
-        Parameters, result and errors as of `accept`.
+        See `accept` for result and errors.
 
         :param record: from this consumer
         """
-        return self._engine.decide(self._held(record), Kind.RELEASE)
+        return self._engine.acknowledge(self._acquired(record), AcknowledgeType.RELEASE)
 
     def reject(self, record: Record[Any, Any]) -> bool:
-        """Reject a record: nobody can deal with it, and no member gets it again.
+        """Reject a record: it cannot be handled, and no member gets it again.
 
-        Result and errors as of `accept`.
+        See `accept` for result and errors.
 
         :param record: from this consumer
         """
-        return self._engine.decide(self._held(record), Kind.REJECT)
+        return self._engine.acknowledge(self._acquired(record), AcknowledgeType.REJECT)
 
     def renew(self, record: Record[Any, Any]) -> bool:
-        """Begin a record's lock anew, for work that takes longer than `lock_timeout_ms` (KIP-1222; Kafka 4.2 and later).
+        """Renew a record's lock, for work that takes longer than `lock_timeout_ms` (KIP-1222; Kafka 4.2 and later).
 
-        Result and errors as of `accept`; the record is still to be accepted, released or rejected.
+        See `accept` for result and errors; the record is still to be accepted, released or rejected.
 
-        :param record: from this consumer
-        :raises UnsupportedVersion: the brokers cannot
+                :param record: from this consumer
+                :raises UnsupportedVersion: the brokers cannot
         """
-        return self._engine.renew(self._held(record))
+        return self._engine.renew(self._acquired(record))
 
     def commit(self, timeout: float | None = None) -> Committed:
         """Send all acknowledgements, and wait for their outcome.
@@ -370,20 +377,20 @@ class ShareConsumer(Generic[K, V]):
         :returns: for each partition that had some, the first error, or None; InvalidRecordState where a lock had timed out,
             ResponseTimeoutError where no answer came in time
         """
-        patience = self._cluster.socket_timeout_ms / 1000 if timeout is None else valid_timeout(timeout)
-        deadline = self._handler.now() + patience
+        timeout_s = self._cluster.socket_timeout_ms / 1000 if timeout is None else valid_timeout(timeout)
+        deadline = self._handler.now() + timeout_s
         with (turn := self._handler.Lock()):
             self._enter(turn)
             self._check_open()
-            self._settle()
-            failed = {one.partition: one.error for one in self._tell() if one.error is not None}
+            self._accept_delivered()
+            failed = {one.partition: one.error for one in self._run_callbacks() if one.error is not None}
             waiting = self._engine.flush()
             engine = self._engine
-            while any(held.state in OPEN for held in waiting) and self._handler.now() < deadline:
-                engine.direct(deadline)
-                engine.arrived.wait(min(LOOK_S, max(0.0, deadline - self._handler.now())))
+            while any(acquired.state in OPEN for acquired in waiting) and self._handler.now() < deadline:
+                engine.assign_sessions(deadline)
+                engine.arrived.wait(min(LEADER_POLL_INTERVAL_S, max(0.0, deadline - self._handler.now())))
                 engine.arrived.clear()
-            self._tell()
+            self._run_callbacks()
             return {**failed, **_committed(waiting, failed)}
 
     def commit_async(self, on_commit: OnCommit | None = None) -> None:
@@ -394,13 +401,13 @@ class ShareConsumer(Generic[K, V]):
         with (turn := self._handler.Lock()):
             self._enter(turn)
             self._check_open()
-            self._settle()
+            self._accept_delivered()
             waiting = self._engine.flush()
             if on_commit is not None:
-                self._later.append((waiting, on_commit))
+                self._waiting_callbacks.append((waiting, on_commit))
 
-    def _tell(self) -> list[Acknowledged]:
-        """Tell the callbacks of outcomes, and return these."""
+    def _run_callbacks(self) -> list[Acknowledged]:
+        """Call the callbacks with new outcomes, and return these."""
         found = self._engine.take_outcomes()
         call = self._options.on_acknowledge
         for one in found:
@@ -409,17 +416,17 @@ class ShareConsumer(Generic[K, V]):
             elif one.error is not None:
                 text = "share group %s: acknowledgements of %s failed, so these records may come again: %s"
                 self._cluster.limiter.warn(log, str(one.partition), text, self._options.group, one.partition, one.error)
-        for waiting, on_commit in list(self._later):
-            if not any(held.state in OPEN for held in waiting):
-                self._later.remove((waiting, on_commit))
+        for waiting, on_commit in list(self._waiting_callbacks):
+            if not any(acquired.state in OPEN for acquired in waiting):
+                self._waiting_callbacks.remove((waiting, on_commit))
                 on_commit(_committed(waiting, {}))
         return found
 
-    def _held(self, record: Record[Any, Any]) -> AcquiredRecords:
-        held = record._held()
-        if not isinstance(held, AcquiredRecords) or held.owner is not self._engine:
+    def _acquired(self, record: Record[Any, Any]) -> AcquiredRecord:
+        acquired = record._held()
+        if not isinstance(acquired, AcquiredRecord) or acquired.owner is not self._engine:
             raise ValueError(f"{record!r} is not from this consumer")
-        return held
+        return acquired
 
     # -- life ------------------------------------------------------------------------------------------------------
 
@@ -434,24 +441,24 @@ class ShareConsumer(Generic[K, V]):
         self._close(midway=False, timeout=timeout)
 
     def _close(self, midway: bool, timeout: float | None = None) -> None:
-        patience = self._cluster.socket_timeout_ms / 1000 if timeout is None else valid_timeout(timeout)
+        timeout_s = self._cluster.socket_timeout_ms / 1000 if timeout is None else valid_timeout(timeout)
         self._closing = True
-        self._closure.run(partial(self._end, midway, patience))
+        self._closure.run(partial(self._end, midway, timeout_s))
 
-    def _end(self, midway: bool, patience: float) -> None:
+    def _end(self, midway: bool, timeout_s: float) -> None:
         self._engine.arrived.set()
         try:
             if midway:
                 self._delivered = []
-            self._settle()
-            self._engine.stop(self._handler.now() + patience)
+            self._accept_delivered()
+            self._engine.stop(self._handler.now() + timeout_s)
         finally:
             self._closed = True
         self._cluster.leave_to_owner(self._at_close)  # not after an interrupt: the client then finishes this
-        self._tell()
-        for waiting, on_commit in self._later:
+        self._run_callbacks()
+        for waiting, on_commit in self._waiting_callbacks:
             on_commit(_committed(waiting, {}))
-        self._later = []
+        self._waiting_callbacks = []
 
     def _enter(self, turn: LockType) -> None:
         if not self._reading.enter(turn):
@@ -483,8 +490,8 @@ class _Reader(RecordReader):
         )
 
 
-class _AtClose:
-    """How a cluster stops a share consumer when it is closed.
+class _ClientClose:
+    """Closes a share consumer when the client is closed.
 
     :param consumer: held weakly
     """
@@ -506,15 +513,15 @@ class _AtClose:
             consumer._close(midway)
 
 
-def _committed(waiting: list[AcquiredRecords], failed: Committed | dict[TopicPartition, Any]) -> Committed:
+def _committed(waiting: list[AcquiredRecord], failed: Committed | dict[TopicPartition, Any]) -> Committed:
     found: Committed = {}
-    for held in waiting:
-        error = held.error
-        if held.state in OPEN:
+    for acquired in waiting:
+        error = acquired.error
+        if acquired.state in OPEN:
             error = ResponseTimeoutError(
                 "no answer to an acknowledgement in time: the broker may have taken it or not",
-                topic=held.partition.topic,
-                partition=held.partition.partition,
+                topic=acquired.partition.topic,
+                partition=acquired.partition.partition,
             )
-        found[held.partition] = found.get(held.partition) or failed.get(held.partition) or error
+        found[acquired.partition] = found.get(acquired.partition) or failed.get(acquired.partition) or error
     return found

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 #: The pause before a heartbeat that failed is sent again (ms); it doubles with each failure.
 RETRY_BACKOFF_MS = 100
 #: The pause before a member without partitions asks again (s); it doubles, up to the coordinator's interval.
-FIRST_S = 0.1
+FIRST_HEARTBEAT_S = 0.1
 #: Partitions by the id of their topic.
 Assignment = dict["UUID", list[int]]
 
@@ -54,22 +54,22 @@ class ShareMember:
         self._handler = cluster.handler
         self._rack = rack or None
         self._assigned = assigned
-        self._tell = wake
+        self._notify = wake
         number = self._handler.random.getrandbits(128)
         self.membership = EpochMembership(str(uuid.UUID(int=number, version=4)))
         self.link = CoordinatorConnection(cluster, group, RETRY_BACKOFF_MS)
         self._topics: list[str] = []
-        self._told: list[str] | None = None
+        self._sent_topics: list[str] | None = None
         self._interval = 0.0
         self._failures = 0
-        # How many heartbeats in a row found no partition for this member.
-        self._waits, self._empty = 0, True
+        # Consecutive heartbeats without a partition for this member.
+        self._empty_heartbeats, self._has_no_partition = 0, True
         #: Why the group refuses this member; the next call of the application raises it.
         self.error: KafkaException | None = None
         self._wake = self._handler.Event()
         self._stopping = False
-        # Whether the worker is to wait for no answer: it may never come.
-        self._gives_up = False
+        # Whether the worker stops waiting for a response.
+        self._stops_waiting = False
         self._worker: Worker | None = None
 
     @property
@@ -85,7 +85,7 @@ class ShareMember:
         self._wake.set()
 
     def take_error(self) -> KafkaException | None:
-        """Return the error that the application was not told of, and have the worker try again."""
+        """Return the error that was not raised yet, and have the worker try again."""
         error, self.error = self.error, None
         if error is not None:
             self._wake.set()
@@ -96,16 +96,16 @@ class ShareMember:
     def _run(self) -> None:
         while not self._stopping:
             self._wake.clear()
-            pause = None if self.error is not None else self._beat()
+            pause = None if self.error is not None else self._send_heartbeat()
             if not self._stopping:
                 self._wake.wait(pause)
 
-    def _beat(self) -> float | None:
-        """Send one heartbeat; return when the next one is due (s)."""
+    def _send_heartbeat(self) -> float | None:
+        """Send one heartbeat; return the pause before the next one (s)."""
         topics = self._topics
-        fresh = self.membership.state is not State.MEMBER or topics != self._told
+        fresh = self.membership.state is not State.MEMBER or topics != self._sent_topics
         try:
-            broker = self.link.found()
+            broker = self.link.find()
             response = self._send(broker, topics if fresh else None)
             if self._stopping:
                 return None
@@ -116,19 +116,23 @@ class ShareMember:
         except KafkaException as error:
             return None if self._stopping else self._failed(error)
         self._failures = 0
-        self._told = topics
+        self._sent_topics = topics
         self.membership.apply(Event.ANSWERED, response.member_epoch)
         self._interval = response.heartbeat_interval_ms / 1000
         if response.assignment is not None:
             found = {one.topic_id: list(one.partitions) for one in response.assignment.topic_partitions}
             log.info("share group %s: %s has %s", self.link.group_id, self.member_id, found)
-            self._empty = not found
+            self._has_no_partition = not found
             self._assigned(found)
-        # The coordinator makes a new group ready in a moment, and tells of it with the next heartbeat only.
-        self._waits = self._waits + 1 if self._empty else 0
-        if self._empty:
+        # The coordinator assigns partitions of a new group after a moment, and the next heartbeat returns them.
+        self._empty_heartbeats = self._empty_heartbeats + 1 if self._has_no_partition else 0
+        if self._has_no_partition:
             self._cluster.internal_topics.waits(SHARES, f"share group {self.link.group_id}")
-        return min(self._interval, FIRST_S * 2.0 ** min(self._waits, 10)) if self._empty else self._interval
+        return (
+            min(self._interval, FIRST_HEARTBEAT_S * 2.0 ** min(self._empty_heartbeats, 10))
+            if self._has_no_partition
+            else self._interval
+        )
 
     def _send(
         self, broker: Node, topics: list[str] | None, deadline: float | None = None
@@ -148,10 +152,10 @@ class ShareMember:
             subscribed_topic_names=topics,
         )
         is_last = deadline is not None
-        return self.link.call(request, broker, deadline, wanted=lambda: is_last or not self._gives_up)
+        return self.link.call(request, broker, deadline, is_needed=lambda: is_last or not self._stops_waiting)
 
     def _failed(self, error: KafkaException) -> float | None:
-        """Deal with an error; return when to try again (s)."""
+        """Handle an error; return the pause before the next heartbeat (s)."""
         code = getattr(error, "ERROR_CODE", 0)
         is_member = self.membership.state is State.MEMBER
         found = verdict(code, error.retriable, is_member) if code else Verdict.MOVED
@@ -165,16 +169,16 @@ class ShareMember:
             self._cluster.limiter.warn(
                 log, self.link.group_id, "share group %s: %s; trying again", self.link.group_id, error
             )
-            self.link.lose(error)
+            self.link.mark_unknown(error)
             return self._pause()
-        self._give_up(error)
+        self._on_fatal_error(error)
         return None
 
-    def _give_up(self, error: KafkaException) -> None:
+    def _on_fatal_error(self, error: KafkaException) -> None:
         self.membership.apply(Event.FENCED)
         self._assigned({})
         self.error = error.again()
-        self._tell()
+        self._notify()
 
     def _count(self) -> int:
         self._failures += 1
@@ -192,11 +196,11 @@ class ShareMember:
         """
         self._stopping = self.link.closing = True
         self._wake.set()
-        joined = self.membership.state is State.MEMBER or self._told is not None
+        joined = self.membership.state is State.MEMBER or self._sent_topics is not None
         coordinator = self.link.coordinator
         worker = self._worker
         if worker is not None and not worker.join(max(0.0, min(0.5, deadline - self._handler.now()))):
-            self._gives_up = True
+            self._stops_waiting = True
             worker.join(max(0.0, deadline - self._handler.now()))
         self.membership.apply(Event.LEFT)
         if joined and coordinator is not None and not self._cluster.closed:

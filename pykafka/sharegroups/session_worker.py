@@ -1,7 +1,7 @@
 """`SessionWorker`: one worker for each broker that leads partitions of a share consumer, with its share session.
 
-It fetches while the application waits for records, and carries acknowledgements: with the next fetch, by a request of their own
-where somebody waits for the outcome, or within a second. A connection of its own keeps a fetch that waits at the broker apart.
+It fetches while the application waits for records, and sends acknowledgements: with the next fetch, by a request of their own
+if a call waits for the outcome, or within a second. It has its own connection, because a fetch may wait at the broker.
 """
 
 from __future__ import annotations
@@ -27,28 +27,24 @@ from pykafka.protocol import wire
 from pykafka.protocol.records import scan
 from pykafka.protocol.wire.share_groups import AcknowledgementBatch
 from pykafka.record import Record
-from pykafka.sharegroups.acquired_records import AcquiredRecords, Kind, Ledger, Owner, Sent
+from pykafka.sharegroups.acquired_records import AcknowledgeType, AcquiredRecord, AcquiredRecords, Owner, Sent
 from pykafka.utils.compression import unpacked_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from pykafka.handlers.base import Handler, LockType, Worker
     from pykafka.network.node import Node
-    from pykafka.protocol import wire
     from pykafka.protocol.records import RawBatch
-    from pykafka.record import Record
     from pykafka.sharegroups.options import ShareConsumerOptions
 
 
 log = logging.getLogger(__name__)
 
-#: How long acknowledgements wait for a request to go with (s).
-IDLE_S = 1.0
-#: The pause after an answer that asks for one (s).
-PAUSE_S = 0.5
+#: How long acknowledgements wait for a fetch (s).
+ACKNOWLEDGE_DELAY_S = 1.0
+#: The pause after a retriable error (s).
+RETRY_PAUSE_S = 0.5
 #: How long the end of a connection may take (s).
-ENDING_S = 1.2
+CLOSE_TIMEOUT_S = 1.2
 #: KIP-1222: brokers of 4.2 and later know the renewal of locks.
 RENEWS_FROM = 2
 
@@ -60,7 +56,7 @@ FINAL_EPOCH = -1
 LAST_EPOCH = 2**31 - 1
 #: The errors of an answer that mean that the session is over.
 SESSION_ERRORS = frozenset(kind.ERROR_CODE for kind in (ShareSessionNotFound, InvalidShareSessionEpoch))
-Found = dict[int, "Record[Any, Any]"]
+RecordsByOffset = dict[int, "Record[Any, Any]"]
 
 
 class Port(Protocol):
@@ -73,15 +69,15 @@ class Port(Protocol):
     @property
     def member_id(self) -> str: ...
     @property
-    def hungry(self) -> bool: ...  # whether the application waits for records
-    def decide(self, held: AcquiredRecords, kind: Kind) -> bool: ...
-    def took(self, records: list[Record[Any, Any]], lock_timeout_ms: int) -> None: ...
-    def told(self, held: Collection[AcquiredRecords], error: KafkaException | None) -> None: ...
-    def unled(self, worker: SessionWorker, keys: Iterable[TopicPartition], error: KafkaException) -> None: ...
+    def wants_records(self) -> bool: ...  # whether the application waits for records
+    def acknowledge(self, acquired: AcquiredRecord, kind: AcknowledgeType) -> bool: ...
+    def on_acquired(self, records: list[Record[Any, Any]], lock_timeout_ms: int) -> None: ...
+    def on_acknowledged(self, acquired: Collection[AcquiredRecord], error: KafkaException | None) -> None: ...
+    def on_leader_lost(self, worker: SessionWorker, keys: Iterable[TopicPartition], error: KafkaException) -> None: ...
     def failed(self, error: KafkaException) -> None: ...
 
 
-class _Job(NamedTuple):
+class _PlannedRequest(NamedTuple):
     """One request: which acknowledgements go with it, and what it fetches; None for nothing."""
 
     sent: dict[TopicPartition, Sent]
@@ -92,7 +88,7 @@ class _Job(NamedTuple):
 class SessionWorker:
     """The share session with one broker.
 
-    State: `wanted`, `ledger` and `flushing` change under the engine's lock; the session is the worker's own.
+    State: `wanted`, `session_records` and `flushing` change under the engine's lock; the session is the worker's own.
 
     :param engine: that has the records
     :param broker: leads the partitions
@@ -108,8 +104,8 @@ class SessionWorker:
         self.wanted: dict[TopicPartition, UUID] = {}
         #: The id of each topic that this worker ever fetched from, for acknowledgements.
         self._ids: dict[str, UUID] = {}
-        self.ledger = Ledger()
-        #: Whether somebody waits for outcomes.
+        self.session_records = AcquiredRecords()
+        #: Whether a call waits for outcomes.
         self.flushing = False
         self.wake = self._handler.Event()
         self._session: ShareSession[tuple[TopicPartition, UUID]] = ShareSession()
@@ -133,7 +129,7 @@ class SessionWorker:
         worker = self._worker
         left = deadline - self._handler.now()
         # ending a connection on which nothing comes takes time, too
-        if worker is not None and not worker.join(max(0.0, left - min(ENDING_S, left / 2))):
+        if worker is not None and not worker.join(max(0.0, left - min(CLOSE_TIMEOUT_S, left / 2))):
             self.broker.drop_channel(self._channel)
 
     # -- the worker ------------------------------------------------------------------------------------------------
@@ -141,73 +137,72 @@ class SessionWorker:
     def _run(self) -> None:
         try:
             idle = False
-            while (job := self._choose(idle)) is not None or not self._stopping:
-                if job is None:
-                    idle = not self.wake.wait(IDLE_S)
+            while (planned := self._next_request(idle)) is not None or not self._stopping:
+                if planned is None:
+                    idle = not self.wake.wait(ACKNOWLEDGE_DELAY_S)
                     self.wake.clear()
                     continue
                 idle = False
-                self._do(job)
-                if job.final:
+                self._send(planned)
+                if planned.final:
                     break
         except BaseException as error:
-            self._lose(KafkaException(f"the worker of a share session ended by {type(error).__name__}: {error}"))
-            self._engine.failed(
-                KafkaException(f"the worker of a share session ended by {type(error).__name__}: {error}")
-            )
+            failure = KafkaException(f"the worker of a share session ended by {type(error).__name__}: {error}")
+            self._lose(failure)
+            self._engine.failed(failure)
             raise
         finally:
             self.broker.drop_channel(self._channel)
 
-    def _choose(self, idle: bool) -> _Job | None:
+    def _next_request(self, idle: bool) -> _PlannedRequest | None:
         """Return what is to be done now; None for nothing."""
         with self._engine.lock:
-            ledger, wanted = self.ledger, dict(self.wanted)
+            session_records, wanted = self.session_records, dict(self.wanted)
             if self._stopping:
-                return _Job(ledger.take_due(), None, final=True) if self._session.is_open else None
-            due = ledger.due
+                return _PlannedRequest(session_records.take_due(), None, final=True) if self._session.is_open else None
+            due = session_records.due
             if due and not self._session.is_open:
                 self.flushing = False
-                return _Job(ledger.take_due(), None)
-            apart = ledger.renews or any(key not in wanted for key in due)
-            hungry = self._engine.hungry and bool(wanted)
-            if due and (self.flushing or apart or (idle and not hungry)):
+                return _PlannedRequest(session_records.take_due(), None)
+            apart = session_records.renews or any(key not in wanted for key in due)
+            wants_records = self._engine.wants_records and bool(wanted)
+            if due and (self.flushing or apart or (idle and not wants_records)):
                 self.flushing = False
-                return _Job(ledger.take_due(), None)
+                return _PlannedRequest(session_records.take_due(), None)
             self.flushing = False
-            return _Job(ledger.take_due(), wanted) if hungry else None
+            return _PlannedRequest(session_records.take_due(), wanted) if wants_records else None
 
-    def _do(self, job: _Job) -> None:
-        expected = {key: sent for key, sent in job.sent.items() if sent.batches}
+    def _send(self, planned: _PlannedRequest) -> None:
+        expected = {key: sent for key, sent in planned.sent.items() if sent.batches}
         try:
-            if job.fetched is not None:
-                self._fetch(job.fetched, expected)
+            if planned.fetched is not None:
+                self._fetch(planned.fetched, expected)
             elif self._session.is_open:
-                self._acknowledge(expected, job.final)
+                self._acknowledge(expected, planned.final)
             else:
-                self._answer(expected, _over(self.broker.address))
+                text = "the share session that had these records is over, and others may have them by now"
+                self._complete(expected, ShareSessionNotFound(text, broker=self.broker.address))
         except KafkaException as error:
-            self._answer(expected, error)
+            self._complete(expected, error)
             self._lose(error)
-            keys = list(self.wanted)
-            if not job.final:
-                self._engine.unled(self, keys, error)
+            if not planned.final:
+                self._engine.on_leader_lost(self, list(self.wanted), error)
 
-    def _answer(
+    def _complete(
         self, sent: Mapping[TopicPartition, Sent], error: KafkaException | None, expires_at: float = 0.0
     ) -> None:
         for one in sent.values():
             with self._engine.lock:
-                held = self.ledger.answered(one, error, expires_at)
-            self._engine.told(held, error)
+                acquired = self.session_records.on_response(one, error, expires_at)
+            self._engine.on_acknowledged(acquired, error)
 
     def _lose(self, error: KafkaException) -> None:
         """Begin another session: what the last one had, others may have."""
         self._session.failed()
         with self._engine.lock:
-            ledger, self.ledger = self.ledger, Ledger()
-            told = ledger.lose_all(error)
-        self._engine.told(told, error)
+            session_records, self.session_records = self.session_records, AcquiredRecords()
+            acknowledged = session_records.lose_all(error)
+        self._engine.on_acknowledged(acknowledged, error)
 
     # -- fetching --------------------------------------------------------------------------------------------------
 
@@ -235,20 +230,14 @@ class SessionWorker:
         asked_at = self._handler.now()
         timeout_ms = options.fetch_max_wait_ms + self.broker.socket_timeout_ms
         response = self.broker.call(request, self._channel, timeout_ms=timeout_ms)
-        if not self._is_sound(response.error_code, response.error_message, sent, "ShareFetch"):
+        if not self._check_response(response.error_code, response.error_message, sent, "ShareFetch"):
             return
         expires_at = asked_at + response.acquisition_lock_timeout_ms / 1000
-        left = dict(sent)
-        names = {id_: name for name, id_ in self._ids.items()}
-        for topic in response.responses:
-            for part in topic.partitions:
-                key = TopicPartition(names.get(topic.topic_id, ""), part.partition_index)
-                if key in left:
-                    error = self._error(part.acknowledge_error_code, part.acknowledge_error_message, key, "ShareFetch")
-                    self._answer({key: left.pop(key)}, error, expires_at)
-                self._take(key, part, expires_at, response.acquisition_lock_timeout_ms)
-        for key, one in left.items():
-            self._answer({key: one}, self._missing(key, "ShareFetch"))
+        parts = self._partitions(response)
+        errors = {key: (part.acknowledge_error_code, part.acknowledge_error_message) for key, part in parts.items()}
+        self._complete_each(sent, errors, expires_at, "ShareFetch")
+        for key, part in parts.items():
+            self._take(key, part, expires_at, response.acquisition_lock_timeout_ms)
 
     def _take(
         self,
@@ -262,23 +251,22 @@ class SessionWorker:
             options = self._engine.options
             limit = unpacked_limit(options.unpacked_max_bytes, options.fetch_max_bytes)
             found, error = read(key, part, self._handler.offload, limit)
-            rest = Kind.GAP if error is None else Kind.RELEASE
+            rest = AcknowledgeType.GAP if error is None else AcknowledgeType.RELEASE
             with self._engine.lock:
-                records = note(self._engine, self.ledger, key, part, found, expires_at, rest)
+                records = add_acquired(self._engine, self.session_records, key, part, found, expires_at, rest)
             if records:
-                self._engine.took(records, lock_timeout_ms)
+                self._engine.on_acquired(records, lock_timeout_ms)
             if error is not None:
                 self._engine.failed(error.with_context(broker=self.broker.address, **key._asdict(), api="ShareFetch"))
-        elif error.retriable or getattr(error, "stale", False) or isinstance(error, NotLeaderForPartition):
-            self._engine.unled(self, [key], error)
         else:
-            self._engine.unled(self, [key], error)
-            self._engine.failed(error)
+            self._engine.on_leader_lost(self, [key], error)
+            if not (error.retriable or getattr(error, "stale", False) or isinstance(error, NotLeaderForPartition)):
+                self._engine.failed(error)
 
     # -- acknowledging ---------------------------------------------------------------------------------------------
 
     def _acknowledge(self, sent: dict[TopicPartition, Sent], final: bool) -> None:
-        renews = any(held.kind is Kind.RENEW for one in sent.values() for held in one.held)
+        renews = any(acquired.kind is AcknowledgeType.RENEW for one in sent.values() for acquired in one.acquired)
         request = wire.ShareAcknowledgeRequest(
             group_id=self._engine.options.group,
             member_id=self._engine.member_id,
@@ -288,39 +276,54 @@ class SessionWorker:
         )
         asked_at = self._handler.now()
         response = self.broker.call(request, self._channel)
-        if not self._is_sound(response.error_code, response.error_message, sent, "ShareAcknowledge"):
+        if not self._check_response(response.error_code, response.error_message, sent, "ShareAcknowledge"):
             return
         expires_at = asked_at + response.acquisition_lock_timeout_ms / 1000
-        left = dict(sent)
-        names = {id_: name for name, id_ in self._ids.items()}
-        for topic in response.responses:
-            for part in topic.partitions:
-                key = TopicPartition(names.get(topic.topic_id, ""), part.partition_index)
-                if key in left:
-                    error = self._error(part.error_code, part.error_message, key, "ShareAcknowledge")
-                    self._answer({key: left.pop(key)}, error, expires_at)
-        for key, one in left.items():
-            self._answer({key: one}, self._missing(key, "ShareAcknowledge"))
+        errors = {key: (part.error_code, part.error_message) for key, part in self._partitions(response).items()}
+        self._complete_each(sent, errors, expires_at, "ShareAcknowledge")
         if final:
             self._session.failed()
 
+    def _partitions(self, response: Any) -> dict[TopicPartition, Any]:
+        names = {id_: name for name, id_ in self._ids.items()}
+        return {
+            TopicPartition(names.get(topic.topic_id, ""), part.partition_index): part
+            for topic in response.responses
+            for part in topic.partitions
+        }
+
+    def _complete_each(
+        self,
+        sent: Mapping[TopicPartition, Sent],
+        errors: Mapping[TopicPartition, tuple[int, str | None]],
+        expires_at: float,
+        api: str,
+    ) -> None:
+        """Complete the acknowledgements of each partition by its error code and message in a response."""
+        for key, acknowledgements in sent.items():
+            missing = IncompleteResponseError(
+                broker=self.broker.address, topic=key.topic, partition=key.partition, api=api
+            )
+            error = self._error(*errors[key], key, api) if key in errors else missing
+            self._complete({key: acknowledgements}, error, expires_at)
+
     # -- errors ----------------------------------------------------------------------------------------------------
 
-    def _is_sound(self, code: int, message: str | None, sent: dict[TopicPartition, Sent], api: str) -> bool:
+    def _check_response(self, code: int, message: str | None, sent: dict[TopicPartition, Sent], api: str) -> bool:
         """Return whether an answer has no error of its own; deal with one."""
         if not code:
             return True
         error = error_for(code, message, broker=self.broker.address, api=api)
-        self._answer(sent, error)
+        self._complete(sent, error)
         self._lose(error)
         if code in SESSION_ERRORS:
             self.broker.drop_channel(self._channel)  # at its end the broker releases what the session had
             log.info("share group %s: %s; another session begins", self._engine.options.group, error)
-        elif error.retriable or code == UnknownError.ERROR_CODE:  # so brokers answer for topics that were just deleted
-            self._engine.unled(self, list(self.wanted), error)
-            self._handler.sleep(PAUSE_S)
+            return False
+        self._engine.on_leader_lost(self, list(self.wanted), error)
+        if error.retriable or code == UnknownError.ERROR_CODE:  # so brokers answer for topics that were just deleted
+            self._handler.sleep(RETRY_PAUSE_S)
         else:
-            self._engine.unled(self, list(self.wanted), error)
             self._engine.failed(error)
         return False
 
@@ -328,15 +331,6 @@ class SessionWorker:
         if not code:
             return None
         return error_for(code, message, broker=self.broker.address, topic=key.topic, partition=key.partition, api=api)
-
-    def _missing(self, key: TopicPartition, api: str) -> KafkaException:
-        return IncompleteResponseError(broker=self.broker.address, topic=key.topic, partition=key.partition, api=api)
-
-
-def _over(address: str) -> KafkaException:
-    return ShareSessionNotFound(
-        "the share session that had these records is over, and others may have them by now", broker=address
-    )
 
 
 def _topics(
@@ -413,14 +407,14 @@ def read(
     part: wire.ShareFetchResponse.Topic.Partition,
     offload: Callable[..., Any],
     max_unpacked: int,
-) -> tuple[Found, KafkaException | None]:
+) -> tuple[RecordsByOffset, KafkaException | None]:
     """Return the records of the acquired batches by offset, and what is wrong with the bytes behind them.
 
     :param offload: of the handler
     :param max_unpacked: what a batch may unpack to (bytes)
     """
     ranges = [(one.first_offset, one.last_offset) for one in part.acquired_records]
-    found: Found = {}
+    found: RecordsByOffset = {}
     if ranges and part.records is not None:
         try:
             for batch in scan(bytes(part.records))[0]:
@@ -431,14 +425,14 @@ def read(
     return found, None
 
 
-def note(
+def add_acquired(
     owner: Owner,
-    ledger: Ledger,
+    session_records: AcquiredRecords,
     key: TopicPartition,
     part: wire.ShareFetchResponse.Topic.Partition,
-    found: Found,
+    found: RecordsByOffset,
     expires_at: float,
-    rest: Kind,
+    rest: AcknowledgeType,
 ) -> list[Record[Any, Any]]:
     """Note in the ledger what this member has acquired, and return the records. The caller holds the lock.
 
@@ -454,18 +448,20 @@ def note(
         first, last, at = one.first_offset, one.last_offset, one.first_offset
         for offset in offsets[bisect_left(offsets, first) : bisect_right(offsets, last)]:
             if offset > at:
-                ledger.fill(key, at, offset - 1, Kind.GAP)
-            held = AcquiredRecords(owner, ledger, key, offset, one.delivery_count, expires_at)
-            ledger.add(held)
-            found[offset]._set_ack(held)
+                session_records.acknowledge_range(key, at, offset - 1, AcknowledgeType.GAP)
+            acquired = AcquiredRecord(owner, session_records, key, offset, one.delivery_count, expires_at)
+            session_records.add(acquired)
+            found[offset]._set_ack(acquired)
             good.append(found[offset])
             at = offset + 1
         if at <= last:
-            ledger.fill(key, at, last, rest)
+            session_records.acknowledge_range(key, at, last, rest)
     return good
 
 
-def _read(found: Found, key: TopicPartition, batch: RawBatch, offload: Callable[..., Any], max_unpacked: int) -> None:
+def _read(
+    found: RecordsByOffset, key: TopicPartition, batch: RawBatch, offload: Callable[..., Any], max_unpacked: int
+) -> None:
     large = batch.size > 64 * 1024
     reader = offload(batch.open, max_unpacked=max_unpacked) if large else batch.open(max_unpacked=max_unpacked)
     reader.topic = key.topic

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pykafka.security import Mechanism, java_tls, mechanism_of_jaas
-from pykafka.security.java_sasl import AWS_MSK_IAM, CALLBACKS, MSK_LINES, CallbackError, mechanism_of_callbacks
+from pykafka.security import Mechanism, java_tls
 from pykafka.security.java_tls import TlsOptionError, TlsOptions
 from pykafka.spark.errors import OptionError
 
@@ -164,6 +163,9 @@ def sasl_options(values: Mapping[str, Any]) -> Mechanism | None:
                 "SASL_SSL (or SASL_PLAINTEXT), or remove the option"
             )
         return None
+    # A task whose cluster takes no login does not load it.
+    from pykafka.security import java_sasl
+
     mechanism, jaas = given.get("kafka.sasl.mechanism", "GSSAPI"), given.get("kafka.sasl.jaas.config")
     if jaas is None:
         raise OptionError(
@@ -171,18 +173,18 @@ def sasl_options(values: Mapping[str, Any]) -> Mechanism | None:
             "credentials for 'kafka.sasl.mechanism'"
         )
     properties = {name.removeprefix("kafka."): value for name, value in given.items()}
-    named = {key: properties[key] for key in CALLBACKS if key in properties}
+    named = {key: properties[key] for key in java_sasl.CALLBACKS if key in properties}
     try:
-        called = mechanism_of_callbacks(named, mechanism, jaas, values["kafka.bootstrap.servers"] or "")
-    except CallbackError as error:
+        called = java_sasl.mechanism_of_callbacks(named, mechanism, jaas, values["kafka.bootstrap.servers"] or "")
+    except java_sasl.CallbackError as error:
         option = f"kafka.{error.key}"
         raise OptionError(f"option {option!r} {error.reason}") from None
     if called is not None:
         return called
-    if mechanism == AWS_MSK_IAM:
-        raise OptionError(f"options 'kafka.sasl.*' cannot be used: {MSK_LINES}, each with 'kafka.' before it")
+    if mechanism == java_sasl.AWS_MSK_IAM:
+        raise OptionError(f"options 'kafka.sasl.*' cannot be used: {java_sasl.MSK_LINES}, each with 'kafka.' before it")
     try:
-        return mechanism_of_jaas(jaas, mechanism, properties)
+        return java_sasl.mechanism_of_jaas(jaas, mechanism, properties)
     except (ValueError, ImportError) as error:
         raise OptionError(f"options 'kafka.sasl.*' cannot be used: {error}") from None
 

@@ -21,10 +21,10 @@ from pykafka.spark.optiontable import UNPACKED, Mode, parse
 from pykafka.spark.references import MARK, is_sealed, looked_up, redacted_errors
 from pykafka.spark.values import boolean
 from pykafka.utils.compression import unpacked_limit
-from pykafka.utils.option_table import Settings
+from pykafka.utils.option_table import Options
 from pykafka.utils.redact import concealing
 
-S = TypeVar("S", bound=Settings)
+S = TypeVar("S", bound=Options)
 #: How long a transaction may be open (ms): the brokers' default limit, transaction.max.timeout.ms.
 TRANSACTION_TIMEOUT_MS = 900_000
 

@@ -13,7 +13,7 @@ from pykafka.consumer.arrow import ArrowDecoder
 from pykafka.consumer.fetch_request import IDS_CEILING, IDS_FROM, NO_ID
 from pykafka.consumer.fetch_response import AbortedTransactions
 from pykafka.consumer.leader_epochs import NO_EPOCH
-from pykafka.consumer.truncation import FETCH_TELLS_FROM
+from pykafka.consumer.truncation import FETCH_COMPARES_FROM
 from pykafka.exceptions import (
     InconsistentTopicId,
     KafkaException,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.network.channel import PendingResponse
+    from pykafka.network.in_flight import InFlightRequest
     from pykafka.network.node import Node
 
 CHANNEL = "spark-fetch"
@@ -114,7 +114,7 @@ class RangeReader:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the records; errors as in `read_range`."""
         self._made_progress()
-        pending: PendingResponse[wire.FetchResponse] | None = None
+        pending: InFlightRequest[wire.FetchResponse] | None = None
         while self._position < self._end:
             found: list[RawBatch | BatchReader] = []
             start = self._position
@@ -145,7 +145,7 @@ class RangeReader:
         self._unknown_since = None
         self._failures = 0
 
-    def _send(self) -> PendingResponse[wire.FetchResponse]:
+    def _send(self) -> InFlightRequest[wire.FetchResponse]:
         broker = self._source()
         size = self._bytes_to_fetch()
         version = broker.api_version(wire.FetchRequest, None if self._topic_id is None else IDS_CEILING)
@@ -153,7 +153,7 @@ class RangeReader:
             partition=self._tp.partition,
             current_leader_epoch=self._cluster.leader_epoch(*self._tp),
             fetch_offset=self._position,
-            last_fetched_epoch=self._epoch if version >= FETCH_TELLS_FROM else NO_EPOCH,
+            last_fetched_epoch=self._epoch if version >= FETCH_COMPARES_FROM else NO_EPOCH,
             partition_max_bytes=size,
         )
         request = wire.FetchRequest(
@@ -193,7 +193,7 @@ class RangeReader:
         expected = int(per_offset * (self._end - self._position)) + 2 * batch
         return min(self._fetch_bytes, max(self._least_bytes, expected))
 
-    def _take(self, pending: PendingResponse[wire.FetchResponse]) -> list[RawBatch | BatchReader]:
+    def _take(self, pending: InFlightRequest[wire.FetchResponse]) -> list[RawBatch | BatchReader]:
         response = pending.get()
         part: Any = next(iter(part for topic in response.responses for part in topic.partitions), None)
         code = response.error_code or (part.error_code if part is not None else -1)

@@ -13,12 +13,12 @@ from pykafka.producer.accumulator import PartitionQueue
 from pykafka.producer.batch import BrokerQueue, ProducerBatch
 from pykafka.producer.batch_results import BatchResults
 from pykafka.producer.leader_requests import LeaderRequests, take_next
-from pykafka.producer.message_formats import Formats
+from pykafka.producer.message_formats import MessageFormats
 from pykafka.producer.options import ProducerOptions
 from pykafka.producer.produce_request import compress_ahead, divide
-from pykafka.producer.producer_id import Identity
+from pykafka.producer.producer_id import ProducerIds
 from pykafka.producer.retry_policy import RetryPolicy
-from pykafka.producer.topic_ids import Targets
+from pykafka.producer.topic_ids import TopicIds
 from pykafka.protocol import wire
 from pykafka.spark.data_loss import log, warn
 from pykafka.spark.errors import SinkError
@@ -27,7 +27,7 @@ from pykafka.utils.option_table import INT32_MAX
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.network.in_flight import ResponseFuture
+    from pykafka.network.in_flight import InFlightRequest
     from pykafka.network.node import Node
     from pykafka.producer.core import Transaction
     from pykafka.producer.produce_request import Request
@@ -90,16 +90,16 @@ class BatchSender:
         self.handler = cluster.handler
         self.options = producer_options(options)
         self.lock = self.handler.Lock()
-        self.attempts = RetryPolicy(self.handler, self.options)
-        self.targets = Targets(cluster)
+        self.retry_policy = RetryPolicy(self.handler, self.options)
+        self.topic_ids = TopicIds(cluster)
         self.transaction = transaction
         self._client = options.client
-        self._outcomes = BatchResults(self.handler, self.lock, self.attempts, self)
+        self._results = BatchResults(self.handler, self.lock, self.retry_policy, self)
         # The numbers of a transaction are of its epoch: nothing goes on from task to task.
         kept = transaction is None
         self._sequences = take(cluster, options.client) if kept else Sequences(cluster, True)
-        self.identity = self._sequences.identity
-        self.formats = self._sequences.formats
+        self.producer_ids = self._sequences.producer_ids
+        self.message_formats = self._sequences.message_formats
         self._backlog = BrokerQueue(self.handler.Event(), sys.maxsize, MAX_QUEUED_BYTES, 0)
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._dispatches: dict[Node, LeaderRequests] = {}
@@ -125,9 +125,9 @@ class BatchSender:
         if queue is None:
             queue = self._queues[tp] = self._sequences.queue(tp)
             if self.transaction is not None:
-                queue.lane = self.transaction.lane()
+                queue.window = self.transaction.make_window()
         batch = ProducerBatch(topic, partition, self._backlog, self.handler.now(), None, builder=builder)
-        queue.sealed.append(self._booked(batch))
+        queue.closed_batches.append(self._booked(batch))
         self._send_ready()
         while self._backlog.full:
             self._advance()
@@ -152,8 +152,10 @@ class BatchSender:
         while self._requests and self.handler.now() < until:
             if not self._take_answers():
                 self.handler.sleep(LOOK_S / 2)
-        flights = [flight for queue in self._queues.values() for flight in queue.lane.window]
-        maybe = self._maybe + sum(flight.count for flight in flights if flight.on_wire or flight.uncertain)
+        batches_in_flight = [in_flight for queue in self._queues.values() for in_flight in queue.window.batches]
+        maybe = self._maybe + sum(
+            in_flight.count for in_flight in batches_in_flight if in_flight.on_wire or in_flight.outcome_unknown
+        )
         waiting = self._lost + self._backlog.messages - (maybe - self._maybe)
         written = ", ".join(f"{rows} to {topic}" for topic, rows in sorted(self.acknowledged.items())) or "0"
         if self.transaction is not None:
@@ -205,7 +207,7 @@ class BatchSender:
             if not queue.waiting:
                 continue
             dispatch = self._dispatch_for(tp, queue, now)
-            if dispatch is None or dispatch.full or dispatch.waits(queue):
+            if dispatch is None or dispatch.full or dispatch.must_wait(queue):
                 continue
             batch = self._take(dispatch, queue, now)
             if batch is not None:
@@ -214,7 +216,7 @@ class BatchSender:
 
     def _take(self, dispatch: LeaderRequests, queue: PartitionQueue, now: float) -> ProducerBatch | None:
         due = dispatch.due(queue, now)
-        muted_for = dispatch.broker.muted_for("produce")
+        muted_for = dispatch.broker.throttled_for("produce")
         if due is not None and muted_for:
             due = dispatch.due_unheard(queue, max(due, now + muted_for))
         if due is None or due > now:
@@ -224,16 +226,16 @@ class BatchSender:
             if batch is not None and muted_for:
                 dispatch.hold(batch, muted_for)
         if batch is not None and muted_for:
-            dispatch.outcomes.check_age(batch)
+            dispatch.results.check_age(batch)
             return None
         return batch
 
     def _dispatch_for(self, tp: TopicPartition, queue: PartitionQueue, now: float) -> LeaderRequests | None:
         """Return the dispatch of the broker that leads a partition; None while there is none, or nothing may go."""
-        flight = queue.lane.next_to_resend()
-        if flight is None and not queue.lane.may_launch():
+        in_flight = queue.window.peek_retry()
+        if in_flight is None and not queue.window.may_begin():
             return None
-        if flight is not None and flight.item.retry_at > now:
+        if in_flight is not None and in_flight.batch.retry_at > now:
             return None
         try:
             broker = self.cluster.leader(*tp)
@@ -246,13 +248,13 @@ class BatchSender:
         return dispatch
 
     def _wait_for_leader(self, queue: PartitionQueue, error: KafkaException) -> None:
-        if queue.lane.on_wire:
+        if queue.window.on_wire:
             return  # its answer comes first
         with self.lock:
             batch = take_next(queue, None)
         if batch is not None:
             self._stale = True
-            self._outcomes.unsent([batch], error)
+            self._results.unsent([batch], error)
 
     def _look_up(self, now: float) -> None:
         self._stale, self._look_up_at = False, now + LOOK_UP_S
@@ -321,7 +323,7 @@ class BatchSender:
         """
         batch.done = True
         self._backlog.release(batch.count, batch.queued_bytes)
-        if batch.flight.uncertain:
+        if batch.in_flight.outcome_unknown:
             self._maybe += batch.count
         else:
             self._lost += batch.count
@@ -342,9 +344,9 @@ class BatchSender:
         return [self._booked(part) for part in parts]
 
 
-def _pending(request: Request) -> ResponseFuture:
+def _pending(request: Request) -> InFlightRequest[wire.ProduceResponse]:
     assert request.pending is not None
-    return request.pending.future
+    return request.pending
 
 
 def limit_of(options: ClientOptions, topic: str) -> int | None:
@@ -403,8 +405,8 @@ class Sequences:
 
     def __init__(self, cluster: BaseCluster, demanded: bool = False) -> None:
         self.cluster = cluster
-        self.identity = Identity(cluster, None)
-        self.formats = Formats(cluster, demanded, lambda text, topic: warn(text % topic))
+        self.producer_ids = ProducerIds(cluster, None)
+        self.message_formats = MessageFormats(cluster, demanded, lambda text, topic: warn(text % topic))
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._warned = False
 

@@ -21,8 +21,8 @@ from pykafka.spark.data_loss import log
 from pykafka.spark.epochs import Plan, ProducerEpoch
 from pykafka.spark.errors import FencedWriteError, SinkError
 from pykafka.transactions.coordinator import Coordinator, Fault, fault_of
-from pykafka.transactions.states import Ledger, TransactionalLane, number_in_transaction
-from pykafka.transactions.transactions import ADD_S, PRODUCE_EXPLICIT, PRODUCE_IMPLICIT
+from pykafka.transactions.states import TransactionalWindow, TransactionStatus, number_in_transaction
+from pykafka.transactions.transactions import ADD_PARTITIONS_TIMEOUT_S, PRODUCE_EXPLICIT, PRODUCE_IMPLICIT
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
@@ -39,10 +39,10 @@ def coordinator_of(cluster: BaseCluster, transactional_id: str, at: ProducerEpoc
 
     :param at: the identity that requests name
     """
-    ledger = Ledger(transactional_id)
+    status = TransactionStatus(transactional_id)
     if at is not None:
-        ledger.producer_id, ledger.epoch, ledger.implicit = at.producer_id, at.epoch, at.implicit
-    return Coordinator(cluster, ledger)
+        status.producer_id, status.epoch, status.implicit = at.producer_id, at.epoch, at.implicit
+    return Coordinator(cluster, status)
 
 
 @contextmanager
@@ -85,7 +85,7 @@ def naming(options: TransactionOptions) -> Iterator[None]:
 class TaskTransaction:
     """The transaction of one attempt of a task, for the sender of its batches.
 
-    State: the ledger and the partitions that are added; used by the task's worker alone.
+    State: the status and the added partitions; used by the task's worker alone.
 
     :param cluster: to write to
     :param transactional_id: of the attempt; what a former one of this id has left open is aborted
@@ -100,14 +100,14 @@ class TaskTransaction:
         self._cluster = cluster
         self._options = options
         self._patience_s = patience_s
-        self._ledger = Ledger(transactional_id)
-        self._coordinator = Coordinator(cluster, self._ledger)
+        self._status = TransactionStatus(transactional_id)
+        self._coordinator = Coordinator(cluster, self._status)
         self._added: set[TopicPartition] = set()
 
     @property
     def at(self) -> ProducerEpoch:
         """The identity of the transaction."""
-        return ProducerEpoch(self._ledger.producer_id, self._ledger.epoch, self._ledger.implicit)
+        return ProducerEpoch(self._status.producer_id, self._status.epoch, self._status.implicit)
 
     def begin(self, plan: Plan) -> None:
         """Begin the transaction, unless another driver has begun a micro-batch since the plan.
@@ -122,7 +122,7 @@ class TaskTransaction:
             if (found.producer_id, found.producer_epoch) != (plan.at.producer_id, plan.at.epoch):
                 raise fenced(plan.prefix)
             producer_id, epoch, implicit = self._coordinator.init(self._options.timeout_ms, deadline, False)
-        self._ledger.producer_id, self._ledger.epoch, self._ledger.implicit = producer_id, epoch, implicit
+        self._status.producer_id, self._status.epoch, self._status.implicit = producer_id, epoch, implicit
 
     def abort(self) -> None:
         """Abort it, as far as that is possible in a moment: the next plan aborts what is left."""
@@ -136,11 +136,11 @@ class TaskTransaction:
     @property
     def produce_ceiling(self) -> int:
         """The highest version of Produce that the batches may be sent by."""
-        return PRODUCE_IMPLICIT if self._ledger.implicit else PRODUCE_EXPLICIT
+        return PRODUCE_IMPLICIT if self._status.implicit else PRODUCE_EXPLICIT
 
-    def lane(self) -> TransactionalLane[Any]:
-        """Return the lane of a partition."""
-        return TransactionalLane()
+    def make_window(self) -> TransactionalWindow[Any]:
+        """Return the in-flight window of a partition."""
+        return TransactionalWindow()
 
     def number(self, batches: Sequence[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]) -> None:
         """Give batches their numbers, and their partitions a place in the transaction.
@@ -148,15 +148,15 @@ class TaskTransaction:
         :raises TransactionError: they cannot be sent any more
         :raises KafkaException: their partitions could not be added in time; they may be later
         """
-        if not self._ledger.implicit:
+        if not self._status.implicit:
             self._add({TopicPartition(batch.topic, batch.partition_id) for batch in batches} - self._added)
-        number_in_transaction(self._ledger, batches, queue_of)
+        number_in_transaction(self._status, batches, queue_of)
 
     def _add(self, missing: set[TopicPartition]) -> None:
         if not missing:
             return
         try:
-            self._coordinator.add_partitions(missing, self._cluster.handler.now() + ADD_S)
+            self._coordinator.add_partitions(missing, self._cluster.handler.now() + ADD_PARTITIONS_TIMEOUT_S)
         except KafkaException as error:
             fault = fault_of(error)
             if fault in (Fault.RETRY, Fault.REFRESH):

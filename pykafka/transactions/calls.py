@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 OPEN = (State.IN_TRANSACTION, State.ABORTABLE)
 #: The state, and whether EndTxn was sent, of a commit that was interrupted.
 SENT = (State.COMMITTING, True)
-#: How long an abort may take where an interrupt, a timeout or a cancellation has ended the block (s): its caller is in a hurry,
-#: and the next transaction, or `close()`, goes on with the abort.
-INTERRUPTED_S = 5.0
+#: How long an abort may take after an interrupt, a timeout or a cancellation of the block (s): the next transaction, or
+#: `close()`, continues the abort.
+ABORT_TIMEOUT_S = 5.0
 
 
 class Transaction:
@@ -39,16 +39,14 @@ class Transaction:
             check_consumer(consumer, "transaction()")
 
     def __enter__(self) -> Transaction:
-        """Begin it; errors as of `begin_transaction()`, after which the consumer is put back as by an abort."""
-        ledger = self._transactions.ledger
+        """Begin it; see `begin_transaction()` for errors, after which the consumer is reset as by an abort."""
+        status = self._transactions.status
         try:
             self._transactions.begin(owner=self, consumer=self._consumer)
         except BaseException as error:
-            if (
-                ledger.owner is self and ledger.state is not State.READY
-            ):  # interrupted after it had begun: nobody would end it
+            if status.owner is self and status.state is not State.READY:  # interrupted after it had begun
                 self._abort(error)
-            elif self._consumer is not None and ledger.state not in OPEN:  # what it has read is in no transaction
+            elif self._consumer is not None and status.state not in OPEN:  # what it has read is in no transaction
                 self._consumer._put_back()
             raise
         return self
@@ -56,7 +54,7 @@ class Transaction:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Commit it, or abort it on an exception; errors as of `commit_transaction()`."""
+        """Commit it, or abort it on an exception; see `commit_transaction()` for errors."""
         if exc is not None:
             self._abort(exc)
             return
@@ -67,21 +65,21 @@ class Transaction:
             raise
 
     def _abort(self, error: BaseException) -> None:
-        """Abort because of an error, if that is possible yet; what goes wrong is a note of the error."""
+        """Abort because of an error, if that is still possible; a failure of the abort is a note of the error."""
         transactions = self._transactions
-        ledger = transactions.ledger
-        if ledger.owner is self and (ledger.state is State.UNKNOWN or (ledger.state, ledger.end_sent) == SENT):
-            if ledger.state is State.COMMITTING:
+        status = transactions.status
+        if status.owner is self and (status.state is State.UNKNOWN or (status.state, status.end_sent) == SENT):
+            if status.state is State.COMMITTING:
                 error.add_note("it is not known whether the transaction is committed: call commit_transaction() again")
             return
         try:
-            transactions.abort(None if isinstance(error, Exception) else INTERRUPTED_S, owner=self)
+            transactions.abort(None if isinstance(error, Exception) else ABORT_TIMEOUT_S, owner=self)
         except Exception as failure:  # noqa: BLE001 - the error of the block comes first, and the next begin tries again
             error.add_note(f"the transaction could not be aborted: {type(failure).__name__}: {failure}")
 
 
 class Transacting:
-    """The calls about transactions: one at a time goes on; a second worker waits for it, within its own time."""
+    """The calls about transactions: one runs at a time; a second worker waits for it, within its own time."""
 
     _transactions: Transactions | None = None
     _engine: Any
@@ -89,7 +87,7 @@ class Transacting:
     def init_transactions(self, timeout: float | None = None) -> None:
         """Fence other producers with this transactional id, and wait until what they left open is ended (KIP-98).
 
-        `begin_transaction()` does it if nobody has. Call it before you read what earlier transactions have committed.
+        `begin_transaction()` does it if it was not called. Call it before you read what earlier transactions have committed.
 
         :param timeout: how long to wait (s); None: `max_block_ms`
         :raises TransactionStateError: a transaction is open, or the producer has no transactional id
@@ -114,10 +112,10 @@ class Transacting:
         :param timeout: how long to wait (s); None: `max_block_ms`
         :raises TransactionAbortableError: a message or the offsets failed, so nothing is committed; call `abort_transaction()`
         :raises TransactionUnfinishedError: it is not known in time; call it again
-        :raises TransactionOutcomeUnknownError: it is not known whether it is committed, and another call would not tell: learn
-            it as docs/transactions.md says; the next transaction can begin
+        :raises TransactionOutcomeUnknownError: it is not known whether it is committed, and another call would not show
+            it: learn it as docs/transactions.md says; the next transaction can begin
         :raises ProducerFencedError: another producer has the transactional id. Nothing is committed, unless an earlier attempt
-            got no answer: then the text says that it may be
+            got no answer: then the text says that it may be committed
         :raises TransactionFatalError: the producer can make no more transactions; likewise
         :raises TransactionStateError: no transaction is open
         """
@@ -143,7 +141,7 @@ class Transacting:
 
         :param consumer: a `KafkaConsumer` that an abort puts back to its committed offsets, as `send_offsets()` does
         :raises TransactionStateError: the producer has no transactional id
-        :raises ValueError: as of `send_offsets`
+        :raises ValueError: see `send_offsets`
         """
         return Transaction(self._given("transaction()"), consumer)
 
@@ -155,7 +153,7 @@ class Transacting:
     ) -> None:
         """Commit a consumer's offsets with the transaction, or not at all (KIP-447).
 
-        The group refuses it where the consumer is out of the group by now. An abort puts the consumer back to its committed
+        The group refuses it if the consumer is out of the group by now. An abort puts the consumer back to its committed
         offsets, from this call on.
 
         :param consumer: a `KafkaConsumer` of a group, without `auto_commit`

@@ -57,16 +57,16 @@ if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
-    from pykafka.transactions.states import Ledger
+    from pykafka.transactions.states import TransactionStatus
 
 log = logging.getLogger(__name__)
 
 R = TypeVar("R", bound=Any)
-#: The errors of Produce that no abort mends. An old epoch is not one of them: the coordinator tells why, when asked.
+#: The errors of Produce after which no abort helps. An old epoch is not one of them: the coordinator returns the reason.
 FATAL_FOR_BATCHES = (TransactionalIdAuthorizationFailed, ProducerFenced)
-#: The answers of a group to a member that is out of it, or of another generation.
+#: The errors of a group for a member that is out of it, or of another generation.
 OUT_OF_GROUP = (FencedInstanceId, FencedMemberEpoch, IllegalGeneration, StaleMemberEpoch, UnknownMemberId)
-#: Answers which say that their EndTxn changed nothing, and never will. Any other error may come after the coordinator has
+#: Errors which prove that their EndTxn changed nothing, and never will. Any other error may come after the coordinator has
 #: written its decision: UNKNOWN_SERVER_ERROR; COORDINATOR_NOT_AVAILABLE and NOT_COORDINATOR if replicas failed meanwhile.
 UNCHANGED = (
     ConcurrentTransactions,
@@ -120,7 +120,7 @@ class Fault(Enum):
     REFRESH = "refresh and retry"
     #: The transaction can only be aborted.
     ABORT = "abortable"
-    #: Whether the coordinator has ended the transaction is not known, and the same request again would not tell.
+    #: It is not known whether the coordinator has ended the transaction, and another attempt would not show it.
     UNKNOWN = "outcome unknown"
     #: The producer can make no more transactions.
     FATAL = "fatal"
@@ -158,15 +158,15 @@ def fault_of(error: KafkaException) -> Fault:
     return Fault.RETRY if error.retriable else Fault.ABORT
 
 
-def is_settled(error: KafkaException) -> bool:
+def changed_nothing(error: KafkaException) -> bool:
     """Return whether an error proves that its request has changed nothing, and will change nothing later."""
     return isinstance(error, (*UNCHANGED, *NOT_SENT))
 
 
 def fault_of_end(error: KafkaException) -> Fault:
-    """Return the consequence of an error of EndTxn: as `fault_of`, but what proves nothing is UNKNOWN."""
+    """Return the consequence of an error of EndTxn: see `fault_of`; an error that proves nothing is UNKNOWN."""
     fault = fault_of(error)
-    return fault if fault in (Fault.RETRY, Fault.REFRESH) or is_settled(error) else Fault.UNKNOWN
+    return fault if fault in (Fault.RETRY, Fault.REFRESH) or changed_nothing(error) else Fault.UNKNOWN
 
 
 def is_fence(error: KafkaException) -> bool:
@@ -185,31 +185,31 @@ class Coordinator:
     State: the address, by single stores.
 
     :param cluster: that has the coordinators
-    :param ledger: names id and epoch
+    :param status: has producer id and epoch
     """
 
-    def __init__(self, cluster: BaseCluster, ledger: Ledger) -> None:
+    def __init__(self, cluster: BaseCluster, status: TransactionStatus) -> None:
         self._cluster = cluster
-        self._ledger = ledger
+        self._status = status
         self._found: Node | None = None
         self._pauses = Backoff(PAUSE_MS, PAUSE_MAX_MS, cluster.handler.random)
 
     # -- requests --------------------------------------------------------------------------------------------------
 
     def init(self, timeout_ms: int, deadline: float, again: bool) -> tuple[int, int, bool]:
-        """Return producer id, epoch, and whether brokers add partitions by themselves; errors as of `_ask`.
+        """Return producer id, epoch, and whether brokers add partitions by themselves; see `_ask` for errors.
 
         :param timeout_ms: of transactions
         :param again: raise the epoch of this producer, rather than fence another one
         :raises UnsupportedVersion: the coordinator cannot raise it (before Kafka 2.5)
         """
         request = wire.InitProducerIdRequest(
-            transactional_id=self._ledger.transactional_id,
+            transactional_id=self._status.transactional_id,
             transaction_timeout_ms=timeout_ms,
-            producer_id=self._ledger.producer_id if again else -1,
-            producer_epoch=self._ledger.epoch if again else -1,
+            producer_id=self._status.producer_id if again else -1,
+            producer_epoch=self._status.epoch if again else -1,
         )
-        if again and not self.renews(deadline):
+        if again and not self.can_bump_epoch(deadline):
             raise UnsupportedVersion(
                 "after an abort that left gaps in its sequence numbers, or a commit whose outcome is not known, the producer "
                 "needs another epoch, which brokers give from Kafka 2.5 on; close it, and make another",
@@ -218,25 +218,25 @@ class Coordinator:
         response = self._ask(request, deadline, INIT, lambda found: self._error(found.error_code, "InitProducerId"))
         return response.producer_id, response.producer_epoch, self._is_implicit(deadline)
 
-    def renews(self, deadline: float) -> bool:
-        """Return whether the coordinator raises the epoch of a producer that names its own (Kafka 2.5); errors as of `_ask`."""
-        return self._at(deadline).api_version(wire.InitProducerIdRequest, INIT) >= INIT_BUMPS
+    def can_bump_epoch(self, deadline: float) -> bool:
+        """Return whether the coordinator raises the epoch of one that names its own (since Kafka 2.5); errors: see `_ask`."""
+        return self._coordinator(deadline).api_version(wire.InitProducerIdRequest, INIT) >= INIT_BUMPS
 
     @property
     def unanswered(self) -> bool:
         """Whether a request about the present epoch got no clear answer, so that it may come late."""
-        return bool(self._ledger.unanswered)
+        return bool(self._status.unanswered)
 
     def _is_implicit(self, deadline: float) -> bool:
-        if self._at(deadline).api_version(wire.EndTxnRequest) < END[True]:
+        if self._coordinator(deadline).api_version(wire.EndTxnRequest) < END[True]:
             return False
         request = wire.ApiVersionsRequest(client_software_name="pykafka", client_software_version=__version__)
         response = self._ask(request, deadline, None, lambda found: self._error(found.error_code, "ApiVersions"))
         return any(one.name == FEATURE and one.max_version_level >= IMPLICIT for one in response.finalized_features)
 
     def describe(self, deadline: float) -> wire.DescribeTransactionsResponse.TransactionState:
-        """Return the state of the transactional id, as its coordinator has it (Kafka 3.0); errors as of `_ask`."""
-        request = wire.DescribeTransactionsRequest(transactional_ids=[self._ledger.transactional_id])
+        """Return the state of the transactional id, as its coordinator has it (Kafka 3.0); see `_ask` for errors."""
+        request = wire.DescribeTransactionsRequest(transactional_ids=[self._status.transactional_id])
 
         def error(response: wire.DescribeTransactionsResponse) -> KafkaException | None:
             found = response.transaction_states
@@ -247,12 +247,12 @@ class Coordinator:
         return self._ask(request, deadline, None, error).transaction_states[0]
 
     def add_partitions(self, keys: Collection[TopicPartition], deadline: float) -> None:
-        """Add partitions to the transaction, all in one request; errors as of `_ask`."""
+        """Add partitions to the transaction, all in one request; see `_ask` for errors."""
         topic = wire.AddPartitionsToTxnRequest.Topic
         request = wire.AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=self._ledger.transactional_id,
-            v3_and_below_producer_id=self._ledger.producer_id,
-            v3_and_below_producer_epoch=self._ledger.epoch,
+            v3_and_below_transactional_id=self._status.transactional_id,
+            v3_and_below_producer_id=self._status.producer_id,
+            v3_and_below_producer_epoch=self._status.epoch,
             v3_and_below_topics=[
                 topic(name=name, partitions=sorted(partitions))
                 for name, partitions in by_topic(dict.fromkeys(keys, None)).items()
@@ -267,20 +267,20 @@ class Coordinator:
             }
             return _first_error(found, keys, "AddPartitionsToTxn")
 
-        self._ask(request, deadline, ADD_PARTITIONS, error, marks="AddPartitionsToTxn")
+        self._ask(request, deadline, ADD_PARTITIONS, error, tracked_api="AddPartitionsToTxn")
 
     def add_offsets(self, group: str, deadline: float) -> None:
-        """Add the offsets of a group to the transaction; errors as of `_ask`."""
-        request = wire.AddOffsetsToTxnRequest(**self._names(), group_id=group)
+        """Add the offsets of a group to the transaction; see `_ask` for errors."""
+        request = wire.AddOffsetsToTxnRequest(**self._identity(), group_id=group)
         api = "AddOffsetsToTxn"
-        self._ask(request, deadline, ADD_OFFSETS, lambda found: self._error(found.error_code, api), marks=api)
+        self._ask(request, deadline, ADD_OFFSETS, lambda found: self._error(found.error_code, api), tracked_api=api)
 
     def end(self, committed: bool, deadline: float) -> tuple[int, int]:
-        """End the transaction; return producer id and epoch of the next one, or -1 where they stay. Errors as of `_ask`."""
-        request = wire.EndTxnRequest(**self._names(), committed=committed)
-        ceiling = END[self._ledger.implicit]
+        """End the transaction; return producer id and epoch of the next one, or -1 if they stay. See `_ask` for errors."""
+        request = wire.EndTxnRequest(**self._identity(), committed=committed)
+        ceiling = END[self._status.implicit]
         response = self._ask(
-            request, deadline, ceiling, lambda found: self._error(found.error_code, END_TXN), marks=END_TXN
+            request, deadline, ceiling, lambda found: self._error(found.error_code, END_TXN), tracked_api=END_TXN
         )
         return response.producer_id, response.producer_epoch
 
@@ -292,7 +292,7 @@ class Coordinator:
         epochs: Mapping[TopicPartition, int],
         deadline: float,
     ) -> None:
-        """Commit offsets of a group within the transaction; errors as of `_ask`.
+        """Commit offsets of a group within the transaction; see `_ask` for errors.
 
         :param where: finds the group's coordinator
         :param member: generation, member id and instance id
@@ -300,7 +300,7 @@ class Coordinator:
         """
         topic = wire.TxnOffsetCommitRequest.Topic
         request = wire.TxnOffsetCommitRequest(
-            **self._names(),
+            **self._identity(),
             group_id=where.name,
             generation_id=member[0],
             member_id=member[1],
@@ -330,33 +330,33 @@ class Coordinator:
             }
             return _first_error(found, offsets, "TxnOffsetCommit")
 
-        ceiling = OFFSET_COMMIT[self._ledger.implicit]
+        ceiling = OFFSET_COMMIT[self._status.implicit]
         find = partial(where.find, deadline)
         if find().api_version(wire.TxnOffsetCommitRequest, ceiling) < NAMES_MEMBER:
             raise UnsupportedVersion(
-                "the broker is older than Kafka 2.5: it cannot tell whether this consumer is still in the group",
+                "the broker is older than Kafka 2.5: it cannot check whether this consumer is still in the group",
                 api="TxnOffsetCommit",
             )
-        self._ask(request, deadline, ceiling, error, find, where.forget, marks="TxnOffsetCommit")
+        self._ask(request, deadline, ceiling, error, find, where.forget, tracked_api="TxnOffsetCommit")
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
-    def _names(self) -> dict[str, Any]:
-        ledger = self._ledger
+    def _identity(self) -> dict[str, Any]:
+        status = self._status
         return {
-            "transactional_id": ledger.transactional_id,
-            "producer_id": ledger.producer_id,
-            "producer_epoch": ledger.epoch,
+            "transactional_id": status.transactional_id,
+            "producer_id": status.producer_id,
+            "producer_epoch": status.epoch,
         }
 
     def _error(self, code: int, api: str) -> KafkaException | None:
         return error_for(code, api=api) if code else None
 
-    def _at(self, deadline: float) -> Node:
+    def _coordinator(self, deadline: float) -> Node:
         cluster = self._cluster
         if self._found is None:
             left_ms = max(1, round((deadline - cluster.handler.now()) * 1000))
-            self._found = wait_for_coordinator(cluster, self._ledger.transactional_id, left_ms, TRANSACTIONS)
+            self._found = wait_for_coordinator(cluster, self._status.transactional_id, left_ms, TRANSACTIONS)
         left_ms = max(1, round((deadline - cluster.handler.now()) * 1000))
         self._found.connect_within(min(left_ms, cluster.socket_timeout_ms))  # as `api_version` would, for longer
         return self._found
@@ -372,26 +372,26 @@ class Coordinator:
         error_of: Callable[[R], KafkaException | None],
         find: Callable[[], Node] | None = None,
         forget: Callable[[], object] | None = None,
-        marks: str | None = None,
+        tracked_api: str | None = None,
     ) -> R:
-        """Send a request until it is answered by success, or by an error that no other attempt mends.
+        """Send a request until it succeeds, or fails with an error that is not retriable.
 
         :param deadline: of all attempts (s of the handler's clock)
         :param error_of: returns the error that a response has
         :param find: returns the broker; by default the coordinator of the transactional id
-        :param forget: called where that has moved
-        :param marks: the API of a request that counts for the present epoch, for the ledger's `unanswered`
+        :param forget: called if the coordinator has moved
+        :param tracked_api: the API of a request that counts for the present epoch, for `TransactionStatus.unanswered`
         :raises KafkaException: the last error
         """
         handler, failures = self._cluster.handler, 0
-        fault_for = fault_of_end if marks == END_TXN else fault_of
+        fault_for = fault_of_end if tracked_api == END_TXN else fault_of
         while True:
             error: KafkaException | None
             try:
-                broker = self._at(deadline) if find is None else find()
+                broker = self._coordinator(deadline) if find is None else find()
                 left_ms = max(1, round((deadline - handler.now()) * 1000))
                 timeout_ms = min(left_ms, self._cluster.socket_timeout_ms)
-                with self._marked(marks):
+                with self._track_answer(tracked_api):
                     response = broker.call(
                         request, CHANNEL, timeout_ms=timeout_ms, ceiling=ceiling, reads=True, once=True
                     )
@@ -410,17 +410,17 @@ class Coordinator:
             pause = self._pauses.seconds(failures)
             topic = TRANSACTION_STATE if find is None else OFFSETS
             if is_unavailable(error):
-                self._cluster.internal_topics.waits(topic, f"transactional id {self._ledger.transactional_id}")
+                self._cluster.internal_topics.waits(topic, f"transactional id {self._status.transactional_id}")
             if handler.now() + pause >= deadline or self._cluster.closed:
                 raise self._cluster.internal_topics.explained(error, topic)
             level = logging.DEBUG if isinstance(error, ConcurrentTransactions) else logging.INFO
-            log.log(level, "transactional id %s: %s; trying again", self._ledger.transactional_id, error)
+            log.log(level, "transactional id %s: %s; trying again", self._status.transactional_id, error)
             handler.sleep(pause)
 
     @contextmanager
-    def _marked(self, api: str | None) -> Iterator[None]:
-        """Note a request as unanswered, until an answer says clearly what it has done; an interrupt leaves it so."""
-        unanswered = self._ledger.unanswered
+    def _track_answer(self, api: str | None) -> Iterator[None]:
+        """Keep a request as unanswered until its answer is clear; an interrupt leaves it so."""
+        unanswered = self._status.unanswered
         if api is None or api in unanswered:
             yield
             return
@@ -428,7 +428,9 @@ class Coordinator:
         try:
             yield
         except KafkaException as error:
-            if is_settled(error) or (api != END_TXN and is_answer(error)):  # an answered request does not come late
+            if changed_nothing(error) or (
+                api != END_TXN and is_answer(error)
+            ):  # an answered request does not come late
                 unanswered.discard(api)
             raise
         unanswered.discard(api)
@@ -450,7 +452,7 @@ class Groups(NamedTuple):
 def _first_error(
     codes: Mapping[TopicPartition, int], asked: Collection[TopicPartition], api: str
 ) -> KafkaException | None:
-    """Return the error that says most: one that no other attempt mends, if there is one."""
+    """Return the most telling error: one that is not retriable, if there is one."""
     found: list[KafkaException] = []
     for key in asked:
         code = codes.get(key)
@@ -458,5 +460,5 @@ def _first_error(
             found.append(IncompleteResponseError(topic=key.topic, partition=key.partition, api=api))
         elif code:
             found.append(error_for(code, topic=key.topic, partition=key.partition, api=api))
-    told = [error for error in found if not isinstance(error, OperationNotAttempted)] or found
-    return min(told, key=lambda error: error.retriable, default=None)
+    attempted = [error for error in found if not isinstance(error, OperationNotAttempted)] or found
+    return min(attempted, key=lambda error: error.retriable, default=None)

@@ -15,17 +15,14 @@ if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.producer.batch import ProducerBatch
-    from pykafka.producer.core import Hooks
     from pykafka.producer.options import KafkaProducerOptions
 
 
 class TransactionalEngine(KafkaProducerEngine):
-    """An `KafkaProducerEngine` whose accumulator is open within a transaction only; parameters as there."""
+    """A `KafkaProducerEngine` whose accumulator is open within a transaction only."""
 
-    def __init__(
-        self, cluster: BaseCluster, options: KafkaProducerOptions, hooks: Hooks, partitioner: Partitioner | None
-    ) -> None:
-        super().__init__(cluster, options, hooks, partitioner)
+    def __init__(self, cluster: BaseCluster, options: KafkaProducerOptions, partitioner: Partitioner | None) -> None:
+        super().__init__(cluster, options, partitioner)
         assert options.transactional_id is not None
         self.transactions = Transactions(
             self, options.transactional_id, options.transaction_timeout_ms, options.max_block_ms
@@ -39,61 +36,57 @@ class TransactionalEngine(KafkaProducerEngine):
             self._reopen()
 
     def open(self) -> None:
-        """Take messages: a transaction has begun. The caller holds the lock."""
+        """Accept records: a transaction has begun. The caller holds the lock."""
         self._reopen()
 
     def _reopen(self) -> None:
-        self.accumulator.closed = not self.transactions.ledger.takes
+        self.accumulator.closed = not self.transactions.status.accepts_records
 
     def check_running(self) -> None:
-        """As of `ProducerEngine`, and raise where no transaction is open."""
+        """See `ProducerEngine`; raise if no transaction is open."""
         super().check_running()
-        ledger = self.transactions.ledger
-        if not ledger.takes:
-            raise ledger.refusal("produce()")
+        status = self.transactions.status
+        if not status.accepts_records:
+            raise status.refusal("produce()")
 
     def raise_failures(self) -> None:
-        """As of `ProducerEngine`; messages are taken after that where a transaction is open.
+        """See `ProducerEngine`; records are accepted after that if a transaction is open.
 
         :raises TransactionFatalError: the transaction of what has failed is lost; `stop()` raises it no more
         """
-        ledger = self.transactions.ledger
-        if ledger.state is State.FATAL:
+        status = self.transactions.status
+        if status.state is State.FATAL:
             with self.lock:
-                failed = self.settlement.failures.take()
+                failed = self.completion.failures.take()
             if failed.count and self.running and not self.stopping:
-                raise ledger.refusal("flush()")
+                raise status.refusal("flush()")
             return
         super().raise_failures()
 
     @property
     def may_help(self) -> bool:
         """Whether all partitions with messages are in the transaction, or the brokers add them by themselves."""
-        ledger = self.transactions.ledger
-        return ledger.implicit or self.waiting_partitions() <= ledger.partitions
+        status = self.transactions.status
+        return status.implicit or self.waiting_partitions() <= status.partitions
 
     def purge(self) -> int:
-        """As of `KafkaProducerEngine`; a transaction that has lost messages by it can only be aborted."""
+        """See `KafkaProducerEngine`; a transaction that has lost messages by it can only be aborted."""
         count = super().purge()
         if count:
             with self.lock:
-                self.transactions.ledger.fail(
+                self.transactions.status.fail(
                     ProducerPurgedError(f"purge() has dropped {count} messages of the transaction")
                 )
         return count
 
     def set_up(self) -> None:
-        """Bring all topics up to date. None is left: its partitions' numbers go on in the same epoch."""
+        """Update all topics. None is dropped: its partitions' numbers continue in the same epoch."""
         ProducerEngine.set_up(self)
 
     def after_fork(self) -> None:
-        """As of `ProducerEngine`; the transactional id is the parent's."""
+        """See `ProducerEngine`; the transactional id is the parent's."""
         super().after_fork()
         self.transactions.after_fork()
-
-    def batch_failed(self, error: KafkaException) -> None:
-        """Note that the transaction has to be aborted."""
-        self.transactions.failed(error)
 
     def waiting_partitions(self) -> set[TopicPartition]:
         """Return the partitions that have messages to send."""
@@ -106,23 +99,23 @@ class TransactionalEngine(KafkaProducerEngine):
             }
 
     def drop_queued(self, error: KafkaException) -> int:
-        """Fail what is not on its way to a broker; return how many batches are, whose answers are awaited."""
+        """Fail the batches that are not in flight; return how many are in flight."""
         left: list[ProducerBatch] = []
         on_wire = 0
         with self.lock:
             for queue in self.routing.queues.values():
-                for flight in list(queue.lane.window):
-                    if flight.on_wire:
+                for in_flight in list(queue.window.batches):
+                    if in_flight.on_wire:
                         on_wire += 1
-                    elif flight in queue.lane.window:
-                        self.transactions.ledger.broken |= flight.numbered
-                        left += [one.item for one in queue.lane.drop(flight)]
-                left += queue.sealed
-                queue.sealed.clear()
+                    elif in_flight in queue.window.batches:
+                        self.transactions.status.broken |= in_flight.numbered
+                        left += [one.batch for one in queue.window.drop(in_flight)]
+                left += queue.closed_batches
+                queue.closed_batches.clear()
                 batch = self.accumulator.take_open(queue)
                 if batch is not None:
                     left.append(batch)
         for batch in left:
-            told = error.again().with_context(topic=batch.topic, partition=batch.partition_id)
-            self.settlement.finish(batch, told, asked_for=True)
+            report = error.again().with_context(topic=batch.topic, partition=batch.partition_id)
+            self.completion.complete(batch, report, asked_for=True)
         return on_wire

@@ -1,4 +1,4 @@
-"""`exactly_once`: read, apply a function, write, and commit both together; what a failure aborts is handled again."""
+"""`exactly_once`: read, apply a function, write, and commit both together; aborted records are handled again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MAX_RECORDS = 500
 #: The pauses after a transaction has failed, the first and the longest (ms).
 PAUSE_MS, PAUSE_MAX_MS = 50, 2000
 #: The errors besides retriable ones that the next transaction may not meet.
-PASSING = (
+RETRIABLE = (
     RebalanceInProgress,
     IllegalGeneration,
     UnknownMemberId,
@@ -51,8 +51,8 @@ PASSING = (
 )
 
 
-class Attempts:
-    """Judgements of the errors of transactions that follow one another. No I/O.
+class TransactionRetries:
+    """Decides which errors of transactions are retried, and after which pause.
 
     :param consumer: of a group, that reads committed messages
     :param producer: with transactions
@@ -77,49 +77,49 @@ class Attempts:
         self._failures = 0
 
     @property
-    def unknown(self) -> bool:
+    def outcome_unknown(self) -> bool:
         """Whether a commit may have been made or not."""
-        return self._transactions.ledger.state in (State.COMMITTING, State.UNKNOWN)
+        return self._transactions.status.state in (State.COMMITTING, State.UNKNOWN)
 
     @property
     def ended(self) -> bool:
-        """Whether the consumer was closed: what the transaction had read is left to others."""
+        """Whether the consumer was closed: other members handle the transaction's records."""
         return bool(self._consumer._closed)
 
     def done(self) -> None:
-        """Note a transaction that is committed."""
+        """Record a committed transaction."""
         self._failures = 0
 
     def pause(self, error: KafkaException, records: int, passes: bool = False) -> float:
         """Return how long to wait before the next attempt (s).
 
         :param records: how many the transaction had
-        :param passes: whether another attempt may mend the error, whatever it is
-        :raises KafkaException: this error, as no other attempt would mend it, or the one that has ended the producer
+        :param passes: whether to retry after any error
+        :raises KafkaException: this error, if it is not retriable, or the one that has ended the producer
         """
-        ledger = self._transactions.ledger
-        if ledger.state is State.FATAL:
-            raise ledger.refusal("exactly_once()") from error
+        status = self._transactions.status
+        if status.state is State.FATAL:
+            raise status.refusal("exactly_once()") from error
         cause = error.__cause__ if isinstance(error, TransactionAbortableError) else error
-        passes |= isinstance(cause, PASSING) or (isinstance(cause, KafkaException) and cause.retriable)
-        if (not passes and not self.unknown) or self._consumer._cluster.closed:
+        passes |= isinstance(cause, RETRIABLE) or (isinstance(cause, KafkaException) and cause.retriable)
+        if (not passes and not self.outcome_unknown) or self._consumer._cluster.closed:
             raise error
         self._failures += 1
-        what = "it is looked up whether it was committed" if self.unknown else "they are handled again"
+        what = "it is looked up whether it was committed" if self.outcome_unknown else "they are handled again"
         log.warning("a transaction of %d records has failed, and %s: %s", records, what, error)
         return self._pauses.seconds(self._failures)
 
-    def settle(self, error: KafkaException, records: int) -> bool:
+    def resolve(self, error: KafkaException, records: int) -> bool:
         """Wait before the next attempt, and until it is known whether the transaction is committed; return whether it is.
 
         :param error: of the transaction
         :param records: how many the transaction had
-        :raises KafkaException: as of `pause`
+        :raises KafkaException: see `pause`
         """
         self.sleep(self.pause(error, records))
-        while self.unknown:
+        while self.outcome_unknown:
             try:
-                if self._transactions.ledger.state is State.UNKNOWN:
+                if self._transactions.status.state is State.UNKNOWN:
                     return self._look_up(records)
                 self._transactions.commit()
                 return True
@@ -144,7 +144,7 @@ class Attempts:
                 self.sleep(self.pause(error, records, isinstance(error, UnknownError)))
 
 
-def made_of(found: Any) -> list[ProducerRecord[Any, Any]]:
+def messages_of(found: Any) -> list[ProducerRecord[Any, Any]]:
     """Return the messages that a function has returned for one record.
 
     :raises TypeError: it has returned something else
@@ -165,7 +165,7 @@ def made_of(found: Any) -> list[ProducerRecord[Any, Any]]:
 
 
 class Function:
-    """The user's function, and what it has raised: that ends the loop, also an error of Kafka.
+    """The user's function, and its error, which ends the loop even if it is a `KafkaException`.
 
     :param fn: of one record
     """
@@ -175,9 +175,9 @@ class Function:
         self.error: Exception | None = None
 
     def apply(self, records: Iterable[Record[Any, Any]]) -> list[ProducerRecord[Any, Any]]:
-        """Return what it makes of records."""
+        """Return the messages that it makes of records."""
         try:
-            return [one for record in records for one in made_of(self.fn(record))]
+            return [one for record in records for one in messages_of(self.fn(record))]
         except Exception as error:
             self.error = error
             raise
@@ -201,7 +201,7 @@ def exactly_once(
     :raises TransactionFatalError: the cluster refuses
     :raises KafkaException: the consumer cannot read, or no other attempt mends it
     """
-    attempts = Attempts(consumer, producer)
+    attempts = TransactionRetries(consumer, producer)
     producer.init_transactions()  # before anything is read: a predecessor's transaction is ended by now
     function, handled = Function(fn), 0
     for records in consumer.batches(max_records):
@@ -213,9 +213,9 @@ def exactly_once(
         except KafkaException as error:
             if error is function.error:
                 raise
-            if attempts.ended and not attempts.unknown:
+            if attempts.ended and not attempts.outcome_unknown:
                 break
-            if not attempts.settle(error, len(records)):
+            if not attempts.resolve(error, len(records)):
                 continue
         attempts.done()
         handled += len(records)

@@ -58,7 +58,7 @@ class Event(Enum):
     BEGIN = "begin_transaction()"
     COMMIT = "commit_transaction()"
     ABORT = "abort_transaction()"
-    FAIL = "an error that an abort mends"
+    FAIL = "an abortable error"
     ENDED = "the coordinator has ended the transaction"
     REINIT = "the next transaction needs another epoch"
     UNCLEAR = "an answer that does not say whether the transaction is committed"
@@ -78,7 +78,7 @@ TABLE: dict[State, dict[Event, State]] = {
         **_DIE,
     },
     State.ABORTABLE: {Event.ABORT: State.ABORTING, Event.FAIL: State.ABORTABLE, **_DIE},
-    # An abort fits only while EndTxn has not been sent: `Ledger` looks after that.
+    # An abort is possible only until EndTxn has been sent: `TransactionStatus` checks that.
     State.COMMITTING: {
         Event.COMMIT: State.COMMITTING,
         Event.ABORT: State.ABORTING,
@@ -99,8 +99,8 @@ TABLE: dict[State, dict[Event, State]] = {
 }
 
 
-class Ledger:
-    """The state of one producer's transactions, and what is in the present one.
+class TransactionStatus:
+    """The state of one producer's transactions, with the partitions and groups of the present one.
 
     The caller guards each call with a lock.
 
@@ -116,17 +116,17 @@ class Ledger:
         self.implicit = False
         #: The partitions that the coordinator has in the transaction; version 1.
         self.partitions: set[TopicPartition] = set()
-        #: The groups whose offsets it has there.
+        #: The groups whose offsets are in the transaction.
         self.groups: set[str] = set()
         #: Whether the coordinator may know of the transaction.
         self.started = False
         #: Whether EndTxn (commit) may have reached it.
         self.end_sent = False
-        #: The requests about this epoch that got no clear answer, by API: they may still come to their coordinator.
+        #: The requests about this epoch without a clear answer, by API: they may still reach their coordinator.
         self.unanswered: set[str] = set()
-        #: The block or call that has begun the transaction.
+        #: The block or call that began the transaction.
         self.owner: object = None
-        #: Whether the sequence numbers have gaps, which another epoch mends.
+        #: Whether the sequence numbers have gaps, so that the next transaction needs another epoch.
         self.broken = False
         #: Why the transaction has to be aborted, or the producer is dead.
         self.reason: KafkaException | None = None
@@ -174,14 +174,14 @@ class Ledger:
         self.reason = self.owner = None
 
     def identified(self, producer_id: int, epoch: int) -> None:
-        """Take over a producer id and its epoch, as InitProducerId gives them."""
+        """Set the producer id and its epoch of an InitProducerId response."""
         self.apply(Event.IDENTIFIED)
         self._clear()
         self.unanswered.clear()
         self.producer_id, self.epoch = producer_id, epoch
 
     def ended(self, producer_id: int = -1, epoch: int = -1) -> None:
-        """Note that the coordinator has ended the transaction.
+        """Record that the coordinator has ended the transaction.
 
         :param producer_id: of the next transaction, where the coordinator names it (version 2)
         :param epoch: likewise
@@ -192,13 +192,13 @@ class Ledger:
             self.producer_id, self.epoch = producer_id, epoch
             self.unanswered.clear()
 
-    def lose_sight(self, reason: KafkaException) -> None:
-        """Note that it is not known whether the transaction is committed."""
+    def on_outcome_unknown(self, reason: KafkaException) -> None:
+        """Record that it is not known whether the transaction is committed."""
         self.apply(Event.UNCLEAR)
         self.reason = reason.again()
 
     def fail(self, reason: KafkaException) -> None:
-        """Note an error that makes the transaction abortable; the first one counts, and only where it can be aborted yet."""
+        """Record an error that makes the transaction abortable; the first one counts, and only while an abort is possible."""
         following = TABLE[self.state].get(Event.FAIL)
         if following is None or (self.state is State.COMMITTING and self.end_sent):
             return
@@ -206,27 +206,27 @@ class Ledger:
             self.reason = reason.again()
         self.state = following
 
-    def die(self, reason: KafkaException) -> None:
-        """Note a fatal error; the first one counts."""
+    def on_fatal_error(self, reason: KafkaException) -> None:
+        """Record a fatal error; the first one counts."""
         if self.state is not State.FATAL:
             self.reason = reason.again()
         self.apply(Event.DIE)
 
     @property
-    def sends(self) -> bool:
+    def may_send(self) -> bool:
         """Whether batches may be sent now."""
         return self.state in (State.IN_TRANSACTION, State.COMMITTING) and not self.end_sent
 
     @property
-    def takes(self) -> bool:
+    def accepts_records(self) -> bool:
         """Whether messages may be written now."""
         return self.state is State.IN_TRANSACTION
 
 
-class TransactionalLane(InFlightWindow[T]):
-    """A lane whose epoch is the coordinator's: it never raises it, and numbers nothing anew.
+class TransactionalWindow(InFlightWindow[T]):
+    """A window whose epoch is the coordinator's: it never raises the epoch, and never renumbers.
 
-    A gap in the numbers that only another epoch would mend (`stuck`) is for the transaction's abort to mend.
+    A gap in the numbers (`stuck`) needs another epoch, which the transaction's abort takes.
     """
 
     def __init__(self) -> None:
@@ -236,11 +236,11 @@ class TransactionalLane(InFlightWindow[T]):
 
     @property
     def wants_id(self) -> bool:
-        """Never: `follow` brings it."""
+        """Never: `follow` sets it."""
         return False
 
     def follow(self, producer_id: int, epoch: int) -> None:
-        """Number from 0 on where producer id or epoch are others than before."""
+        """Number from 0 on if producer id or epoch have changed."""
         if (producer_id, epoch) != (self.producer_id, self.epoch):
             self.adopt(producer_id, epoch)
             self.stuck = self._hole = False
@@ -248,34 +248,34 @@ class TransactionalLane(InFlightWindow[T]):
     def _renumber(self) -> None:
         self._hole = False
         self.stuck = True
-        for flight in self.window:
-            flight.passed = flight.broken = False
+        for in_flight in self.batches:
+            in_flight.bypassed = in_flight.broken = False
 
-    def _judge(self, flight: InFlightBatch[T], error: KafkaException) -> Verdict:
+    def _judge(self, in_flight: InFlightBatch[T], error: KafkaException) -> Verdict:
         if isinstance(error, (InvalidProducerEpoch, ProducerFenced, InvalidProducerIdMapping)):
             return Verdict.FAILED
-        return super()._judge(flight, error)
+        return super()._judge(in_flight, error)
 
 
 def number_in_transaction(
-    ledger: Ledger, batches: Iterable[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]
+    status: TransactionStatus, batches: Iterable[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]
 ) -> None:
     """Give batches their numbers in the present epoch, under the producer's lock where several workers send.
 
-    :param ledger: that has producer id and epoch
+    :param status: has producer id and epoch
     :param queue_of: returns the queue of the partition of each
     :raises TransactionAbortableError: the numbers of a partition have a gap
     """
     for batch in batches:
-        lane: Any = queue_of(batch).lane
-        lane.follow(ledger.producer_id, ledger.epoch)
-        if lane.stuck:
+        window: Any = queue_of(batch).window
+        window.follow(status.producer_id, status.epoch)
+        if window.stuck:
             raise TransactionAbortableError(
                 "a batch of this partition was lost, and the numbers of what follows have a gap; abort the transaction",
                 topic=batch.topic,
                 partition=batch.partition_id,
             )
-        lane.number(batch.flight)
+        window.number(batch.in_flight)
 
 
 class Engine(Protocol):
@@ -286,7 +286,7 @@ class Engine(Protocol):
     lock: LockType
     progress: EventType
     accumulator: RecordAccumulator
-    settlement: Completion
+    completion: Completion
 
     def open(self) -> None: ...
     def check_open(self) -> None: ...
@@ -297,7 +297,7 @@ class Engine(Protocol):
     def waiting_partitions(self) -> set[TopicPartition]: ...
 
 
-class Taken(Protocol):
+class OffsetsToSend(Protocol):
     """The offsets of a consumer for a transaction; `pykafka.consumer.commit_calls.InTransaction` documents each member."""
 
     @property
@@ -321,34 +321,34 @@ class Consumer(Protocol):
         """
         ...
 
-    def _in_transaction(self, what: Mapping[TopicPartition, Any] | None, deadline: float = ...) -> Taken:
-        """Return what a transaction is to commit of it.
+    def _in_transaction(self, what: Mapping[TopicPartition, Any] | None, deadline: float = ...) -> OffsetsToSend:
+        """Return the offsets that a transaction commits for it.
 
-        :param what: offsets; None for behind all that it has returned
-        :param deadline: of the wait for commits of the consumer that were asked for before, of the handler's clock (s)
+        :param what: offsets; None for the positions behind all returned records
+        :param deadline: of the wait for earlier commits of the consumer, of the handler's clock (s)
         :raises OffsetsNotCommitted: that took longer
-        :raises RebalanceInProgress: others may read some of it
+        :raises RebalanceInProgress: another member may read some of its partitions
         """
         ...
 
     def _check_held(self) -> None:
-        """Check that it reads all partitions still of which it has returned records that are not committed.
+        """Check that it still owns all partitions with returned records that are not committed.
 
         :raises RebalanceInProgress: it does not
         """
         ...
 
     def _settle(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Note that a transaction has taken offsets."""
+        """Record that a transaction has the offsets."""
         ...
 
     def _put_back(self) -> None:
-        """Go back to the committed offset of each partition that is read now; return at once."""
+        """Seek each assigned partition to its committed offset; return at once."""
         ...
 
 
 def check_consumer(param: Any, what: str) -> None:
-    """Check that transactions can commit the offsets of a consumer, and put it back.
+    """Check that transactions can commit the offsets of a consumer, and reset its positions.
 
     :param what: the call that needs it
     :raises TypeError: it is no `KafkaConsumer`

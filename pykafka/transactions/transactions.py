@@ -33,36 +33,43 @@ from pykafka.transactions.coordinator import (
     is_fence,
     is_out,
 )
-from pykafka.transactions.states import Event, Ledger, State, TransactionalLane, check_consumer, number_in_transaction
+from pykafka.transactions.states import (
+    Event,
+    State,
+    TransactionalWindow,
+    TransactionStatus,
+    check_consumer,
+    number_in_transaction,
+)
 from pykafka.utils.error_handlers import valid_timeout
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import LockType
     from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.batch import ProducerBatch
-    from pykafka.transactions.states import Consumer, Engine, Taken
+    from pykafka.transactions.states import Consumer, Engine, OffsetsToSend
 
 log = logging.getLogger(__name__)
 
 #: The highest version of Produce in version 1 of transactions: later ones add partitions by themselves (KIP-890).
 PRODUCE_EXPLICIT, PRODUCE_IMPLICIT = 11, 13
-#: How often an abort looks whether batches are still on the wire (s), if nothing wakes it.
-LOOK_S = 0.05
+#: Maximum sleep of an abort between checks for batches in flight (s).
+BATCH_POLL_INTERVAL_S = 0.05
 #: How long a sender waits for AddPartitionsToTxn before its batches wait in the queue again (s).
-ADD_S = 5.0
+ADD_PARTITIONS_TIMEOUT_S = 5.0
 #: The requests that open a transaction at its coordinator.
-OPENS = {"AddPartitionsToTxn", "AddOffsetsToTxn"}
-#: How often an abort is sent whose answers do not say what was done, and the pause (s).
-STRANGE, STRANGE_S = 3, 0.1
-#: How long a call waits without a limit (s): so long that locks and events take it.
+OPENING_REQUESTS = {"AddPartitionsToTxn", "AddOffsetsToTxn"}
+#: How often an abort without a clear answer is sent, and the pause (s).
+MAX_UNCLEAR_ABORTS, UNCLEAR_ABORT_PAUSE_S = 3, 0.1
+#: The longest wait (s) that locks and events take.
 LONGEST_S = 1_000_000.0
 
 
 class Transactions:
     """The transactions of one producer.
 
-    State: the ledger, under the producer's lock. `_calls` is held by the call of the application that goes on, `_adding` by the
-    sender that adds partitions.
+    State: `status`, under the producer's lock. The running call of the application holds `_calls`, the sender that adds
+    partitions holds `_adding`.
 
     :param engine: of the producer
     :param transactional_id: of the producer
@@ -76,11 +83,11 @@ class Transactions:
         self.transactional_id = transactional_id
         self._timeout_ms = timeout_ms
         self._max_block_ms = max_block_ms
-        self.ledger = Ledger(transactional_id)
-        self._coordinator = Coordinator(engine.cluster, self.ledger)
+        self.status = TransactionStatus(transactional_id)
+        self._coordinator = Coordinator(engine.cluster, self.status)
         self._consumers: WeakSet[Consumer] = WeakSet()
-        # The offsets that the transaction has; what they say of the last one counts until the next begins.
-        self._sent: list[Taken] = []
+        # The offsets in the transaction; those of the last one are kept until the next begins.
+        self._sent: list[OffsetsToSend] = []
         # Whether the consumers have read for a transaction that is neither committed nor aborted yet.
         self._reads = False
         self.begin_process()
@@ -93,13 +100,13 @@ class Transactions:
     @property
     def produce_ceiling(self) -> int:
         """The highest version of Produce that these transactions may be sent by."""
-        return PRODUCE_IMPLICIT if self.ledger.implicit else PRODUCE_EXPLICIT
+        return PRODUCE_IMPLICIT if self.status.implicit else PRODUCE_EXPLICIT
 
     # -- the application's calls -----------------------------------------------------------------------------------
 
     @contextmanager
     def _call(self, turn: LockType, what: str, timeout: float | None) -> Iterator[float]:
-        """Enter a call of the application, of which one goes on at a time; the value is its deadline.
+        """Enter a call of the application, one at a time; the value is its deadline.
 
         :param turn: held by the call
         """
@@ -110,45 +117,45 @@ class Transactions:
         try:
             yield deadline
         finally:
-            if self.ledger.state in (State.FATAL, State.UNKNOWN):
+            if self.status.state in (State.FATAL, State.UNKNOWN):
                 self._put_back()
 
     def init(self, timeout: float | None = None) -> None:
-        """Fence producers with this transactional id; as of `KafkaProducer.init_transactions`."""
+        """Fence producers with this transactional id; see `KafkaProducer.init_transactions`."""
         with (turn := self._handler.Lock()), self._call(turn, "init_transactions()", timeout) as deadline:
-            if self.ledger.state is State.ABORTING:
+            if self.status.state is State.ABORTING:
                 self._abort(deadline)
-            if self.ledger.state is not State.READY:
+            if self.status.state is not State.READY:
                 self._init(deadline)
-            elif self.ledger.unanswered:
-                self._renew(deadline)
+            elif self.status.unanswered:
+                self._take_new_epoch(deadline)
 
     def _init(self, deadline: float, event: Event = Event.INIT) -> None:
         """Ask for an epoch: a producer that has one asks as this producer, and is refused if another has taken over.
 
         :param event: the reason
         """
-        if self.ledger.state is State.UNKNOWN:
-            self._end_open(deadline)
+        if self.status.state is State.UNKNOWN:
+            self._end_left_open(deadline)
         with self._engine.lock:
-            self.ledger.apply(event)
-        again = self.ledger.producer_id >= 0
-        with self._fatal_ones("the transactional id is not initialized"):
+            self.status.apply(event)
+        again = self.status.producer_id >= 0
+        with self._raising_fatal("the transactional id is not initialized"):
             producer_id, epoch, implicit = self._coordinator.init(self._timeout_ms, deadline, again)
             with self._engine.lock:
-                self.ledger.identified(producer_id, epoch)
-                self.ledger.implicit = implicit
+                self.status.identified(producer_id, epoch)
+                self.status.implicit = implicit
         log.info(
             "transactional id %s: producer id %d, epoch %d, transactions of version %d",
             *(self.transactional_id, producer_id, epoch, 2 if implicit else 1),
         )
 
-    def _renew(self, deadline: float) -> None:
+    def _take_new_epoch(self, deadline: float) -> None:
         """Take a new epoch, as a request about the present one may come late and count for the next transaction."""
-        apis = ", ".join(sorted(self.ledger.unanswered))
-        if self._coordinator.renews(deadline):
-            if self.ledger.unanswered & OPENS:
-                self._end_open(deadline)
+        apis = ", ".join(sorted(self.status.unanswered))
+        if self._coordinator.can_bump_epoch(deadline):
+            if self.status.unanswered & OPENING_REQUESTS:
+                self._end_left_open(deadline)
             log.info("transactional id %s: no answer to %s: taking a new epoch", self.transactional_id, apis)
             self._init(deadline, Event.REINIT)
             return
@@ -158,17 +165,17 @@ class Transactions:
             *(self.transactional_id, apis),
         )
 
-    def _end_open(self, deadline: float) -> None:
+    def _end_left_open(self, deadline: float) -> None:
         """Abort what the coordinator may have open: most releases would give a new epoch, and then refuse who asked for it.
 
         :raises TransactionUnfinishedError: it is not known in time
         """
-        ledger = self.ledger
-        for _ in range(STRANGE):
+        status = self.status
+        for _ in range(MAX_UNCLEAR_ABORTS):
             try:
                 producer_id, epoch = self._coordinator.end(False, deadline)
                 if producer_id >= 0:
-                    ledger.producer_id, ledger.epoch = producer_id, epoch
+                    status.producer_id, status.epoch = producer_id, epoch
                 return
             except KafkaException as error:
                 if isinstance(error, InvalidTxnState) or is_fence(
@@ -180,151 +187,150 @@ class Transactions:
                     raise TransactionUnfinishedError(
                         f"the transaction {self.transactional_id!r} is not ended in time; begin the next one again: {error}"
                     ) from error
-                with self._fatal_ones("the transaction has not ended"):
+                with self._raising_fatal("the transaction has not ended"):
                     if fault is Fault.FATAL:
                         raise
-            self._handler.sleep(STRANGE_S)
+            self._handler.sleep(UNCLEAR_ABORT_PAUSE_S)
 
     def begin(self, timeout: float | None = None, owner: object = None, consumer: Consumer | None = None) -> None:
-        """Begin a transaction; as of `KafkaProducer.begin_transaction`.
+        """Begin a transaction; see `KafkaProducer.begin_transaction`.
 
-        :param timeout: as of it
         :param owner: the block that ends it; None: calls do
         :param consumer: put back by an abort
         """
         self._engine.check_open()
         with (turn := self._handler.Lock()), self._call(turn, "begin_transaction()", timeout) as deadline:
-            if self.ledger.state is State.ABORTING:
+            if self.status.state is State.ABORTING:
                 self._abort(deadline)
-            if self.ledger.state in (State.UNINITIALIZED, State.INITIALIZING, State.UNKNOWN):
+            if self.status.state in (State.UNINITIALIZED, State.INITIALIZING, State.UNKNOWN):
                 self._init(deadline)
-            elif self.ledger.state is State.READY and self.ledger.unanswered:
-                self._renew(deadline)
+            elif self.status.state is State.READY and self.status.unanswered:
+                self._take_new_epoch(deadline)
             # first what an abort needs, which an interrupt may make necessary at any step from here on
             if consumer is not None:
                 self._consumers.add(consumer)
-            self._reads = self._reads or self.ledger.state is State.READY
+            self._reads = self._reads or self.status.state is State.READY
             with self._engine.lock:
-                self.ledger.apply(Event.BEGIN, owner)
+                self.status.apply(Event.BEGIN, owner)
                 self._engine.open()
             self._sent.clear()
 
     def commit(self, timeout: float | None = None, owner: object = None) -> None:
-        """Commit the transaction; as of `KafkaProducer.commit_transaction`.
+        """Commit the transaction; see `KafkaProducer.commit_transaction`.
 
         :param owner: the block that has begun it: one that has ended is left alone; None for any transaction
         """
         with (turn := self._handler.Lock()), self._call(turn, "commit_transaction()", timeout) as deadline:
-            if owner is None or owner is self.ledger.owner:
+            if owner is None or owner is self.status.owner:
                 self._commit(deadline)
 
     def _commit(self, deadline: float) -> None:
         with self._engine.lock:
-            self.ledger.apply(Event.COMMIT)
+            self.status.apply(Event.COMMIT)
         self._engine.accumulator.close()
-        if not self.ledger.end_sent:
+        if not self.status.end_sent:
             self._flush(deadline)
         with self._engine.lock:
-            if self.ledger.state is not State.COMMITTING:  # a batch has failed
-                raise self.ledger.refusal("commit_transaction()")
-            self.ledger.end_sent = self.ledger.started
+            if self.status.state is not State.COMMITTING:  # a batch has failed
+                raise self.status.refusal("commit_transaction()")
+            self.status.end_sent = self.status.started
         self._end(True, deadline)
 
     def _flush(self, deadline: float) -> None:
         left_ms = max(1, round((deadline - self._handler.now()) * 1000))
         left = self._engine.wait_all(left_ms, total=True)
         self._engine.raise_worker_exception()
-        if left and self.ledger.state is State.COMMITTING:
+        if left and self.status.state is State.COMMITTING:
             raise TransactionUnfinishedError(
                 f"{left} messages are not acknowledged yet, so the transaction {self.transactional_id!r} is not committed; "
                 "call commit_transaction() again, or abort_transaction()"
             )
 
     def abort(self, timeout: float | None = None, owner: object = None) -> None:
-        """Abort the transaction; as of `KafkaProducer.abort_transaction`.
+        """Abort the transaction; see `KafkaProducer.abort_transaction`.
 
-        :param owner: as of `commit`
+        :param owner: see `commit`
         """
         with (turn := self._handler.Lock()), self._call(turn, "abort_transaction()", timeout) as deadline:
-            if owner is None or owner is self.ledger.owner:
+            if owner is None or owner is self.status.owner:
                 self._abort(deadline)
 
     def _abort(self, deadline: float) -> None:
         engine = self._engine
         engine.accumulator.close()
-        if self.ledger.state is State.FATAL:
+        if self.status.state is State.FATAL:
             engine.drop_queued(TransactionAbortedError("the message is of a transaction that was lost"))
         with engine.lock:
-            self.ledger.apply(Event.ABORT)
+            self.status.apply(Event.ABORT)
         self._put_back()  # first: however the abort ends, what was read is read again
         error = TransactionAbortedError("the message was not sent before its transaction was aborted")
         pending = engine.queued()
-        # A batch that has left its lane is not told of yet, and a failure that came later would be the next transaction's.
+        # A batch that has left its window is not reported yet, and a later failure would be the next transaction's.
         while engine.drop_queued(error) or not all(batch.done for batch in pending):
             left = deadline - self._handler.now()
             if left <= 0:
                 raise self._unfinished("abort", None)
-            engine.progress.wait(min(LOOK_S, left))
+            engine.progress.wait(min(BATCH_POLL_INTERVAL_S, left))
             engine.progress.clear()
         self._end(False, deadline)
         with engine.lock:
-            engine.settlement.failures.take()  # the abort has told of them
+            engine.completion.failures.take()  # the abort has reported them
 
     def _end(self, committed: bool, deadline: float) -> None:
         """Send EndTxn, if the coordinator knows of the transaction, and go to the next state."""
-        ledger, following = self.ledger, (-1, -1)
-        if ledger.started:
+        status, following = self.status, (-1, -1)
+        if status.started:
             try:
                 following = self._coordinator.end(committed, deadline)
             except KafkaException as error:
-                with self._fatal_ones("the transaction has not ended"):
+                with self._raising_fatal("the transaction has not ended"):
                     if committed:
                         self._raise_uncommitted(error, deadline)
                     self._check_unaborted(error, deadline)
-                ledger.broken = True
-        if ledger.broken and not committed and following[0] < 0:
+                status.broken = True
+        if status.broken and not committed and following[0] < 0:
             self._init(deadline, Event.REINIT)
             return
         with self._engine.lock:
-            ledger.ended(*following)
+            status.ended(*following)
         self._reads = False
 
     def _raise_uncommitted(self, error: KafkaException, deadline: float) -> Never:
-        """Raise what a failed commit means, and go to the state that it leaves."""
-        ledger, fault = self.ledger, fault_of_end(error)
+        """Raise the error of a failed commit, and set the state after it."""
+        status, fault = self.status, fault_of_end(error)
         if fault in (Fault.RETRY, Fault.REFRESH):
             raise self._unfinished("commit", error)
-        if END_TXN in ledger.unanswered and not is_fence(error):
+        if END_TXN in status.unanswered and not is_fence(error):
             with self._engine.lock:
-                ledger.lose_sight(error)
-            refusal = ledger.refusal("commit_transaction()")
+                status.on_outcome_unknown(error)
+            refusal = status.refusal("commit_transaction()")
             try:
-                self._end_open(deadline)  # at once: consumers that are put back wait for its end
+                self._end_left_open(deadline)  # at once: consumers that are put back wait for its end
             except KafkaException as failure:
                 refusal.add_note(f"it could not be ended yet: {type(failure).__name__}: {failure}")
             raise refusal
         if fault is Fault.ABORT:  # the coordinator has not committed, and never will
             with self._engine.lock:
-                ledger.end_sent = False
-                ledger.fail(error)
-            raise ledger.refusal("commit_transaction()")
+                status.end_sent = False
+                status.fail(error)
+            raise status.refusal("commit_transaction()")
         raise error
 
     def _check_unaborted(self, error: KafkaException, deadline: float) -> None:
-        """Return if the transaction has ended all the same, as far as that can be known; the producer needs a new epoch then.
+        """Return if the transaction has ended in spite of the error; then the producer needs a new epoch.
 
         :raises KafkaException: it has not
         """
-        ledger, fault = self.ledger, fault_of_end(error)
-        if isinstance(error, InvalidTxnState) and not ledger.partitions and not ledger.groups:
+        status, fault = self.status, fault_of_end(error)
+        if isinstance(error, InvalidTxnState) and not status.partitions and not status.groups:
             return  # nothing of it has reached the coordinator
         if fault in (Fault.RETRY, Fault.REFRESH):
             raise self._unfinished("abort", error)
         if fault is Fault.FATAL:
             raise error
-        if not self._coordinator.renews(deadline):
+        if not self._coordinator.can_bump_epoch(deadline):
             raise self._unfinished("abort", error)
-        self._end_open(deadline)
+        self._end_left_open(deadline)
 
     def _unfinished(self, what: str, cause: KafkaException | None) -> TransactionUnfinishedError:
         error = TransactionUnfinishedError(
@@ -335,8 +341,8 @@ class Transactions:
         return error
 
     @contextmanager
-    def _fatal_ones(self, what: str) -> Iterator[None]:
-        """Note fatal errors of a block, and raise them as what they are for the application."""
+    def _raising_fatal(self, what: str) -> Iterator[None]:
+        """Record fatal errors of a block, and raise them as `TransactionFatalError`."""
         try:
             yield
         except TransactionError:
@@ -344,11 +350,11 @@ class Transactions:
         except KafkaException as error:
             if fault_of(error) is not Fault.FATAL:
                 raise
-            raise self._dead(error, what) from error
+            raise self._fatal(error, what) from error
 
-    def _dead(self, error: KafkaException, what: str) -> TransactionFatalError:
+    def _fatal(self, error: KafkaException, what: str) -> TransactionFatalError:
         doubt = ""
-        if END_TXN in self.ledger.unanswered and self.ledger.end_sent:
+        if END_TXN in self.status.unanswered and self.status.end_sent:
             doubt = "; an earlier attempt to commit got no clear answer, so the transaction may be committed, or not"
         if is_fence(error):
             made: TransactionFatalError = ProducerFencedError(
@@ -363,22 +369,22 @@ class Transactions:
                 f"transactional id {self.transactional_id!r}: {about}: {error}; close() the producer, and make another{doubt}"
             )
         with self._engine.lock:
-            self.ledger.die(made)
+            self.status.on_fatal_error(made)
         return made
 
     def close(self, timeout: float | None = None) -> None:
-        """Abort what is open, and finish an abort, or a commit that was interrupted after it was sent."""
+        """Abort an open transaction; finish an abort, or a commit that was interrupted after it was sent."""
         with (turn := self._handler.Lock()), self._call(turn, "close()", timeout) as deadline:
             try:
-                if self.ledger.state is State.COMMITTING and self.ledger.end_sent:
+                if self.status.state is State.COMMITTING and self.status.end_sent:
                     self._commit(deadline)
-                elif self.ledger.state in (State.IN_TRANSACTION, State.ABORTABLE, State.COMMITTING, State.ABORTING):
+                elif self.status.state in (State.IN_TRANSACTION, State.ABORTABLE, State.COMMITTING, State.ABORTING):
                     self._abort(deadline)
             finally:
-                if self.ledger.state is State.UNKNOWN:
-                    self._settle(deadline)
+                if self.status.state is State.UNKNOWN:
+                    self._end_unknown(deadline)
 
-    def _settle(self, deadline: float) -> None:
+    def _end_unknown(self, deadline: float) -> None:
         """End a transaction whose outcome is not known: read_committed readers may wait for it."""
         try:
             self._init(deadline)
@@ -395,8 +401,8 @@ class Transactions:
         :raises KafkaException: the coordinator of a group did not answer in time
         """
         sent: dict[Any, dict[TopicPartition, int]] = {}
-        for taken in self._sent:  # of what was sent twice, the last one counts
-            sent.setdefault(taken.group, {}).update({key: one.offset for key, one in taken.offsets.items()})
+        for to_send in self._sent:  # of what was sent twice, the last one counts
+            sent.setdefault(to_send.group, {}).update({key: one.offset for key, one in to_send.offsets.items()})
         return all(
             found[key].offset == offset
             for group, offsets in sent.items()
@@ -405,10 +411,10 @@ class Transactions:
         )
 
     def after_fork(self) -> None:
-        """Leave the transaction to the parent process, whose it is."""
+        """Leave the transaction to the parent process."""
         self.begin_process()
         self._consumers = WeakSet()
-        self.ledger.die(
+        self.status.on_fatal_error(
             TransactionFatalError(
                 "this process was forked, and the transactional id is its parent's: give a child another"
             )
@@ -417,54 +423,54 @@ class Transactions:
     # -- offsets ---------------------------------------------------------------------------------------------------
 
     def watch(self, consumer: Consumer, what: str) -> None:
-        """Put a consumer back to its committed offsets after each abort from now on; errors as of `check_consumer`."""
+        """Reset a consumer to its committed offsets after each abort from now on; see `check_consumer` for errors."""
         check_consumer(consumer, what)
         self._consumers.add(consumer)
 
     def send_offsets(
         self, consumer: Consumer, offsets: Mapping[TopicPartition, Any] | None, timeout: float | None = None
     ) -> None:
-        """Commit a consumer's offsets with the transaction; as of `KafkaProducer.send_offsets`."""
+        """Commit a consumer's offsets with the transaction; see `KafkaProducer.send_offsets`."""
         with (turn := self._handler.Lock()), self._call(turn, "send_offsets()", timeout) as deadline:
             self.watch(consumer, "send_offsets()")
-            if not self.ledger.takes:
-                raise self.ledger.refusal("send_offsets()")
+            if not self.status.accepts_records:
+                raise self.status.refusal("send_offsets()")
             try:
-                taken = consumer._in_transaction(offsets, deadline)
+                to_send = consumer._in_transaction(offsets, deadline)
             except RebalanceInProgress as error:
-                raise self._failed_by(error) from error
-            if taken.offsets:
-                self._guarded(lambda: self._send_offsets(consumer, taken, deadline))
+                raise self._abortable_by(error) from error
+            if to_send.offsets:
+                self._run_step(lambda: self._send_offsets(consumer, to_send, deadline))
 
-    def _send_offsets(self, consumer: Consumer, taken: Taken, deadline: float) -> None:
-        group, name = taken.group, taken.group.name
-        if name not in self.ledger.groups:
-            self.ledger.started = True
-            if not self.ledger.implicit:
+    def _send_offsets(self, consumer: Consumer, to_send: OffsetsToSend, deadline: float) -> None:
+        group, name = to_send.group, to_send.group.name
+        if name not in self.status.groups:
+            self.status.started = True
+            if not self.status.implicit:
                 self._coordinator.add_offsets(name, deadline)
-                self.ledger.groups.add(name)
+                self.status.groups.add(name)
         where = Groups(name, group.coordinator_by, group.forget_coordinator)
-        self._coordinator.commit_offsets(where, taken.identity, taken.offsets, taken.epochs, deadline)
-        self.ledger.groups.add(name)
-        consumer._check_held()  # another worker may read it, and have given a partition up before the group had its offset
-        consumer._settle(taken.offsets)
-        self._sent.append(taken)
+        self._coordinator.commit_offsets(where, to_send.identity, to_send.offsets, to_send.epochs, deadline)
+        self.status.groups.add(name)
+        consumer._check_held()  # another worker may read it, and may have lost a partition before the group had its offset
+        consumer._settle(to_send.offsets)
+        self._sent.append(to_send)
 
-    def _guarded(self, step: Callable[[], None]) -> None:
-        """Make a step of the open transaction; an error that no other attempt mends makes it abortable, or is fatal."""
+    def _run_step(self, step: Callable[[], None]) -> None:
+        """Make a step of the open transaction; an error that is not retriable makes it abortable, or is fatal."""
         try:
             step()
         except TransactionError:
             raise
         except KafkaException as error:
             if fault_of(error) is Fault.FATAL:
-                raise self._dead(error, "its transaction is lost") from error
-            raise self._failed_by(error) from error
+                raise self._fatal(error, "its transaction is lost") from error
+            raise self._abortable_by(error) from error
 
-    def _failed_by(self, error: KafkaException) -> TransactionAbortableError:
-        """Note an error that makes the transaction abortable; return the error that says so."""
+    def _abortable_by(self, error: KafkaException) -> TransactionAbortableError:
+        """Record an error that makes the transaction abortable; return the error to raise."""
         with self._engine.lock:
-            self.ledger.fail(error)
+            self.status.fail(error)
         return self._abortable(error)
 
     def _abortable(self, error: KafkaException) -> TransactionAbortableError:
@@ -474,59 +480,59 @@ class Transactions:
         ).with_context(topic=error.topic, partition=error.partition)
 
     def _put_back(self) -> None:
-        """Put the consumers back, once for each transaction: what they read after that is not part of it."""
+        """Reset the consumers, once for each transaction: records that they read later are not part of it."""
         reads, self._reads = self._reads, False
         for consumer in list(self._consumers) if reads else ():
             consumer._put_back()
 
     # -- for the senders -------------------------------------------------------------------------------------------
 
-    def lane(self) -> TransactionalLane[Any]:
-        """Return the lane of a partition."""
-        return TransactionalLane()
+    def make_window(self) -> TransactionalWindow[Any]:
+        """Return the in-flight window of a partition."""
+        return TransactionalWindow()
 
     def number(self, batches: Sequence[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]) -> None:
-        """Give batches their numbers, and their partitions a place in the transaction.
+        """Number batches, after adding their partitions to the transaction.
 
         :raises TransactionError: they cannot be sent any more
         :raises KafkaException: their partitions could not be added in time; they may be later
         """
-        ledger = self.ledger
-        if not ledger.implicit:
+        status = self.status
+        if not status.implicit:
             self._add({TopicPartition(batch.topic, batch.partition_id) for batch in batches})
         with self._engine.lock:
-            if not ledger.sends:
+            if not status.may_send:
                 raise TransactionAbortedError("the transaction of this message failed before it was sent")
-            number_in_transaction(ledger, batches, queue_of)
-            ledger.started = True
+            number_in_transaction(status, batches, queue_of)
+            status.started = True
 
     def _add(self, keys: set[TopicPartition]) -> None:
-        if keys <= self.ledger.partitions:
+        if keys <= self.status.partitions:
             return
         with (turn := self._handler.Lock()):
-            if not self._adding.await_entry(turn, ADD_S):
+            if not self._adding.await_entry(turn, ADD_PARTITIONS_TIMEOUT_S):
                 raise ResponseTimeoutError("the partition is not in the transaction yet", api="AddPartitionsToTxn")
-            missing = (keys | self._engine.waiting_partitions()) - self.ledger.partitions
-            if not self.ledger.sends or keys <= self.ledger.partitions:
+            missing = (keys | self._engine.waiting_partitions()) - self.status.partitions
+            if not self.status.may_send or keys <= self.status.partitions:
                 return
-            self.ledger.started = True
+            self.status.started = True
             try:
-                self._coordinator.add_partitions(missing, self._handler.now() + ADD_S)
+                self._coordinator.add_partitions(missing, self._handler.now() + ADD_PARTITIONS_TIMEOUT_S)
             except KafkaException as error:
                 fault = fault_of(error)
                 if fault is Fault.FATAL:
-                    raise self._dead(error, "partitions cannot be added to the transaction") from error
+                    raise self._fatal(error, "partitions cannot be added to the transaction") from error
                 if fault is Fault.ABORT:
-                    raise self._failed_by(error) from error
+                    raise self._abortable_by(error) from error
                 raise
             with self._engine.lock:
-                self.ledger.partitions |= missing
+                self.status.partitions |= missing
 
     def failed(self, error: KafkaException) -> None:
-        """Note that a batch of the transaction has failed."""
+        """Record that a batch of the transaction has failed."""
         if isinstance(error, FATAL_FOR_BATCHES):
-            self._dead(error, "its transaction is lost")
+            self._fatal(error, "its transaction is lost")
             return
         with self._engine.lock:
-            self.ledger.broken = True
-            self.ledger.fail(error)
+            self.status.broken = True
+            self.status.fail(error)

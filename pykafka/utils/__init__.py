@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from importlib.util import find_spec
@@ -25,6 +25,7 @@ __all__ = [
     "is_legal_name",
     "milliseconds",
     "msg_protocol_version",
+    "names_on_use",
     "old_attributes",
     "old_names",
     "serialize_utf8",
@@ -143,8 +144,31 @@ def deserialize_utf8(value: bytes | None, partition_key: bytes | None) -> tuple[
     )
 
 
+def names_on_use(package: str, families: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a package that loads each of its modules when a program first uses one of its names.
+
+    :param package: the package's name
+    :param families: {module of the package: its names, with spaces between them}
+    """
+    homes = {name: module for module, names in families.items() for name in names.split()}
+
+    def find(name: str) -> Any:
+        if name in families:
+            return import_module(f"{package}.{name}")
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{package}.{homes[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return find
+
+
 def old_names(module: str) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a module that PyKafka 2 had, too: it finds what only PyKafka 2 had there.
+    """Return the `__getattr__` of a module that PyKafka 2 had, too: it finds names that only PyKafka 2 had there.
+
+    It also finds documented classes that live in a higher room. This and `OldAttribute` are the only places where the
+    engine loads a module of a higher room, by `pykafka.compat`.
 
     :param module: the module's name
     """
@@ -152,7 +176,8 @@ def old_names(module: str) -> Callable[[str], Any]:
     def find(name: str) -> Any:
         if name.startswith("__") and name != "__all__":  # Python asks for such names at each import
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        if hasattr(sys.modules[module], "__path__") and find_spec(f"{module}.{name}") is not None:
+        is_class = name[:1].isupper()
+        if not is_class and hasattr(sys.modules[module], "__path__") and find_spec(f"{module}.{name}") is not None:
             return import_module(f"{module}.{name}")
         return import_module("pykafka.compat.names").find(module, name)
 

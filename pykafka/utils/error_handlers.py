@@ -106,6 +106,15 @@ def valid_bool(param: Any, name: str) -> bool:
 LONGEST_S = 1_000_000.0
 
 
+def left_ms(deadline: float, now: float, least_ms: int = 50) -> int:
+    """Return what is left of a time (ms): some days at most, and enough for one quick answer at least.
+
+    :param deadline: the end of the time (s)
+    :param now: by the same clock (s)
+    """
+    return max(least_ms, round(min(deadline - now, LONGEST_S) * 1000))
+
+
 def valid_timeout(param: Any) -> float:
     """Return a time to wait (s).
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NoReturn
+from typing import Any, NoReturn
 
 #: From how many letters on a name with one slip, or two, is taken for the same name.
 ONE_SLIP_FROM, TWO_SLIPS_FROM = 3, 12
@@ -12,41 +12,20 @@ _SEPARATORS = str.maketrans("-.", "__")
 #: Numbers distinguish the names of a series: "orders-2" is not a misspelt "orders-1".
 _WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
 
-#: Options of producers: {name elsewhere: what to write here}.
+#: What is an option in another client, and something else here; `Options.elsewhere` has options of another name.
 PRODUCER = {
-    "batch_num_messages": "batch_size",
     "callback": "on_delivery",
-    "compression_type": "compression",
     "delivery_report": "on_delivery",
     "dr_cb": "on_delivery",
-    "max_batch_size": "batch_size",
-    "message_max_bytes": "max_request_size",
-    "message_timeout_ms": "delivery_timeout_ms",
     "on_delivery_cb": "on_delivery",
-    "queue_buffering_max_kbytes": "buffer_memory",
     "queue_buffering_max_messages": "buffer_memory",
-    "queue_buffering_max_ms": "linger_ms",
-    "request_required_acks": "acks",
     "request_timeout_ms": "delivery_timeout_ms, or KafkaClient(socket_timeout_ms=)",
-    "required_acks": "acks",
-    "retries": "max_retries",
     "serializer": "key_serializer and value_serializer",
 }
-#: Options of consumers.
+#: Likewise of consumers.
 CONSUMER = {
-    "auto_commit_enable": "auto_commit",
-    "consumer_group": "group",
     "deserializer": "key_deserializer and value_deserializer",
-    "enable_auto_commit": "auto_commit",
-    "fetch_max_bytes": "queued_max_bytes",
-    "fetch_message_max_bytes": "max_partition_fetch_bytes",
-    "fetch_wait_max_ms": "fetch_max_wait_ms",
-    "group_id": "group",
-    "group_protocol": "protocol",
-    "group_remote_assignor": "assignor",
     "max_poll_records": "poll(max_records)",
-    "membership_protocol": "assignor",
-    "partition_assignment_strategy": "assignor",
     "partitions": "assign()",
     "topics": "consumer(*topics)",
 }
@@ -55,8 +34,30 @@ CLIENT = {
     "api_version": "broker_version, which you need not give",
     "bootstrap_servers": "hosts",
     "brokers": "hosts",
+    "group_id": "consumer(group=)",
     "request_timeout_ms": "socket_timeout_ms",
     "servers": "hosts",
+}
+#: How a client makes what programs of other clients make themselves: {class: call}.
+MADE = {
+    "KafkaConsumer": 'consumer("TOPIC", group="GROUP")',
+    "KafkaProducer": "producer()",
+    "ShareConsumer": 'share_consumer("TOPIC", group="GROUP")',
+    "Producer": 'producer(), or topics["TOPIC"].get_producer()',
+    "SimpleConsumer": 'topics["TOPIC"].get_simple_consumer()',
+    "BalancedConsumer": 'topics["TOPIC"].get_balanced_consumer("GROUP")',
+    "ManagedBalancedConsumer": 'topics["TOPIC"].get_balanced_consumer("GROUP", managed=True)',
+    "RdKafkaProducer": 'topics["TOPIC"].get_producer(use_rdkafka=True)',
+    "RdKafkaSimpleConsumer": 'topics["TOPIC"].get_simple_consumer(use_rdkafka=True)',
+}
+#: Classes of other clients: {name: what to write instead}.
+CLASSES = {
+    **dict.fromkeys(
+        ("Consumer", "DeserializingConsumer", "AIOKafkaConsumer"), f"KafkaClient(...).{MADE['KafkaConsumer']}"
+    ),
+    **dict.fromkeys(("SerializingProducer", "AIOKafkaProducer"), "KafkaClient(...).producer()"),
+    **dict.fromkeys(("AdminClient", "KafkaAdminClient", "AIOKafkaAdminClient"), "KafkaClient(...).admin"),
+    "AIOKafkaClient": "KafkaClient of pykafka.aio",
 }
 #: Parameters of `KafkaConsumer.poll`, which returns a list: kafka-python and Java return records by partition.
 POLL = {"max_messages": "max_records", "num_messages": "max_records", "timeout_ms": "timeout (s)"}
@@ -141,13 +142,54 @@ def unknown_option(call: str, unknown: Iterable[str], known: Iterable[str], mean
     :param known: the names that do
     :param meant: what other clients' names are called here, "" for what this client cannot do
     """
-    names, hints = sorted(unknown), []
+    names = sorted(unknown)
+    return TypeError("; ".join([f"{call} has no option {', '.join(names)}", *hints(names, known, meant)]))
+
+
+def hints(names: Iterable[str], known: Iterable[str], meant: Mapping[str, str]) -> list[str]:
+    """Return what to write for options that do not exist.
+
+    :param names: the names that do not exist
+    :param known: the names that do
+    :param meant: as of `unknown_option`
+    """
+    found = []
     known = list(known)
     for name in names:
         if name in meant:
-            hints.append(f"{name} is {meant[name]} here" if meant[name] else f"this client has no {name} yet")
+            found.append(f"{name} is {meant[name]} here" if meant[name] else f"this client has no {name} yet")
         elif meant is not CLIENT and name in OF_CLIENT:
-            hints.append(f"{CLIENT.get(name, name)} is an option of KafkaClient")
+            ours = CLIENT.get(name, name)
+            found.append(
+                f"{name} is {ours}, an option of KafkaClient" if ours != name else f"{name} is an option of KafkaClient"
+            )
         elif (similar := most_similar(name, known)) is not None:
-            hints.append(f"did you mean {similar}?")
-    return TypeError("; ".join([f"{call} has no option {', '.join(names)}", *hints]))
+            found.append(f"did you mean {similar}?")
+    return found
+
+
+def not_by_a_client(cls: str, first: Any, unknown: Iterable[str], meant: Mapping[str, str]) -> TypeError:
+    """Return the error for a producer or consumer that a program makes itself, as it does with other clients.
+
+    :param cls: the class
+    :param first: the first argument; a dict is a configuration, as confluent-kafka takes it, and may hold secrets
+    :param unknown: names of options that the class does not have
+    :param meant: as of `unknown_option`
+    """
+    client = "KafkaClient.from_config(...)" if isinstance(first, Mapping) else 'KafkaClient("HOST:PORT")'
+    text = f"a client makes a {cls}: write {client}.{MADE.get(cls, MADE['KafkaConsumer'])}"
+    if isinstance(first, Mapping):
+        text += "; from_config() takes the keys of librdkafka and of Kafka's Java clients"
+    return TypeError("; ".join([text, *hints(sorted(unknown), (), meant)]))
+
+
+def missing_class(module: str, name: str) -> ImportError | None:
+    """Return the error for a class of another client, with what to write instead; None if the name is none.
+
+    An ImportError, as `from pykafka import NAME` replaces other errors.
+
+    :param module: asked for it
+    :param name: the class
+    """
+    instead = CLASSES.get(name)
+    return None if instead is None else ImportError(f"{module} has no {name}: write {instead}", name=module)

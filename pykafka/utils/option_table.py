@@ -1,14 +1,17 @@
-"""`Settings`: the options of a class as data, each with its default, its check and its description in one place."""
+"""`Options`: a table of options, one row each: default, check, names and description in one place."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
-from functools import partial
-from typing import Any, Self
+from functools import cache, partial, wraps
+from typing import Any, ClassVar, NamedTuple, ParamSpec, Self
 
 from pykafka.utils.error_handlers import valid_int
+from pykafka.utils.hints import not_by_a_client, unknown_option
 from pykafka.utils.redact import concealing
+
+P = ParamSpec("P")
 
 #: `(value, name) -> the value to keep`; raises TypeError or ValueError, by name.
 Check = Callable[[Any, str], Any]
@@ -16,34 +19,85 @@ Check = Callable[[Any, str], Any]
 INT32_MAX = 2**31 - 1
 
 
-def setting(default: Any, check: Check, meaning: str, *, allowed: str = "", costs: str = "") -> Any:
-    """Return a field of a `Settings` class.
+class Row(NamedTuple):
+    """An option as one kind of class has it.
 
-    :param default: as the constructors that have this parameter give it
+    :param field: its name in the `Options`
+    :param name: the parameter's name; "" if the class has no such parameter
+    :param type: the parameter's type
+    :param default: the value of a parameter that the caller leaves out
     :param check: applied to each value
-    :param meaning: what a user reads of it, with its unit
-    :param allowed: the values that `check` takes, where type and `check` do not say it (docs/configuration.md)
-    :param costs: what another value costs, or trades for what (docs/configuration.md)
+    :param meaning: for users, with its unit
+    :param allowed: the values that `check` takes, if type and `check` do not say it
+    :param costs: what another value costs, or trades for what
+    :param other: its keys in configurations of other clients
     """
-    return field(default=default, metadata={"check": check, "meaning": meaning, "allowed": allowed, "costs": costs})
+
+    field: str
+    name: str
+    type: str
+    default: Any
+    check: Check
+    meaning: str
+    allowed: str
+    costs: str
+    other: tuple[str, ...] = ()
 
 
-def meaning_of(kind: type[Settings], name: str) -> str:
-    """Return the description of a setting for users."""
-    return next(str(one.metadata["meaning"]) for one in fields(kind) if one.name == name)
+class _ByFace(dict[str, Any]):
+    """Values of a row that differ between the classes that have the option: {face: value}."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment] # dataclasses refuse defaults that have no hash
+
+
+def option(
+    default: Any,
+    check: Check | dict[str, Check],
+    meaning: str | dict[str, str],
+    *,
+    allowed: str | dict[str, str] = "",
+    costs: str | dict[str, str] = "",
+    names: dict[str, str] | None = None,
+    takes: str | dict[str, str] = "",
+    other: tuple[str, ...] = (),
+) -> Any:
+    """Return a row of the table of options: a field of an `Options` class.
+
+    `python tools/options.py` makes signatures, `:param` lines, TypedDicts and docs/configuration.md from the rows. A dict has a
+    value for each face: "client", "producer", "consumer", "share", "parallel"; of PyKafka 2 "topic" for all classes of one
+    topic, "group" for both balanced consumers, "zookeeper" and "managed" for one of them, "rdkafka".
+
+    :param default: of the parameter
+    :param check: applied to each value
+    :param meaning: for users, with its unit
+    :param allowed: the values that `check` takes, if type and `check` do not say it
+    :param costs: what another value costs, or trades for what
+    :param names: {face: the parameter's name there}; by default that of the field; "" if the face has no such parameter
+    :param takes: the parameter's type, if it differs from the field's
+    :param other: its keys in other clients, in lower case with dots: configurations may have them, and errors name the option
+    """
+    given = {"default": default, "check": check, "meaning": meaning, "allowed": allowed, "costs": costs}
+    metadata = {"names": names or {}, "takes": takes, "other": other, **given}
+    return field(default=_ByFace(default) if isinstance(default, dict) else default, metadata=metadata)
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Base of settings: checks each value on creation.
+class Options:
+    """Base of tables of options: checks each value on creation.
 
     :raises TypeError, ValueError: a value is out of bounds, by name
     """
 
+    #: How rows are looked up that differ by face: the first that they have.
+    FACES: ClassVar[tuple[str, ...]] = ("topic",)
+
     def __post_init__(self) -> None:
         """Check all values."""
-        for one in fields(self):
-            self._set(one.name, one.metadata["check"](getattr(self, one.name), one.name))
+        for row in self.rows():
+            value = getattr(self, row.field)
+            if isinstance(value, _ByFace):
+                value = row.default
+            self._set(row.field, row.check(value, row.name or row.field))
         self._check_together()
 
     def _set(self, name: str, value: Any) -> None:
@@ -53,14 +107,92 @@ class Settings:
         """Check combinations of values."""
 
     @classmethod
-    @concealing
-    def of(cls, arguments: Mapping[str, Any]) -> Self:
-        """Return the settings among a constructor's arguments.
+    def rows(cls, faces: tuple[str, ...] = ()) -> tuple[Row, ...]:
+        """Return all rows, also those without a parameter.
 
-        :param arguments: {name: value}, as `locals()` gives them; others are left out
+        :param faces: as `FACES`, which is the default
+        """
+        kind: Any = cls  # a hashable class, whatever its instances are
+        return _rows(kind, faces or cls.FACES)
+
+    @classmethod
+    def elsewhere(cls) -> dict[str, str]:
+        """Return {name of an option in another client, or in another class here: its name in this class}."""
+        rows = [row for row in cls.rows() if row.name]
+        found = {key.replace(".", "_"): row.name for row in rows for key in (row.field, *row.other)}
+        return {name: own for name, own in found.items() if name != own}
+
+    @classmethod
+    @concealing
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """Return the options among a call's arguments.
+
+        :param given: {name: value}; others are left out
         :raises TypeError, ValueError: a value is out of bounds, by name
         """
-        return cls(**{one.name: arguments[one.name] for one in fields(cls) if one.name in arguments})
+        return cls(**{row.field: given[row.name] for row in cls.rows() if row.name in given})
+
+
+@cache
+def _rows(kind: Any, faces: tuple[str, ...]) -> tuple[Row, ...]:
+    def of_face(value: Any, otherwise: Any = "") -> Any:
+        return next((value[face] for face in faces if face in value), otherwise) if isinstance(value, dict) else value
+
+    return tuple(
+        Row(
+            one.name,
+            name=of_face(one.metadata["names"], one.name),
+            type=of_face(one.metadata["takes"]) or str(one.type).replace("'", '"'),
+            other=one.metadata["other"],
+            **{part: of_face(one.metadata[part]) for part in ("default", "check", "meaning", "allowed", "costs")},
+        )
+        for one in fields(kind)
+    )
+
+
+def collected(
+    build: Callable[..., None], *tables: type[Options], more: Mapping[str, str] | None = None
+) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Return a decorator for a constructor without a body: `build` gets its arguments, the options among them as one dict.
+
+    The signature is for readers, editors and checkers.
+
+    :param build: a method; its last parameter gets {name: value} of the parameters that it does not name itself
+    :param tables: with the options
+    :param more: what other clients' names are here that no row has
+    """
+    own = build.__code__.co_varnames[: build.__code__.co_argcount - 1]
+
+    def decorator(constructor: Callable[P, None]) -> Callable[P, None]:
+        function: Any = constructor
+        code = function.__code__
+        positional, every = code.co_varnames[: code.co_argcount], code.co_varnames
+        values = function.__defaults__ or ()
+        defaults = {
+            **dict(zip(positional[len(positional) - len(values) :], values, strict=True)),
+            **function.__kwdefaults__,
+        }
+
+        def error(first: Any, unknown: Collection[str]) -> TypeError:
+            cls = function.__qualname__.partition(".")[0]
+            meant = {name: ours for table in tables for name, ours in table.elsewhere().items()} | dict(more or {})
+            if unknown and hasattr(first, "handler"):
+                return unknown_option(f"{cls}()", unknown, every, meant)
+            return not_by_a_client(cls, first, unknown, meant)
+
+        @wraps(constructor)
+        def call(*args: P.args, **given: P.kwargs) -> None:
+            arguments = {**dict(zip(positional, args, strict=False)), **given}
+            unknown = given.keys() - set(every)
+            if unknown or not hasattr(arguments.get("cluster"), "handler"):
+                raise error(arguments.get("cluster", args[1] if len(args) > 1 else None), unknown)
+            constructor(*args, **given)  # Python checks the rest
+            arguments = {**defaults, **arguments}
+            build(*[arguments.pop(name) for name in own], arguments)
+
+        return call
+
+    return decorator
 
 
 def anything(value: Any, name: str) -> Any:
@@ -120,11 +252,3 @@ def optional(check: Check) -> Check:
 
 def _optional(check: Check, value: Any, name: str) -> Any:
     return None if value is None else check(value, name)
-
-
-def passed_on(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a constructor's arguments for the constructor of its base.
-
-    :param arguments: as `locals()` gives them
-    """
-    return {name: value for name, value in arguments.items() if name not in {"self", "__class__"}}

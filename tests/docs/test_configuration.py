@@ -1,24 +1,19 @@
-"""docs/configuration.md is what `python tools/configuration.py` makes of the settings; docs/spark.md has Spark's options."""
+"""docs/configuration.md says what options cost; docs/spark.md has Spark's options."""
 
 from __future__ import annotations
 
 import re
-import runpy
 
 from pykafka.spark.optiontable import OPTIONS, Mode
 from tests.docs.pages import ROOT
+from tools import options
 
-TOOL = runpy.run_path(str(ROOT / "tools" / "configuration.py"))
 SPARK = (ROOT / "docs" / "spark.md").read_text()
 
 
-def test_the_page_is_up_to_date() -> None:
-    assert TOOL["PAGE"].read_text() == TOOL["page"](), "run `python tools/configuration.py`"
-
-
-def test_what_an_option_costs_is_told() -> None:
+def test_the_page_says_what_options_cost() -> None:
     """Those without a word of it are few: what they cost is nothing, or what they mean."""
-    rows = [row for section in TOOL["sections"]() for row in TOOL["rows"](section)]
+    rows = [row for section in options.sections() for row in options.cells(section)]
     assert len(rows) > 60
     assert sum(1 for row in rows if not row[4]) < len(rows) / 5
 

@@ -109,13 +109,13 @@ def test_where_it_is_off_each_request_asks_once(
 ) -> None:
     caplog.set_level(logging.INFO, "pykafka")
     asked: list[bool] = []
-    wanted = requestlog.is_wanted
+    is_enabled = requestlog.log.isEnabledFor
 
-    def counted() -> bool:
-        asked.append(wanted())
+    def counted(level: int) -> bool:
+        asked.append(is_enabled(level))
         return asked[-1]
 
-    monkeypatch.setattr(requestlog, "is_wanted", counted)
+    monkeypatch.setattr(requestlog.log, "isEnabledFor", counted)
     with KafkaClient(hosts, handler=handler) as client, client.topics["clicks"].get_producer(linger_ms=50) as producer:
         before = len(asked)
         for _ in range(1000):

@@ -218,14 +218,14 @@ def test_a_member_whose_close_was_interrupted_leaves_when_it_is_called_again(
         client.producer().produce("t", b"x").get()
         consumer = client.consumer("t", group=str(uuid.uuid4()), auto_offset_reset="earliest", session_timeout_ms=6000)
         assert consumer.one(20) is not None
-        shares = consumer._sharing.shares
+        shares = consumer._sharing.membership
         assert shares is not None
         _interrupt_once(monkeypatch, getattr(consumer, part), name)
         with pytest.raises(Interrupted):
             consumer.close()
         consumer.close()
         consumer.close()
-        assert consumer._sharing.shares is None
+        assert consumer._sharing.membership is None
         assert not consumer._engine.running
 
 

@@ -48,7 +48,7 @@ def test_a_leader_killed_while_producing_loses_nothing_acknowledged(
             producer.stop()
         finally:
             kafka3.start(victim)
-        reports = [producer._engine.settlement.reports.get(True, 1) for _ in range(count)]
+        reports = [producer.get_delivery_report(timeout=1) for _ in range(count)]
         acknowledged = {message.value for message, error in reports if error is None}
         assert len(acknowledged) == count
         client.update_cluster()

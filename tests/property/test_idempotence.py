@@ -60,7 +60,7 @@ class Client:
 
     def __init__(self, remembered: int, numbered: bool = True) -> None:
         self.partition = Partition(remembered)
-        self.lane: InFlightWindow[Batch] = InFlightWindow()
+        self.window: InFlightWindow[Batch] = InFlightWindow()
         self.wire: deque[tuple[InFlightBatch[Batch], tuple[int, int, int, Batch]]] = deque()
         self.next_id = 1
         self.made = 0
@@ -70,30 +70,30 @@ class Client:
 
     def send(self, size: int) -> None:
         """Send what may go: something again, or a new batch."""
-        if self.lane.recovering:
-            flight = self.lane.resend()
-        elif self.lane.may_launch():
+        if self.window.recovering:
+            in_flight = self.window.next_retry()
+        elif self.window.may_begin():
             batch = list(range(self.made, self.made + size))
             self.made += size
-            flight = self.lane.launch(batch, size)
+            in_flight = self.window.begin(batch, size)
         else:
-            flight = None
-        if flight is None:
+            in_flight = None
+        if in_flight is None:
             return
-        if self.lane.wants_id and not flight.numbered:
-            assert self.next_id != self.lane.spent_id
-            self.lane.adopt(self.next_id, 32765)
-            self.lane._sequence = SEQUENCE_MAX - 5  # a broker that does not know us takes it
+        if self.window.wants_id and not in_flight.numbered:
+            assert self.next_id != self.window.spent_id
+            self.window.adopt(self.next_id, 32765)
+            self.window._sequence = SEQUENCE_MAX - 5  # a broker that does not know us takes it
             self.next_id += 1
-        self.lane.number(flight)
-        assert len(self.lane.window) <= 2 * IN_FLIGHT
-        self.wire.append((flight, (flight.producer_id, flight.epoch, flight.sequence, flight.item)))
+        self.window.number(in_flight)
+        assert len(self.window.batches) <= 2 * IN_FLIGHT
+        self.wire.append((in_flight, (in_flight.producer_id, in_flight.epoch, in_flight.sequence, in_flight.batch)))
 
     def serve(self, refusal: str) -> None:
         """Make the broker answer the oldest request."""
         if self.wire:
-            flight, request = self.wire.popleft()
-            self.settle(flight, self.handle(request, refusal))
+            in_flight, request = self.wire.popleft()
+            self.settle(in_flight, self.handle(request, refusal))
 
     def handle(self, request: tuple[int, int, int, Batch], refusal: str) -> KafkaException | None:
         if refusal == "replicas":
@@ -110,25 +110,25 @@ class Client:
         wire, self.wire = list(self.wire), deque()
         for _, request in wire[:written]:
             self.partition.append(*request)
-        for flight, _ in wire:
-            self.settle(flight, SocketDisconnectedError("cut"))
+        for in_flight, _ in wire:
+            self.settle(in_flight, SocketDisconnectedError("cut"))
 
-    def settle(self, flight: InFlightBatch[Batch], error: KafkaException | None) -> None:
-        for other, verdict in self.lane.answered(flight, error):
+    def settle(self, in_flight: InFlightBatch[Batch], error: KafkaException | None) -> None:
+        for other, verdict in self.window.on_result(in_flight, error):
             if verdict is Verdict.DELIVERED:
-                self.acknowledged += other.item
+                self.acknowledged += other.batch
             elif verdict is Verdict.FAILED:
-                (self.unknown if other.uncertain else self.failed).extend(other.item)
+                (self.unknown if other.outcome_unknown else self.failed).extend(other.batch)
             elif verdict is Verdict.SPLIT:
-                middle = len(other.item) // 2
-                self.lane.split(other, [(part, len(part)) for part in (other.item[:middle], other.item[middle:])])
+                middle = len(other.batch) // 2
+                self.window.split(other, [(part, len(part)) for part in (other.batch[:middle], other.batch[middle:])])
 
     def give_up(self) -> None:
         """Drop the batch whose turn it is, where nothing is under way; its time is up."""
-        flight = self.lane.next_to_resend()
-        if flight is not None:
-            for other in self.lane.drop(flight):
-                (self.unknown if other.uncertain else self.failed).extend(other.item)
+        in_flight = self.window.peek_retry()
+        if in_flight is not None:
+            for other in self.window.drop(in_flight):
+                (self.unknown if other.outcome_unknown else self.failed).extend(other.batch)
 
 
 STEPS = st.lists(
@@ -159,12 +159,12 @@ def test_nothing_is_lost_doubled_or_reordered(remembered: int, steps: list[tuple
         else:
             client.give_up()
     for _ in range(500):
-        if not client.wire and not client.lane.window:
+        if not client.wire and not client.window.batches:
             break
-        if client.lane.recovering:
+        if client.window.recovering:
             client.send(1)
         client.serve("")
-    assert not client.lane.window
+    assert not client.window.batches
     log = client.partition.log
     assert sorted(log) == log, "out of order"
     assert len(set(log)) == len(log), "doubled"

@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka.common import TopicPartition
-from pykafka.parallel.job import Job, OffsetTracker
-from pykafka.parallel.jobs import Jobs, Limits, Order
+from pykafka.parallel.task import OffsetTracker, Task
+from pykafka.parallel.tasks import Limits, Order, TaskTable
 from tests.support.fakeconsumer import FakeRecord
 
 PARTITIONS = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
 
 
 @given(st.data())
-def test_the_ledger_commits_as_a_set_of_offsets_does(data: st.DataObject) -> None:
-    ledger: OffsetTracker[int] = OffsetTracker()
+def test_the_tracker_commits_as_a_set_of_offsets_does(data: st.DataObject) -> None:
+    tracker: OffsetTracker[int] = OffsetTracker()
     open_: dict[int, int] = {}  # number -> offset
     done: set[int] = set()
     end = None
@@ -31,35 +31,35 @@ def test_the_ledger_commits_as_a_set_of_offsets_does(data: st.DataObject) -> Non
             for gap in gaps:
                 at += gap
                 offsets.append(at)
-            first = ledger.give(offsets, offsets)
+            first = tracker.give(offsets, offsets)
             open_.update(zip(range(first, first + len(offsets)), offsets, strict=True))
             end = at + 1
         elif step == "acknowledge" and open_:
             number = data.draw(st.sampled_from(sorted(open_)))
-            assert ledger.acknowledge(number)
+            assert tracker.acknowledge(number)
             del open_[number]
             done.add(number)
         elif step == "acknowledge all but one" and open_:
             kept = data.draw(st.sampled_from(sorted(open_)))
             for number in [one for one in open_ if one != kept]:
-                assert ledger.acknowledge(number)
+                assert tracker.acknowledge(number)
                 done.add(number)
             open_ = {kept: open_[kept]}
         elif step == "rewind" and end:
             offset = data.draw(st.integers(0, end - 1))
             gone = [number for number, one in open_.items() if one >= offset]
-            assert ledger.rewind(offset) == [open_.pop(number) for number in sorted(gone)]
+            assert tracker.rewind(offset) == [open_.pop(number) for number in sorted(gone)]
             end = offset
         elif step == "twice" and done:
-            assert not ledger.acknowledge(data.draw(st.sampled_from(sorted(done))))
-        assert ledger.unacknowledged == len(open_)
-        assert ledger.unsettled() == [open_[number] for number in sorted(open_)]
-        assert ledger.committable == (min(open_.values()) if open_ else end)
-        assert ledger.end == end
+            assert not tracker.acknowledge(data.draw(st.sampled_from(sorted(done))))
+        assert tracker.unacknowledged == len(open_)
+        assert tracker.unacknowledged_items() == [open_[number] for number in sorted(open_)]
+        assert tracker.committable == (min(open_.values()) if open_ else end)
+        assert tracker.end == end
 
 
 class World:
-    """A table of jobs, its workers, and what the broker has of each partition; the order of events is drawn."""
+    """A table of tasks, its workers, and what the broker has of each partition; the order of events is drawn."""
 
     def __init__(self, seed: int) -> None:
         self.chance = chance = Random(seed)
@@ -70,21 +70,21 @@ class World:
             one: [FakeRecord(*one, at, chance.choice(keys), b"x" * 10) for at in range(200) if chance.random() < 0.7]
             for one in PARTITIONS
         }
-        self.jobs = Jobs(self.order, Limits(50, 10_000), self.acknowledger if self.manual else None)
+        self.tasks = TaskTable(self.order, Limits(50, 10_000), self.acknowledger if self.manual else None)
         self.now = 0.0
         self.positions = dict.fromkeys(PARTITIONS, 0)
         self.committed = dict.fromkeys(PARTITIONS, 0)
-        self.running: list[tuple[Job, FakeRecord]] = []
-        self.returned: list[Job] = []
+        self.running: list[tuple[Task, FakeRecord]] = []
+        self.returned: list[Task] = []
         #: {partition: offsets that were handled to their end at least once}
         self.handled: dict[TopicPartition, set[int]] = defaultdict(set)
         self.given: dict[TopicPartition, set[int]] = defaultdict(set)
         self.began: dict[Any, list[int]] = defaultdict(list)
 
-    def acknowledger(self, job: Job) -> None:
+    def acknowledger(self, task: Task) -> None:
         return None
 
-    def strand(self, record: FakeRecord) -> Any:
+    def queue_key(self, record: FakeRecord) -> Any:
         partition = TopicPartition(record.topic, record.partition)
         return {"key": (partition, record.key), "partition": (partition, None), None: (partition, record.offset)}[
             self.order
@@ -99,54 +99,54 @@ class World:
             self.positions[partition] = found[-1].offset + 1 if found else at
         for record in records:
             self.given[TopicPartition(record.topic, record.partition)].add(record.offset)
-        self.jobs.flow(self.jobs.give(records))
+        self.tasks.flow(self.tasks.give(records))
 
     def take(self) -> None:
-        job = self.jobs.take()
-        if job is None:
+        task = self.tasks.take()
+        if task is None:
             return
-        record = job.record
-        if job.error is not None:
-            self.running.append((job, record))
+        record = task.record
+        if task.error is not None:
+            self.running.append((task, record))
             return
         if self.order is not None and (self.order == "partition" or record.key is not None):
-            strand = self.strand(record)
-            assert strand not in [self.strand(one) for _, one in self.running], "two of one key at a time"
-            self.began[strand].append(record.offset)
-        self.running.append((job, record))
+            queue_key = self.queue_key(record)
+            assert queue_key not in [self.queue_key(one) for _, one in self.running], "two of one key at a time"
+            self.began[queue_key].append(record.offset)
+        self.running.append((task, record))
 
     def end(self, fails: bool | None = None) -> None:
         if not self.running:
             return
-        job, record = self.running.pop(self.chance.randrange(len(self.running)))
+        task, record = self.running.pop(self.chance.randrange(len(self.running)))
         fails = self.chance.random() < 0.3 if fails is None else fails
-        if fails or job.error is not None:
-            if fails and not (job.acknowledged or job.dropped):
-                job.failures += 1
-                self.jobs.put_off(job, self.now + self.chance.uniform(0.1, 5))
+        if fails or task.error is not None:
+            if fails and not (task.acknowledged or task.dropped):
+                task.failures += 1
+                self.tasks.retry_later(task, self.now + self.chance.uniform(0.1, 5))
             else:
                 self.handled[TopicPartition(record.topic, record.partition)].add(record.offset)
-                self.jobs.settle(job)
+                self.tasks.complete(task)
             return
         self.handled[TopicPartition(record.topic, record.partition)].add(record.offset)
-        assert self.jobs.handled(job)
-        if self.manual and not job.dropped and not job.acknowledged:
-            self.returned.append(job)
+        assert self.tasks.on_handled(task)
+        if self.manual and not task.dropped and not task.acknowledged:
+            self.returned.append(task)
 
     def by_hand(self, refuse: bool | None = None) -> None:
         if not self.returned:
             return
-        job = self.returned.pop(self.chance.randrange(len(self.returned)))
-        gone = job.dropped
+        task = self.returned.pop(self.chance.randrange(len(self.returned)))
+        gone = task.dropped
         if self.chance.random() < 0.5 if refuse is None else refuse:
-            assert self.jobs.refuse(job, ValueError()) != gone
+            assert self.tasks.refuse(task, ValueError()) != gone
         else:
-            assert self.jobs.acknowledge(job) != gone
-            assert self.jobs.acknowledge(job) != gone
+            assert self.tasks.acknowledge(task) != gone
+            assert self.tasks.acknowledge(task) != gone
 
     def commit(self) -> None:
-        for partition, progress in self.jobs.progress.items():
-            offset = progress.ledger.committable
+        for partition, progress in self.tasks.progress.items():
+            offset = progress.tracker.committable
             assert offset is not None
             passed = {one for one in self.given[partition] if one < offset}
             assert passed <= self.handled[partition], "committed past a record that nobody has handled"
@@ -154,13 +154,13 @@ class World:
 
     def revoke(self) -> None:
         partition = self.chance.choice(PARTITIONS)
-        self.jobs.withhold([partition])
+        self.tasks.revoke_tasks([partition])
         if self.chance.random() < 0.5:
             self.end()
             self.commit()
-        for record in self.jobs.forget(partition):
+        for record in self.tasks.forget(partition):
             assert record.offset in self.given[partition]
-        assert partition not in self.jobs.progress
+        assert partition not in self.tasks.progress
         self.positions[partition] = self.committed[partition]
 
     def seek(self) -> None:
@@ -169,33 +169,33 @@ class World:
 
     def wait(self) -> None:
         self.now += self.chance.uniform(0, 10)
-        self.jobs.wake_due(self.now)
+        self.tasks.wake_due(self.now)
 
     def check(self) -> None:
-        jobs = self.jobs
-        unsettled = [job for one in jobs.progress.values() for job in one.ledger.unsettled()]
-        assert jobs.unacknowledged == len(unsettled)
-        assert jobs.bytes == sum(job.size for job in unsettled)
-        assert jobs.under_way == len(self.running) + len([job for job in self.returned if not job.dropped])
+        tasks = self.tasks
+        unacknowledged_items = [task for one in tasks.progress.values() for task in one.tracker.unacknowledged_items()]
+        assert tasks.unacknowledged == len(unacknowledged_items)
+        assert tasks.bytes == sum(task.size for task in unacknowledged_items)
+        assert tasks.under_way == len(self.running) + len([task for task in self.returned if not task.dropped])
 
     def finish(self) -> None:
-        """End all jobs well: nothing may be left, whatever came before."""
+        """End all tasks well: nothing may be left, whatever came before."""
         for _ in range(100_000):
             self.now += 100
-            self.jobs.wake_due(self.now)
+            self.tasks.wake_due(self.now)
             self.take()
             self.end(fails=False)
             self.by_hand(refuse=False)
-            if not self.jobs.unacknowledged and not self.running:
+            if not self.tasks.unacknowledged and not self.running:
                 break
-        assert self.jobs.unacknowledged == self.jobs.bytes == 0
-        assert not self.jobs.ready
-        assert not any(one.strands for one in self.jobs.progress.values())
-        assert all(one.ledger.committable == one.ledger.end for one in self.jobs.progress.values())
+        assert self.tasks.unacknowledged == self.tasks.bytes == 0
+        assert not self.tasks.ready
+        assert not any(one.queues for one in self.tasks.progress.values())
+        assert all(one.tracker.committable == one.tracker.end for one in self.tasks.progress.values())
 
 
 @given(st.integers(0, 2**32))
-def test_jobs_end_in_order_and_none_is_passed_over(seed: int) -> None:
+def test_tasks_end_in_order_and_none_is_passed_over(seed: int) -> None:
     world = World(seed)
     steps = [*[world.give] * 2, *[world.take] * 6, *[world.end] * 4, *[world.by_hand] * 3]
     for _ in range(world.chance.randint(1, 300)):

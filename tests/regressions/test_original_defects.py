@@ -357,7 +357,7 @@ def test_u19_requests_do_not_wait_for_answers(cluster: EmbeddedCluster, client: 
     version = one.api_version(wire.MetadataRequest)
     pending = [one.send(MetadataRequest(["t"]).wire(version)) for _ in range(5)]
     assert handler.now() - started < 0.5
-    assert all(answer.get(10).topics for answer in pending)
+    assert all(answer.get(timeout=10).topics for answer in pending)
     assert handler.now() - started < 2.5
     cluster.set_latency(1, 0)
 

@@ -17,6 +17,7 @@ from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.exceptions import ConsumerStoppedException, FencedInstanceId, KafkaException, OffsetsNotCommitted
 from pykafka.groups.listener import RebalanceListener
 from pykafka.kafkaconsumer import KafkaConsumer
+from tests.support.subscribers import put_out
 from tests.support.topics import create_topic
 from tests.support.waiting import until
 
@@ -139,8 +140,8 @@ class Member(RebalanceListener):
     @property
     def name(self) -> str:
         """The member's id, for messages."""
-        shares: Any = self.consumer._sharing.shares
-        return "nobody" if shares is None else str(shares.member.member_id)
+        membership: Any = self.consumer._sharing.membership
+        return "nobody" if membership is None else str(membership.identity.member_id)
 
     # -- what happens to it ----------------------------------------------------------------------------------------
 
@@ -154,16 +155,16 @@ class Member(RebalanceListener):
 
     def vanish(self) -> None:
         """End without a word to the coordinator."""
-        shares: Any = self.consumer._sharing.shares
-        if shares is not None:
-            shares.link.leave = lambda *_: None
+        membership: Any = self.consumer._sharing.membership
+        if membership is not None:
+            membership.link.leave_by = lambda *_: None
         self.close()
 
     def be_put_out(self) -> None:
         """Remove it from its group, as the coordinator does with one that it has not heard of."""
-        shares: Any = self.consumer._sharing.shares
-        if shares is not None and shares.member_id and shares.config["group_instance_id"] is None:
-            shares.link.leave(shares.member_id, 3000)
+        membership: Any = self.consumer._sharing.membership
+        if membership is not None and membership.member_id and membership.config["group_instance_id"] is None:
+            put_out(membership, 3000)
 
 
 class Churn:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafka.consumer.fetcher import Fetcher
 from pykafka.metadata import lifecycle
@@ -57,17 +57,16 @@ def _broker(broker: Node, now: float) -> Iterator[str]:
     for name, channel in broker._channels:
         requests = channel.requests
         yield f"broker {broker.id}, channel {name}: {requests!r}, last error {channel._last_error}"
-        tasks: list[Any] = [] if requests is None else list(requests.shared.requests._tasks.values())
-        for task in tasks:
-            outgoing = task.request.request
-            yield f"  unanswered, {task.deadline - now:.1f} s before its deadline: {outgoing.request!r:.300}"
+        for request in [] if requests is None else requests.shared.requests.all():
+            yield f"  unanswered, {request.deadline - now:.1f} s before its deadline: {request.request!r:.300}"
     for worker in list(broker._shared.values()):
         if isinstance(worker, Fetcher):
-            yield f"broker {broker.id}, fetcher: {worker._worker!r}, {worker._underway!r}"
-            for owned in [member.owned for member in islice(worker._roster.members, LINES)]:
+            yield f"broker {broker.id}, fetcher: {worker._worker!r}, {worker._completed!r}"
+            for owned in [member.owned for member in islice(worker._fetchable.members.values(), LINES)]:
                 yield (
                     f"  {owned.key.topic} {owned.partition_id}: position {owned.position}, to fetch from "
-                    f"{owned.fetch_offset}, {owned.messages} buffered, paused {owned.paused}, lent {bool(owned.loan)}, "
+                    f"{owned.fetch_offset}, {owned.messages} buffered, buffer full {owned.buffer_full}, "
+                    f"borrowed {bool(owned.borrow)}, "
                     f"in trouble since {owned.trouble_since}; {owned.buffers.nbytes} bytes of the consumer buffered"
                 )
 

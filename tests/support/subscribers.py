@@ -1,16 +1,17 @@
-"""Members of one group that read many topics, for tests of `Subscriber`: hooks that record what the group does with them."""
+"""Members of one group that read many topics, for tests of memberships: hooks that record their calls."""
 
 from __future__ import annotations
 
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from typing import Any
 
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.consumer.committed_offsets import GroupOffsets, Membership
-from pykafka.groups.membership_factory import make_shares
+from pykafka.groups.membership_factory import make_membership
 from pykafka.groups.protocol_choice import CLASSIC, assignor_for, valid_group_assignor
 from pykafka.protocol import wire
 from tests.support.topics import create_topic
@@ -18,58 +19,64 @@ from tests.support.topics import create_topic
 Keys = Collection[TopicPartition]
 
 
+def put_out(membership: Any, timeout_ms: int = 5000) -> None:
+    """Remove a member of the classic protocol from its group, as the coordinator does at the end of its session."""
+    member_id = membership.member_id
+    membership.link.leave_by(partial(membership._leave_once, member_id), member_id, timeout_ms)
+
+
 class Hooks:
     """A consumer that reads nothing, and records its calls as (name, keys, ...); `then` may raise, wait or commit."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, frozenset[TopicPartition]]] = []
+        self.called: list[tuple[str, frozenset[TopicPartition]]] = []
         self.share: set[TopicPartition] = set()
         self.attended = 0
         self.woken = 0
-        self.is_called_back = False
+        self.wakeup_requested = False
         self.kept: list[frozenset[TopicPartition]] = []
         self.then: dict[str, Callable[[Keys], object]] = {}
 
     def _called(self, name: str, keys: Keys) -> None:
-        self.told.append((name, frozenset(keys)))
+        self.called.append((name, frozenset(keys)))
         if name in self.then:
             self.then[name](keys)
 
     @property
-    def calls(self) -> int:
+    def poll_count(self) -> int:
         return 0
 
-    def attend(self) -> None:
+    def request_poll(self) -> None:
         self.attended += 1
 
     def wake(self) -> None:
         self.woken += 1
 
-    def revoke(self, keys: Keys) -> None:
+    def on_revoked_all(self, keys: Keys) -> None:
         self.share -= set(keys)
-        self._called("revoke", keys)
+        self._called("on_revoked_all", keys)
 
-    def assign(self, keys: Keys, kept: Keys) -> None:
+    def on_assigned(self, keys: Keys, kept: Keys) -> None:
         self.share = set(keys)
         self.kept.append(frozenset(kept))
-        self._called("assign", keys)
+        self._called("on_assigned", keys)
 
-    def release(self, gone: Keys) -> None:
+    def on_revoked(self, gone: Keys) -> None:
         assert gone
         self.share -= set(gone)
-        self._called("release", gone)
+        self._called("on_revoked", gone)
 
-    def extend(self, added: Keys) -> None:
+    def on_added(self, added: Keys) -> None:
         assert not self.share & set(added)
         self.share |= set(added)
-        self._called("extend", added)
+        self._called("on_added", added)
 
-    def lose(self, keys: Keys) -> None:
+    def on_lost(self, keys: Keys) -> None:
         self.share -= set(keys)
-        self._called("lose", keys)
+        self._called("on_lost", keys)
 
     def names(self) -> list[str]:
-        return [name for name, _ in self.told]
+        return [name for name, _ in self.called]
 
 
 class Member:
@@ -85,7 +92,7 @@ class Member:
         assignor = settings.get("assignor")
         valid = None if assignor is None else valid_group_assignor(assignor, "assignor")
         settings["assignor"] = assignor_for(protocol, valid)
-        self.subscriber: Any = make_shares(
+        self.subscriber: Any = make_membership(
             protocol, self.cluster, self.hooks, self.identity, topics, group_id=group, **settings
         )
 
@@ -95,10 +102,10 @@ class Member:
 
     def serve(self, seconds: float | None = 0.1) -> None:
         """Make a call for messages that waits so long (s)."""
-        if self.subscriber.due:
-            self.subscriber.serve(None if seconds is None else self.cluster.handler.now() + seconds)
+        if self.subscriber.needs_poll:
+            self.subscriber.poll(None if seconds is None else self.cluster.handler.now() + seconds)
         else:
-            self.subscriber.idle(waiting=False)
+            self.subscriber.set_waiting(waiting=False)
 
     def commit(self, keys: Keys, offset: int = 1) -> None:
         self.offsets.commit(dict.fromkeys(keys, offset))
@@ -148,7 +155,7 @@ class Members:
 
     def forget(self, member: Member) -> None:
         """Make the coordinator drop a member of the next-generation protocol, as if its session had ended."""
-        self.forget_at(member.subscriber.beats.place, member)
+        self.forget_at(member.subscriber.heartbeats.target, member)
 
     def forget_at(self, place: Any, member: Member) -> None:
         """Make a coordinator drop a member, whose heartbeats may have stopped."""

@@ -11,6 +11,9 @@ import ast
 import importlib
 import inspect
 import json
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,8 +22,12 @@ import pytest
 
 from pykafka import exceptions
 
-DOCUMENTED: dict[str, Any] = json.loads((Path(__file__).parents[1] / "documented_api.json").read_text())
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in ("README.md", "DESIGN.md", "CHANGES.rst"))]
+DOCUMENTED: dict[str, Any] = json.loads((ROOT / "tests" / "documented_api.json").read_text())
 DIFFERS: dict[str, str] = DOCUMENTED["differs"]
+#: Paths of PyKafka 2 that docs/migrating.md names because they are gone.
+GONE = {"pykafka.rdkafka._rd_kafka", "pykafka.test"}
 
 
 def entries(kind: str) -> Iterator[tuple[str, str, Any]]:
@@ -156,5 +163,71 @@ def test_exceptions(module: str, name: str, documented: list[Any]) -> None:
 @pytest.mark.parametrize("key", list(DIFFERS))
 def test_what_differs_is_told(key: str) -> None:
     """docs/migrating.md names each change that old code needs."""
-    text = (Path(__file__).parents[2] / "docs" / "migrating.md").read_text()
+    text = (ROOT / "docs" / "migrating.md").read_text()
     assert key.removeprefix("pykafka.") in text, f"docs/migrating.md says nothing of {key}: {DIFFERS[key]}"
+
+
+# -- paths -----------------------------------------------------------------------------------------------------------------
+
+
+def test_each_documented_module_can_be_the_first_import() -> None:
+    """Modules that import each other can depend on which of them a program imports first."""
+    program = """
+import importlib, os, sys
+for name in sys.argv[1:]:
+    child = os.fork()
+    if not child:
+        importlib.import_module(name)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        print(name)
+"""
+    command = [sys.executable, "-W", "error", "-c", program, *DOCUMENTED["modules"]]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.split() == [], done.stderr
+
+
+def paths_in(text: str) -> set[str]:
+    """Return the modules of this package, and their names, that a page has: in code, as references, in imports."""
+    found = {*re.findall(r"auto\w+:: (pykafka[\w.]+)", text), *re.findall(r"`(pykafka(?:\.\w+)+)(?:\(\))?`", text)}
+    found |= set(re.findall(r"^ *import (pykafka[\w.]*)", text, re.MULTILINE))
+    for module, listed in re.findall(r"^ *from (pykafka[\w.]*) import (\([^)]*\)|[^\n#(]+)", text, re.MULTILINE):
+        names = (name.split(" as ")[0].strip() for name in listed.strip("()").split(","))
+        found |= {f"{module}.{name}" for name in names if name}
+    return found
+
+
+def is_there(path: str) -> bool:
+    """Return whether "pykafka.module.Class.member" is there."""
+    parts = path.split(".")
+    for end in range(len(parts), 0, -1):
+        try:
+            value: Any = importlib.import_module(".".join(parts[:end]))
+        except ModuleNotFoundError:
+            continue
+        for name in parts[end:]:
+            value = getattr(value, name, None)
+        return value is not None
+    return False
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_paths_of_a_page(page: Path) -> None:
+    assert {path for path in paths_in(page.read_text()) - GONE if not is_there(path)} == set()
+
+
+def test_paths_are_found() -> None:
+    text = """
+from pykafka.spark import ship
+from pykafka import (
+    KafkaClient,
+    Record as R,
+)
+    import pykafka.aio
+.. automodule:: pykafka.common
+It is `pykafka.topic.Topic` or `pykafka.admin.Admin()`, and no `pykafka-pack.tar.gz`.
+"""
+    names = ["spark.ship", "KafkaClient", "Record", "aio", "common", "topic.Topic", "admin.Admin"]
+    assert paths_in(text) == {f"pykafka.{name}" for name in names}
+    assert not is_there("pykafka.topic.Nothing")
+    assert not is_there("pykafka.nothing")

@@ -8,22 +8,22 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.config import Configuration
-from pykafka.consumer.options import ConsumerOptions, KafkaConsumerOptions, from_configuration
+from pykafka.consumer.options import ConsumerOptions, KafkaConsumerOptions
 from pykafka.groups.options import MemberOptions, SubscriberOptions
 from pykafka.kafkaproducer import configured
 from pykafka.parallel.options import ParallelOptions
 from pykafka.producer.options import KafkaProducerOptions, ProducerOptions
 from pykafka.sharegroups.options import ShareConsumerOptions
 from pykafka.utils import INT64_MAX
-from pykafka.utils.option_table import INT32_MAX, Settings
+from pykafka.utils.option_table import INT32_MAX, Options
 
-FLAGS: list[tuple[type[Settings], str, dict[str, Any]]] = [
+FLAGS: list[tuple[type[Options], str, dict[str, Any]]] = [
     (KafkaConsumerOptions, "auto_commit", {"group": "g"}),
     (KafkaProducerOptions, "enable_idempotence", {}),
     (ProducerOptions, "enable_idempotence", {"required_acks": -1}),
     (ParallelOptions, "manual_ack", {}),
 ]
-HIGHEST: list[tuple[type[Settings], str, int]] = [
+HIGHEST: list[tuple[type[Options], str, int]] = [
     (KafkaProducerOptions, "ack_timeout_ms", INT32_MAX),
     (KafkaProducerOptions, "max_request_size", INT32_MAX),
     (KafkaProducerOptions, "buffer_memory", INT64_MAX),
@@ -47,11 +47,12 @@ HIGHEST: list[tuple[type[Settings], str, int]] = [
 
 @pytest.mark.parametrize(("kind", "name", "more"), FLAGS)
 @pytest.mark.parametrize("value", ["false", "no", "", b"x", 0, 1, 1.5, [], object()])
-def test_flags_are_true_or_false(kind: type[Settings], name: str, more: dict[str, Any], value: object) -> None:
+def test_flags_are_true_or_false(kind: type[Options], name: str, more: dict[str, Any], value: object) -> None:
+    field = next(row.field for row in kind.rows() if row.name == name)
     with pytest.raises(TypeError, match=f"{name} must be True or False, not {type(value).__name__}: "):
-        kind(**{name: value}, **more)
+        kind.of({name: value, **more})
     for flag in (True, False):
-        assert getattr(kind(**{name: flag}, **more), name) is flag
+        assert getattr(kind.of({name: flag, **more}), field) is flag
 
 
 @pytest.mark.parametrize("kind", [KafkaProducerOptions, ProducerOptions])
@@ -65,8 +66,7 @@ def test_idempotence_may_be_left_to_the_producer(kind: type[KafkaProducerOptions
 def test_texts_of_a_configuration_become_flags(text: object, flag: bool) -> None:
     keys = {"group.id": "g", "enable.auto.commit": text, "enable.idempotence": text, "acks": "all"}
     defaults = Configuration.read({"bootstrap.servers": "a:9092", **keys}).defaults
-    options, _ = from_configuration(defaults["consumer"], ())
-    assert KafkaConsumerOptions.of(options).auto_commit is flag
+    assert KafkaConsumerOptions.configured({}, defaults["consumer"]).auto_commit_enable is flag
     assert KafkaProducerOptions.of(configured(defaults["producer"], {})).enable_idempotence is flag
 
 
@@ -88,18 +88,19 @@ def test_those_of_a_client(value: Any) -> None:
 )
 @pytest.mark.parametrize("value", [1, 0, "yes", None])
 def test_those_of_pykafka_2_take_any_value_as_there(
-    kind: type[Settings], name: str, more: dict[str, Any], value: object
+    kind: type[Options], name: str, more: dict[str, Any], value: object
 ) -> None:
     assert getattr(kind(**{name: value}, **more), name) == value
 
 
 @pytest.mark.parametrize(("kind", "name", "highest"), HIGHEST)
-def test_no_number_is_higher_than_its_field(kind: type[Settings], name: str, highest: int) -> None:
+def test_no_number_is_higher_than_its_field(kind: type[Options], name: str, highest: int) -> None:
     more = {"group": "g"} if kind is ShareConsumerOptions else {}
+    field = next(row.field for row in kind.rows() if row.name == name)
     for value in (highest + 1, 2**70):
         with pytest.raises(ValueError, match=f"{name} must be at most {highest}, not {value}"):
-            kind(**{name: value}, **more)
-    assert getattr(kind(**{name: highest}, **more), name) == highest
+            kind.of({name: value, **more})
+    assert getattr(kind.of({name: highest, **more}), field) == highest
 
 
 def test_the_memory_of_a_client_as_well() -> None:

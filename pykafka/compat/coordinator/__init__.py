@@ -1,6 +1,5 @@
-"""`ConsumerCoordinator` and its parts: documented API for programs that bring their own consumer.
+"""kafka-python's coordinators, `BaseCoordinator` and `ConsumerCoordinator`: API for programs with their own consumer.
 
-No consumer of this package uses it: `ManagedBalancedConsumer` has a `TopicMember` and the consumer engine's offsets. What both
-need stands in the room above (membership, heartbeats, topics), in `pykafka.membershipprotocol` (the algorithms of sharing
-out) and in `pykafka.metadata.group_offsets` (the messages about offsets).
+They stand on `pykafka.groups.classic.coordinator.AbstractCoordinator`. No consumer of this package uses them:
+`ManagedBalancedConsumer` has a `TopicMember`.
 """

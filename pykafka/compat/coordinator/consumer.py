@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.compat.coordinator.autocommit import AutoCommitTask, Subscription
+from pykafka.compat.coordinator.base import BaseCoordinator
 from pykafka.compat.coordinator.metrics import ConsumerCoordinatorMetrics, Metrics
 from pykafka.compat.coordinator.offsets import MemberOffsets, Offsets
 from pykafka.exceptions import KafkaException
 from pykafka.groups.assignors.range_and_roundrobin import RangePartitionAssignor, RoundRobinPartitionAssignor
-from pykafka.groups.classic.assignment import Assigning
-from pykafka.groups.classic.coordinator import BaseCoordinator
+from pykafka.groups.classic.assignment import MemberAssignors
 from pykafka.network.in_flight import ResponseFuture
 from pykafka.utils.contexts import in_context
 
@@ -55,7 +55,7 @@ class ConsumerCoordinator(BaseCoordinator):
     def __init__(self, client: Any, subscription: Subscription, metrics: Metrics | None = None, **configs: Any) -> None:
         super().__init__(client, metrics, **configs)
         self._subscription = subscription
-        self._assigning = Assigning(self._cluster, self.group_id, self.config["assignors"])
+        self._assignors = MemberAssignors(self._cluster, self.group_id, self.config["assignors"])
         self._joined_for: frozenset[str] = frozenset()
         self._refresh_needed = False
         self.offsets = MemberOffsets(self)
@@ -73,13 +73,13 @@ class ConsumerCoordinator(BaseCoordinator):
     def group_protocols(self) -> Sequence[tuple[str, bytes]]:
         """Return the name of each assignor, the best first, with the metadata that names this member's topics."""
         self._joined_for = frozenset(self._subscription.topics())
-        return self._assigning.protocols(self._joined_for)
+        return self._assignors.protocols(self._joined_for)
 
     def need_rejoin(self) -> bool:
         """Return whether this member has to join again: the group rebalances, or topics or their partitions have changed."""
         if self._joined_for and self._joined_for != frozenset(self._subscription.topics()):
             self.request_rejoin()
-        if self._assigning.topics.have_changed():
+        if self._assignors.topics.have_changed():
             self.request_rejoin()
         return super().need_rejoin()
 
@@ -109,10 +109,10 @@ class ConsumerCoordinator(BaseCoordinator):
     def _perform_assignment(
         self, leader_id: str, protocol: str, members: Sequence[tuple[str, bytes]]
     ) -> Mapping[str, bytes]:
-        return self._assigning.share_out(protocol, members)
+        return self._assignors.assign(protocol, members)
 
     def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
-        share = self._assigning.taken(protocol, member_assignment, generation, self._joined_for)
+        share = self._assignors.accept(protocol, member_assignment, generation, self._joined_for)
         self._refresh_needed = True
         self.offsets.shared_as = (generation, member_id)
         self._subscription.assigned(share)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from pykafka.groups.classic.heartbeat import Heartbeat
+    from pykafka.groups.heartbeat_sender import Heartbeat
 
 
 class Metrics(Protocol):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.compat import messages
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted
-from pykafka.groups.classic.state import EVENT_OF_ERROR, MOVED, Event, State
+from pykafka.groups.classic.state import EVENT_OF_ERROR, Event, State
+from pykafka.groups.coordinator_connection import MOVED
 from pykafka.metadata.group_offsets import (
     CHANNEL,
     COMMIT_CEILING,
@@ -25,7 +26,7 @@ from pykafka.network.in_flight import ResponseFuture
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.groups.classic.coordinator import BaseCoordinator
+    from pykafka.compat.coordinator.base import BaseCoordinator
     from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)
@@ -61,7 +62,7 @@ class MemberOffsets:
         identity = self._identity
 
         def attempt() -> None:
-            coordinator = self._link.found(self._left_of(started, timeout_ms))
+            coordinator = self._link.find(self._left_of(started, timeout_ms))
             version, request = self._commit_request(coordinator, identity, remaining)
             response = coordinator.call(
                 request, CHANNEL, version=version, timeout_ms=self._left_of(started, timeout_ms)
@@ -89,16 +90,16 @@ class MemberOffsets:
         future = ResponseFuture(self._handler)
         future.add_done_callback(lambda done: tell(offsets, done.error or done.response))
         try:
-            coordinator = self._link.found()
+            coordinator = self._link.find()
             version, request = self._commit_request(coordinator, self._identity, offsets)
             pending = coordinator.send(request, CHANNEL, version=version, patient=False)
         except KafkaException as error:
             future.set_error(error)
             return future
 
-        def answered(frame: ResponseFuture) -> None:
+        def answered(_: ResponseFuture) -> None:
             try:
-                response = pending.decode(frame.get(timeout=0))
+                response = pending.get(timeout=0)
                 failures = commit_failures(response, coordinator.address, offsets)
                 if failures:
                     raise next(iter(failures.values()))
@@ -127,7 +128,7 @@ class MemberOffsets:
         started = self._handler.now()
 
         def attempt() -> dict[TopicPartition, OffsetAndMetadata]:
-            coordinator = self._link.found(self._left_of(started, timeout_ms))
+            coordinator = self._link.find(self._left_of(started, timeout_ms))
             version = max(coordinator.api_version(wire.OffsetFetchRequest, ceiling=FETCH_CEILING), 1)
             request, left_ms = fetch_request(self._link.group_id, version, wanted), self._left_of(started, timeout_ms)
             response = coordinator.call(request, CHANNEL, version=version, timeout_ms=left_ms)
@@ -169,7 +170,7 @@ class MemberOffsets:
         if identity is not None and not membership.is_present(*identity):
             return
         if not is_answer(error) or error.ERROR_CODE in MOVED:  # the group may have another coordinator by now
-            self._link.lose(error)
+            self._link.mark_unknown(error)
         elif membership.state is State.STABLE and EVENT_OF_ERROR.get(error.ERROR_CODE) in {
             Event.OUTDATED,
             Event.LOST,

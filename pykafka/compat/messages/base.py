@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, NoReturn, Self, TypeVar
 
 from pykafka.exceptions import CorruptResponseError, error_for
+from pykafka.metadata.partition import PartitionMetadata
 from pykafka.protocol import schema
 from pykafka.protocol.primitives import Cursor
 from pykafka.utils import ApiVersionAware, Serializable
@@ -141,16 +142,6 @@ class BrokerMetadataV1(NamedTuple):
     rack: str | None
 
 
-class PartitionMetadata(NamedTuple):
-    """The leader and the replicas of a partition; leader is -1 while there is none."""
-
-    id: int
-    leader: int
-    replicas: Sequence[int]
-    isr: Sequence[int]
-    err: int
-
-
 class PartitionMetadataV5(NamedTuple):
     """The leader and the replicas of a partition, and the offline ones."""
 
@@ -159,14 +150,6 @@ class PartitionMetadataV5(NamedTuple):
     replicas: Sequence[int]
     isr: Sequence[int]
     offline_replicas: Sequence[int]
-    err: int
-
-
-class TopicMetadata(NamedTuple):
-    """A topic's partitions, by their numbers."""
-
-    name: str
-    partitions: Mapping[int, PartitionMetadata]
     err: int
 
 
@@ -241,13 +224,6 @@ class PartitionOffsetFetchRequest(NamedTuple):
 
     topic_name: str | bytes
     partition_id: int
-
-
-class OffsetPartitionResponse(NamedTuple):
-    """The offsets found in a partition, and an error code."""
-
-    offset: list[int]
-    err: int
 
 
 class OffsetPartitionResponseV1(NamedTuple):

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import copy
 from typing import Any, Protocol, Self, cast
 
 from pykafka.compat.messages.base import Request, Response, kept
-from pykafka.exceptions import CorruptResponseError, UnicodeException
 from pykafka.protocol import wire
-from pykafka.utils import get_bytes, get_string
+from pykafka.protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    assignment_bytes,
+)
+from pykafka.utils import get_string
 from pykafka.utils.name import Name
-from pykafka.utils.struct_helpers import unpack_from
-
-#: The fields of a member's metadata by version (KIP-429, KIP-792, KIP-881); later versions only add more.
-_FIELDS = ("h [S] Y", "h [S] Y [S [i]]", "h [S] Y [S [i]] i", "h [S] Y [S [i]] i S")
 
 
-class ConsumerGroupProtocolMetadata:
+class ConsumerGroupProtocolMetadata(ConsumerProtocolSubscription):
     """The subscription of a member: the metadata that consumers send when they join a group.
 
     :param version: version of this format: 1 has `owned_partitions`, 2 also `generation_id`, 3 also `rack_id`
     :param topic_names: the topics that the member subscribes to
     :param user_data: data for the assignor; the standard protocols ignore it
     :param owned_partitions: (topic name, partition ids) pairs that the member reads while it joins
-    :param generation_id: the generation that gave them to it; -1 for none
+    :param generation_id: the generation that assigned them; -1 for none
     :param rack_id: the rack of the member; None for none
     """
 
@@ -38,33 +37,9 @@ class ConsumerGroupProtocolMetadata:
         generation_id: int = -1,
         rack_id: str | None = None,
     ) -> None:
-        self.version = version
-        self.topic_names: Collection[str | bytes] = kept(topic_names or [b"dummytopic"])
-        self.user_data = user_data
-        self.owned_partitions = [(name, list(ids)) for name, ids in owned_partitions]
-        self.generation_id = generation_id
-        self.rack_id = rack_id
-        #: Of a static member (KIP-345), for assignors; None for others. It is no part of the bytes.
-        self.group_instance_id: str | None = None
-
-    def __len__(self) -> int:
-        """Return the length of the bytes."""
-        return len(self.get_bytes())
-
-    def get_bytes(self) -> bytearray:
-        """Return the bytes of the metadata."""
-        output = bytearray(self.version.to_bytes(2, "big", signed=True))
-        output += len(self.topic_names).to_bytes(4, "big")
-        for name in self.topic_names:
-            output += _short_string(name)
-        output += _long_bytes(self.user_data)
-        if self.version >= 1:
-            output += _partitions(self.owned_partitions)
-        if self.version >= 2:
-            output += self.generation_id.to_bytes(4, "big", signed=True)
-        if self.version >= 3:
-            output += b"\xff\xff" if self.rack_id is None else _short_string(self.rack_id)
-        return output
+        super().__init__(version, (), user_data, owned_partitions, generation_id, rack_id)
+        #: As given; text if it was read from bytes.
+        self.topic_names = cast("Collection[str]", kept(topic_names or [b"dummytopic"]))
 
     @classmethod
     def from_bytestring(cls, buff: bytes | bytearray | memoryview) -> Self:
@@ -72,37 +47,15 @@ class ConsumerGroupProtocolMetadata:
 
         :raises CorruptResponseError: the bytes have another format
         """
-        return cls._read(buff, Name.of)
-
-    @classmethod
-    def read(cls, buff: bytes | bytearray | memoryview) -> Self:
-        """Return the same with plain `str`, for this package's own members."""
-        return cls._read(buff, get_string)
-
-    @classmethod
-    def _read(cls, buff: bytes | bytearray | memoryview, text: Callable[[bytes], str]) -> Self:
-        if not buff:
-            return cls()
-        with _reading(buff, "a member's metadata"):
-            version = int.from_bytes(buff[:2], "big", signed=True)
-            known = _FIELDS[max(0, min(version, len(_FIELDS) - 1))]
-            _, names, user_data = unpack_from(_FIELDS[0], bytes(buff))
-            more: list[Any] = []
-            # PyKafka 2 writes no more than that, whatever the version.
-            if len(buff) > 10 + sum(2 + len(name) for name in names) + len(user_data or b""):
-                _, names, user_data, *more = unpack_from(known, bytes(buff))
-            found = cls(version, user_data=user_data)
-            found.topic_names = [text(name) for name in names]  # perhaps none
-            if more:
-                found.owned_partitions = [(text(name), list(ids)) for name, ids in more[0]]
-            if len(more) > 1:
-                found.generation_id = more[1]
-            if len(more) > 2 and more[2] is not None:
-                found.rack_id = text(more[2])
-        return found
+        metadata = super().from_bytestring(buff)
+        if buff:
+            metadata.topic_names = [Name.of(name) for name in metadata.topic_names]
+            metadata.owned_partitions = _named(metadata.owned_partitions)
+            metadata.rack_id = None if metadata.rack_id is None else Name.of(metadata.rack_id)
+        return metadata
 
 
-class MemberAssignment:
+class MemberAssignment(ConsumerProtocolAssignment):
     """The partitions assigned to a member.
 
     :param partition_assignment: (topic name, partition ids) pairs
@@ -110,22 +63,9 @@ class MemberAssignment:
     """
 
     def __init__(self, partition_assignment: Iterable[tuple[str | bytes, Sequence[int]]], version: int = 1) -> None:
-        self.version = version
+        super().__init__((), version)
         #: The pairs as they were given; a list of text and lists of ints if they were read from bytes.
         self.partition_assignment = cast("list[tuple[str, list[int]]]", kept(partition_assignment))
-
-    def __len__(self) -> int:
-        """Return the length of the bytes."""
-        return len(self.get_bytes())
-
-    def get_bytes(self) -> bytearray:
-        """Return the bytes of the assignment, without user data, as PyKafka 2 writes them.
-
-        `assignment_bytes` has user data as well, as Kafka specifies it.
-        """
-        output = bytearray(self.version.to_bytes(2, "big", signed=True))
-        output += _partitions(self.partition_assignment)
-        return output
 
     @classmethod
     def from_bytestring(cls, buff: bytes | bytearray | memoryview) -> Self:
@@ -133,62 +73,18 @@ class MemberAssignment:
 
         :raises CorruptResponseError: the bytes have another format
         """
-        return cls._read(buff, Name.of)
-
-    @classmethod
-    def read(cls, buff: bytes | bytearray | memoryview) -> Self:
-        """Return the same with plain `str`, for this package's own members."""
-        return cls._read(buff, get_string)
-
-    @classmethod
-    def _read(cls, buff: bytes | bytearray | memoryview, text: Callable[[bytes], str]) -> Self:
-        if not buff:
-            return cls(())
-        with _reading(buff, "a member's assignment"):
-            version, topics = unpack_from("h [S [i]]", bytes(buff))
-            return cls([(text(name), ids) for name, ids in topics], version)
+        assignment = super().from_bytestring(buff)
+        if buff:
+            assignment.partition_assignment = _named(assignment.partition_assignment)
+        return assignment
 
 
-def assignment_bytes(assignment: Any) -> bytes:
-    """Return an assignment as members get it: with user data, which is empty. Java's consumers cannot read one without.
-
-    :param assignment: a `MemberAssignment`, or another object with `get_bytes()`, whose bytes stay as they are
-    """
-    content = bytes(assignment.get_bytes())
-    return content + _long_bytes(b"") if isinstance(assignment, MemberAssignment) else content
-
-
-def _partitions(pairs: Sequence[tuple[str, Sequence[int]]]) -> bytes:
-    output = bytearray(len(pairs).to_bytes(4, "big"))
-    for name, ids in pairs:
-        output += _short_string(name)
-        output += len(ids).to_bytes(4, "big")
-        for id_ in ids:
-            output += id_.to_bytes(4, "big", signed=True)
-    return bytes(output)
-
-
-def _short_string(text: str | bytes) -> bytes:
-    raw = get_bytes(text)
-    return len(raw).to_bytes(2, "big") + raw
-
-
-def _long_bytes(content: bytes | None) -> bytes:
-    if content is None:
-        return (-1).to_bytes(4, "big", signed=True)
-    return len(content).to_bytes(4, "big") + content
-
-
-@contextmanager
-def _reading(buff: bytes | bytearray | memoryview, what: str) -> Iterator[None]:
-    try:
-        yield
-    except (CorruptResponseError, TypeError, UnicodeException) as error:  # cut short; a name that is null, or no UTF-8
-        raise CorruptResponseError(f"{what} cannot be read: {bytes(buff)[:40]!r}; who wrote it?") from error
+def _named(pairs: Iterable[tuple[str, list[int]]]) -> list[tuple[str, list[int]]]:
+    return [(Name.of(name), ids) for name, ids in pairs]
 
 
 class MembershipProtocol(Protocol):
-    """The wire part of a membership protocol; `pykafka.membershipprotocol` has the complete ones."""
+    """The wire part of a membership protocol; `pykafka.compat.membership_protocol` has the complete ones."""
 
     @property
     def protocol_type(self) -> str | bytes: ...

@@ -8,17 +8,15 @@ from typing import Any, ClassVar
 from pykafka.compat.messages.base import (
     BrokerMetadata,
     BrokerMetadataV1,
-    OffsetPartitionResponse,
     OffsetPartitionResponseV1,
-    PartitionMetadata,
     PartitionMetadataV5,
     PartitionOffsetRequest,
     Request,
     Response,
-    TopicMetadata,
     TopicMetadataV1,
     kept,
 )
+from pykafka.metadata.partition import OffsetPartitionResponse, PartitionMetadata, TopicMetadata
 from pykafka.protocol import wire
 from pykafka.utils import get_string
 from pykafka.utils.name import Name

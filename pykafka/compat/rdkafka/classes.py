@@ -6,20 +6,22 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pykafka.common import CompressionType, OffsetType
+from pykafka.compat.producer import Producer
 from pykafka.compat.rdkafka.consumer_engine import RdKafkaConsumerEngine
 from pykafka.compat.rdkafka.producer_engine import RdKafkaEngine
 from pykafka.compat.simple_consumer import SimpleConsumer
+from pykafka.consumer.options import ConsumerOptions
 from pykafka.exceptions import KafkaException
-from pykafka.producer import Producer
 from pykafka.producer.delivery_callbacks import OnDelivery
+from pykafka.producer.options import ProducerOptions
 from pykafka.utils import get_string
-from pykafka.utils.option_table import passed_on
+from pykafka.utils.option_table import collected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pykafka.compat.deserializing import Deserializer
-    from pykafka.consumer.options import ConsumerOptions, OffsetReset
+    from pykafka.consumer.options import OffsetReset
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
     from pykafka.producer.accumulator import PartitionQueue
@@ -41,6 +43,13 @@ class RdKafkaProducer(Producer):
     :raises ValueError: librdkafka has no setting for something in the client's `ssl_config`, or for one of the options
     """
 
+    def _build(self, cluster: BaseCluster, topic: TopicView, given: dict[str, Any]) -> None:
+        super()._build(cluster, topic, {**given, "auto_start": False})
+        self._plain = False  # every message goes through `_enqueue`
+        if given["auto_start"]:
+            self.start()
+
+    @collected(_build, ProducerOptions)
     def __init__(
         self,
         cluster: BaseCluster,
@@ -53,7 +62,7 @@ class RdKafkaProducer(Producer):
         ack_timeout_ms: int = 10 * 1000,
         max_queued_messages: int = 100000,
         min_queued_messages: int = 2000,
-        linger_ms: int = 5 * 1000,
+        linger_ms: int = 5000,
         max_request_size: int = 1000012,
         sync: bool = False,
         delivery_reports: bool = False,
@@ -61,21 +70,17 @@ class RdKafkaProducer(Producer):
         serializer: Callable[[Any, Any], tuple[Any, Any]] | None = None,
         *,
         block_on_queue_full: bool = True,
-        pending_timeout_ms: int = 5 * 1000,
+        pending_timeout_ms: int = 5000,
         retry_backoff_max_ms: int = 1000,
-        delivery_timeout_ms: int = 120 * 1000,
+        delivery_timeout_ms: int = 2 * 60 * 1000,
         max_queued_bytes: int = 256 * 1024 * 1024,
         enable_idempotence: bool | None = None,
         on_delivery: OnDelivery | None = None,
-        max_failed_messages: int = 10_000,
+        max_failed_messages: int = 10000,
         max_failed_bytes: int = 32 * 1024 * 1024,
         on_topic_recreated: Literal["continue", "fail"] = "continue",
         compression_level: int | None = None,
-    ) -> None:
-        super().__init__(**passed_on(locals()) | {"auto_start": False})
-        self._plain = False  # every message goes through `_enqueue`
-        if auto_start:
-            self.start()
+    ) -> None: ...
 
     def _is_led(self, queue: PartitionQueue) -> bool:
         return True  # librdkafka finds the leaders
@@ -95,6 +100,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
     :raises ValueError: librdkafka has no setting for something in the client's `ssl_config`
     """
 
+    @collected(SimpleConsumer._build, ConsumerOptions)
     def __init__(
         self,
         topic: TopicView,
@@ -105,7 +111,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
         num_consumer_fetchers: int = 1,
         auto_commit_enable: bool = False,
         auto_commit_interval_ms: int = 60 * 1000,
-        queued_max_messages: int = 10**5,
+        queued_max_messages: int = 100000,
         fetch_min_bytes: int = 1,
         fetch_error_backoff_ms: int = 500,
         fetch_wait_max_ms: int = 100,
@@ -127,8 +133,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
         metadata_max_age_ms: int = 60 * 1000,
         client_rack: str | None = None,
         unpacked_max_bytes: int | None = None,
-    ) -> None:
-        super().__init__(**passed_on(locals()))
+    ) -> None: ...
 
     def _make_engine(self, options: ConsumerOptions) -> RdKafkaConsumerEngine:
         return RdKafkaConsumerEngine(self._cluster, options, get_string(self._topic.name), self)

@@ -8,19 +8,16 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType, TopicPartition
+from pykafka.compat.blocking_engine import BlockingEngine, key_of
 from pykafka.compat.rdkafka.settings import common_settings, confluent_kafka, end, error_from, keep_for_ever
-from pykafka.consumer.engine import ConsumerEngine
 from pykafka.consumer.offset_reset import reset_needed
 from pykafka.consumer.options import NO_RESET
-from pykafka.consumer.startrules import key_of
 from pykafka.exceptions import RdKafkaException
 from pykafka.protocol.message import Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
+    from pykafka.compat.blocking_engine import Hooks
     from pykafka.consumer.buffers import OwnedPartition
-    from pykafka.consumer.engine import Hooks
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.handlers.base import LockType
     from pykafka.metadata.cluster import BaseCluster
@@ -38,14 +35,14 @@ TELL_S = 1.0
 RESETS = {int(OffsetType.EARLIEST): "earliest", int(OffsetType.LATEST): "latest", NO_RESET: "error"}
 
 
-class RdKafkaConsumerEngine(ConsumerEngine):
-    """A `ConsumerEngine` for which librdkafka fetches; offsets are found, committed and reset as there.
+class RdKafkaConsumerEngine(BlockingEngine):
+    """A `BlockingEngine` for which librdkafka fetches; offsets are found, committed and reset as there.
 
     State: `_ready`, `_adrift`, and librdkafka's assignment, change under `_rdk_lock`. With greenlets another thread
     calls librdkafka, and a call goes on although a timeout has ended the greenlet that waits for it. So `_calling`, a lock of
     threads, allows one call at a time, and its messages stay in `_records` for the next `consume()`.
 
-    Parameters as `ConsumerEngine` has them.
+    Parameters as `BlockingEngine` has them.
 
     :raises ImportError: the extra `rdkafka` is not installed
     :raises ValueError: librdkafka has no setting for something in the client's `ssl_config`, or for `unpacked_max_bytes`
@@ -65,8 +62,8 @@ class RdKafkaConsumerEngine(ConsumerEngine):
         self._tell_at = 0.0
         super().__init__(cluster, options, name, hooks)
 
-    def _begin(self) -> None:
-        super()._begin()
+    def _make_parts(self) -> None:
+        super()._make_parts()
         self._rdk_lock = self.handler.Lock()
         self._calling = self.handler.native.Lock()
         self._records: deque[Any] = deque()  # as librdkafka gave them
@@ -96,7 +93,7 @@ class RdKafkaConsumerEngine(ConsumerEngine):
 
     # -- fetching --------------------------------------------------------------------------------------------------
 
-    def attach_all(self) -> None:
+    def attach_each(self) -> None:
         """Make librdkafka's consumer and give it the partitions.
 
         :raises RdKafkaException: librdkafka refuses the settings
@@ -147,17 +144,14 @@ class RdKafkaConsumerEngine(ConsumerEngine):
         super().after_fork()
 
     def move(self, key: TopicPartition, position: int, last_offset_consumed: int) -> None:
-        """Set a partition's position; parameters as in `ConsumerEngine.move`."""
+        """Set a partition's position; for parameters see `BlockingEngine.move`."""
         with self._rdk_lock:  # else a message that is handed out at this moment would set the position afterwards
             self._adrift = True
             super().move(key, position, last_offset_consumed)
 
-    def fetch_added(self, added: Iterable[OwnedPartition]) -> None:
-        """Assign new partitions to librdkafka."""
+    def begin(self, owned: OwnedPartition) -> None:
+        """Assign partitions that were added to librdkafka, too."""
         self._assign()
-
-    def hurry(self) -> None:
-        """Do nothing: librdkafka fetches by itself."""
 
     # -- consuming -------------------------------------------------------------------------------------------------
 

@@ -9,21 +9,19 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import CompressionType
+from pykafka.compat.producer import DocumentedEngine
 from pykafka.compat.rdkafka.settings import common_settings, confluent_kafka, end, error_from, keep_for_ever
 from pykafka.exceptions import KafkaException, ProducerQueueFullError, ProducerStoppedException, RdKafkaException
 from pykafka.producer.accumulator import PartitionQueue
 from pykafka.producer.delivery_callbacks import Callback
-from pykafka.producer.engine import ProducerEngine
 from pykafka.protocol.message import Message
 
 if TYPE_CHECKING:
+    from pykafka.compat.producer import Producer
     from pykafka.handlers import Worker
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import TopicView
-    from pykafka.network.node import Node
-    from pykafka.producer.accumulator import Owner
-    from pykafka.producer.core import Hooks
     from pykafka.producer.options import ProducerOptions
 
 log = logging.getLogger(__name__)
@@ -50,7 +48,7 @@ class Delivery:
     :param event: set when its fate is known; None if no call waits for it
     """
 
-    __slots__ = ("base_offset", "context", "done", "error", "event", "log_append_time", "message", "told")
+    __slots__ = ("base_offset", "context", "done", "error", "event", "log_append_time", "message", "reported")
 
     #: The attributes of a batch: this one has one message, and is never split.
     count = 1
@@ -65,7 +63,7 @@ class Delivery:
         self.log_append_time = -1
         self.error: KafkaException | None = None
         self.done = False
-        self.told = False
+        self.reported = False
 
     @property
     def size(self) -> int:
@@ -85,18 +83,18 @@ class Delivery:
         yield self.message
 
 
-class RdKafkaEngine(ProducerEngine):
+class RdKafkaEngine(DocumentedEngine):
     """A `ProducerEngine` for which librdkafka's threads send; a worker of the client's handler takes its reports.
 
     State: the worker that holds `_polling` lets librdkafka fill `_reported`, and empties it: one at a time, so that reports
     come in order; `_outstanding` changes under `lock`.
 
-    Parameters as of `ProducerEngine`.
+    Parameters as of `DocumentedEngine`.
     """
 
     topic: TopicView
 
-    def __init__(self, cluster: BaseCluster, topic: TopicView, options: ProducerOptions, hooks: Hooks) -> None:
+    def __init__(self, cluster: BaseCluster, topic: TopicView, options: ProducerOptions, producer: Producer) -> None:
         if options.on_topic_recreated != "continue":
             raise ValueError(
                 'librdkafka tells no topic from another one of its name: on_topic_recreated must be "continue"'
@@ -111,7 +109,7 @@ class RdKafkaEngine(ProducerEngine):
         self._reported: deque[tuple[Delivery, Any, Any]] = deque()
         self._outstanding = 0
         self._polling = cluster.handler.Lock()
-        super().__init__(cluster, topic, options, hooks, _none)
+        super().__init__(cluster, topic, options, producer)
 
     def _settings(self) -> dict[str, Any]:
         options = self.options
@@ -154,18 +152,18 @@ class RdKafkaEngine(ProducerEngine):
             self._rdk_producer = self._confluent_kafka.Producer(self._settings())
         except self._confluent_kafka.KafkaException as error:
             raise RdKafkaException(f"librdkafka cannot make a producer: {error}", topic=self.topic.name) from error
-        self.hooks._setup_owned_brokers()
+        self.set_up()
         self.running = True
         self._rdk_worker = self.handler.spawn(self._take_reports, name=f"pykafka.RdKafka.{self.topic.name}")
 
-    def set_up(self) -> None:
+    def follow_leaders(self) -> None:
         """Take over the topic's partitions; librdkafka finds their leaders by itself.
 
         :raises RdKafkaException: there are new ones, and librdkafka cannot ask for them now
         """
-        route = self.routing.only
-        assert route is not None
-        route.seen_changes = self.topic.changes
+        info = self.routing.only
+        assert info is not None
+        info.seen_changes = self.topic.changes
         if self.running and self._rdk_producer is not None:
             try:  # librdkafka refuses messages to partitions that it does not know yet
                 self.handler.offload(self._rdk_producer.list_topics, self.topic.name, NEW_PARTITIONS_S)
@@ -175,10 +173,10 @@ class RdKafkaEngine(ProducerEngine):
                 ) from error
         partitions = [partition for _, partition in sorted(self.topic.partitions.items())]
         kept = self.routing.queues
-        route.queues = [kept.get((route.name, part.id)) or PartitionQueue(part.id, route.name) for part in partitions]
-        route.partitions = partitions
-        self.routing.queues = {queue.key: queue for queue in route.queues}
-        self.accumulator.queues = route.queues
+        info.queues = [kept.get((info.name, part.id)) or PartitionQueue(part.id, info.name) for part in partitions]
+        info.partitions = partitions
+        self.routing.queues = {queue.key: queue for queue in info.queues}
+        self.accumulator.queues = info.queues
 
     def stop(self, timeout_ms: int | None = None) -> None:
         """Deliver what is queued and end librdkafka's producer; errors as of `Producer.stop`."""
@@ -215,7 +213,7 @@ class RdKafkaEngine(ProducerEngine):
                 self.flushing -= 1
 
     def _flush_all(self, patience: float) -> int:
-        deliveries = self.settlement.deliveries
+        deliveries = self.completion.callbacks
         deadline = self.handler.now() + patience
         pending, calls = self._left(), deliveries.calls
         while pending and self.worker_exception is None and self.handler.now() < deadline:
@@ -235,8 +233,8 @@ class RdKafkaEngine(ProducerEngine):
         return pending
 
     def _left(self) -> int:
-        """Return how many messages are not settled or not reported; an `on_delivery` function does not wait for itself."""
-        return self._outstanding + (0 if self.settlement.deliveries.here else self.settlement.deliveries.messages)
+        """Return how many messages are not completed or not reported; an `on_delivery` function does not wait for itself."""
+        return self._outstanding + (0 if self.completion.callbacks.here else self.completion.callbacks.messages)
 
     def _give_up_queued(self) -> None:
         """Fail the messages that were not delivered: librdkafka reports them as purged."""
@@ -252,7 +250,9 @@ class RdKafkaEngine(ProducerEngine):
 
     # -- messages -----------------------------------------------------------------------------------------------------
 
-    def enqueue(self, queue: PartitionQueue, value: Any, key: Any, timestamp: int, headers: Any, told: Any) -> Message:
+    def enqueue(
+        self, queue: PartitionQueue, value: Any, key: Any, timestamp: int, headers: Any, report_to: Any
+    ) -> Message:
         """Hand a message to librdkafka; wait for room if that is allowed. Parameters as of `ProducerEngine`."""
         if self.looks_ahead:
             self._look_ahead()
@@ -260,16 +260,16 @@ class RdKafkaEngine(ProducerEngine):
             timestamp = self.handler.time_ms()
         message = Message(value, partition_key=key, partition_id=queue.partition_id, timestamp=timestamp)
         message.headers = headers
-        message.delivery_report_q = told
+        message.delivery_report_q = report_to
         delivery = Delivery(message, self.handler.Event() if self.options.sync else None)
         message._batch = delivery
-        while (telling := self.settlement.deliveries.full and not self.settlement.deliveries.here) or not self._give(
-            delivery
-        ):
+        while (
+            callbacks_full := self.completion.callbacks.full and not self.completion.callbacks.here
+        ) or not self._give(delivery):
             if not self.options.block_on_queue_full:
                 held = (
-                    f"{self.settlement.deliveries.messages} messages wait for on_delivery"
-                    if telling
+                    f"{self.completion.callbacks.messages} messages wait for on_delivery"
+                    if callbacks_full
                     else f"{self._outstanding} messages are queued"
                 )
                 raise ProducerQueueFullError(
@@ -328,7 +328,7 @@ class RdKafkaEngine(ProducerEngine):
             self.worker_failed(error)
 
     def _poll(self, seconds: float) -> None:
-        """Poll librdkafka's reports, and settle the messages; its callbacks may run on another thread."""
+        """Poll librdkafka's reports, and complete the messages; its callbacks may run on another thread."""
         with self._polling:
             self.handler.offload(self._rdk_producer.poll, seconds)
             self._settle_all()
@@ -354,20 +354,16 @@ class RdKafkaEngine(ProducerEngine):
         delivery.done = True
         with self.lock:
             self._outstanding -= 1
-        told = message.delivery_report_q
-        if type(told) is Callback:
-            self.settlement.deliveries.tell(delivery, [message], [delivery.context], delivery.size)
-        elif told is not None:
-            self.settlement.reports.put([(message, delivery.error)], delivery.size)
+        report_to = message.delivery_report_q
+        if type(report_to) is Callback:
+            self.completion.callbacks.report(delivery, [message], [delivery.context], delivery.size)
+        elif report_to is not None:
+            self.reports.put([(message, delivery.error)], delivery.size)
         elif delivery.error is not None and not self.options.sync:
             with self.lock:
-                self.settlement.failures.add(delivery, 1, delivery.size)
-        if type(told) is not Callback:
-            delivery.told = True
+                self.completion.failures.add(delivery, 1, delivery.size)
+        if type(report_to) is not Callback:
+            delivery.reported = True
         if delivery.event is not None:
             delivery.event.set()
         self.progress.set()
-
-
-def _none(broker: Node) -> Owner:
-    raise NotImplementedError("librdkafka has senders of its own")

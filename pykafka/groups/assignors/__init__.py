@@ -1,4 +1,4 @@
-"""Ways in which the leader of a group shares out the partitions of many topics: for `Subscriber` and `ConsumerCoordinator`.
+"""Assignors: how the leader of a group assigns partitions, for `ClassicMembership` and `ConsumerCoordinator`.
 
-Consumers of one topic take a `GroupMembershipProtocol` instead. Both use the algorithms of `pykafka.membershipprotocol`.
+Consumers of one topic take a `GroupMembershipProtocol` instead. Both use the algorithms of `range_and_roundrobin`.
 """

@@ -1,4 +1,4 @@
-"""`StickyPartitionAssignor` and `CooperativeStickyAssignor`: as even as can be, and members keep what they have."""
+"""`StickyPartitionAssignor` and `CooperativeStickyAssignor`: as even as possible, and members keep their partitions."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from pykafka.common import TopicPartition
-from pykafka.compat import messages
 from pykafka.exceptions import CorruptResponseError
 from pykafka.groups.assignors.abstract import AbstractPartitionAssignor, Racks, by_topic, nearness
+from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from pykafka.utils import get_string
 from pykafka.utils.struct_helpers import unpack_from
 
@@ -17,7 +17,7 @@ Near = Callable[[str, TopicPartition], bool]
 
 
 class Claim(NamedTuple):
-    """The partitions that a member says that it has, and since which generation; -1 if it does not say."""
+    """The partitions that a member claims to own, and since which generation; -1 if it sends none."""
 
     keys: frozenset[TopicPartition]
     generation: int
@@ -27,7 +27,7 @@ _NOTHING = Claim(frozenset(), -1)
 
 
 class StickyPartitionAssignor(AbstractPartitionAssignor):
-    """The assignor that moves as few partitions as an even share allows (KIP-54); members tell it what they had (KIP-341).
+    """The assignor that moves as few partitions as evenness allows (KIP-54); members send it their last assignment (KIP-341).
 
     Each rebalance revokes everything all the same; `CooperativeStickyAssignor` does not.
     """
@@ -36,46 +36,49 @@ class StickyPartitionAssignor(AbstractPartitionAssignor):
 
     @classmethod
     def assign(
-        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, messages.ConsumerGroupProtocolMetadata]
-    ) -> dict[str, messages.MemberAssignment]:
-        """Return each member's share; parameters as of `AbstractPartitionAssignor.assign`."""
+        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, ConsumerProtocolSubscription]
+    ) -> dict[str, ConsumerProtocolAssignment]:
+        """Return each member's assignment; see `AbstractPartitionAssignor.assign`."""
         return cls.assign_near(partitions, members, {})
 
     @classmethod
     def assign_near(
         cls,
         partitions: Mapping[str, Collection[int]],
-        members: Mapping[str, messages.ConsumerGroupProtocolMetadata],
+        members: Mapping[str, ConsumerProtocolSubscription],
         racks: Racks,
-    ) -> dict[str, messages.MemberAssignment]:
-        """Return each member's share; parameters as of `AbstractPartitionAssignor.assign_near`."""
-        wants = {member: {get_string(topic) for topic in said.topic_names} for member, said in members.items()}
+    ) -> dict[str, ConsumerProtocolAssignment]:
+        """Return each member's assignment; see `AbstractPartitionAssignor.assign_near`."""
+        wants = {
+            member: {get_string(topic) for topic in subscription.topic_names}
+            for member, subscription in members.items()
+        }
         if not wants:
             return {}
-        claims = {member: cls.claim(said) for member, said in members.items()}
+        claims = {member: cls.claim(subscription) for member, subscription in members.items()}
         shares = cls.settled(balanced(partitions, wants, claims, nearness(members, racks)), claims)
-        return {member: messages.MemberAssignment(by_topic(share), 0) for member, share in shares.items()}
+        return {member: ConsumerProtocolAssignment(by_topic(share), 0) for member, share in shares.items()}
 
     @classmethod
     def settled(
         cls, shares: dict[str, set[TopicPartition]], claims: Mapping[str, Claim]
     ) -> dict[str, set[TopicPartition]]:
-        """Return what of the shares members may have now: all of it, as all have revoked theirs.
+        """Return what members may have now of their assignments: all, as all members have revoked theirs.
 
-        :param shares: {member: its share}
-        :param claims: {member: what it says that it has}
+        :param shares: {member: its partitions}
+        :param claims: {member: what it claims to own}
         """
         return shares
 
     @classmethod
-    def claim(cls, said: messages.ConsumerGroupProtocolMetadata) -> Claim:
-        """Return what a member says that it has: by its user data, as Kafka's Java client writes it.
+    def claim(cls, subscription: ConsumerProtocolSubscription) -> Claim:
+        """Return what a member claims to own: by its user data, as Kafka's Java client writes it.
 
-        Data in another form is of no use, and counts as none.
+        Data in another form counts as none.
 
-        :param said: the metadata that it sent
+        :param subscription: the metadata that it sent
         """
-        data = said.user_data or b""
+        data = subscription.user_data or b""
         for end in (b"", (-1).to_bytes(4, "big", signed=True)):  # before KIP-341 there was no generation
             try:
                 pairs, generation = unpack_from("[S [i]] i", data + end)
@@ -87,19 +90,19 @@ class StickyPartitionAssignor(AbstractPartitionAssignor):
 
     @classmethod
     def user_data(cls, share: Iterable[TopicPartition], generation: int) -> bytes | None:
-        """Return a member's last share and its generation as bytes; parameters as of `AbstractPartitionAssignor.user_data`."""
+        """Return a member's last assignment and its generation as bytes; see `AbstractPartitionAssignor.user_data`."""
         if generation < 0:
             return None
         pairs = by_topic(share)
-        # as in the metadata itself: what follows the version
-        whole = messages.MemberAssignment(pairs, 0).get_bytes()
+        # as in the assignment itself: the bytes behind the version
+        whole = ConsumerProtocolAssignment(pairs, 0).get_bytes()
         return bytes(whole[2:]) + generation.to_bytes(4, "big", signed=True)
 
 
 class CooperativeStickyAssignor(StickyPartitionAssignor):
-    """The assignor of the same shares, in two steps: what has an owner is given to another member after that has revoked it.
+    """The assignor of the same assignments, in two steps: another member gets a partition after its owner has revoked it.
 
-    Members go on with what they keep through a rebalance (KIP-429); what they have stands in their metadata.
+    Members keep the rest through a rebalance (KIP-429); their metadata has the partitions that they own.
     """
 
     name = "cooperative-sticky"
@@ -109,10 +112,10 @@ class CooperativeStickyAssignor(StickyPartitionAssignor):
     def settled(
         cls, shares: dict[str, set[TopicPartition]], claims: Mapping[str, Claim]
     ) -> dict[str, set[TopicPartition]]:
-        """Return what of the shares members may have now: nothing that another member says that it has.
+        """Return what members may have now of their assignments: nothing that another member claims to own.
 
-        :param shares: {member: its share}
-        :param claims: {member: what it says that it has}
+        :param shares: {member: its partitions}
+        :param claims: {member: what it claims to own}
         """
         claimants: dict[TopicPartition, list[str]] = {}
         for member in sorted(claims):
@@ -120,7 +123,7 @@ class CooperativeStickyAssignor(StickyPartitionAssignor):
                 claimants.setdefault(key, []).append(member)
 
         def may_have(member: str, key: TopicPartition) -> bool:
-            others = [claims[one].generation for one in claimants.get(key, ()) if one != member]
+            others = [claims[other].generation for other in claimants.get(key, ()) if other != member]
             if not others:
                 return True
             mine = claims.get(member, _NOTHING)
@@ -129,25 +132,25 @@ class CooperativeStickyAssignor(StickyPartitionAssignor):
         return {member: {key for key in share if may_have(member, key)} for member, share in shares.items()}
 
     @classmethod
-    def claim(cls, said: messages.ConsumerGroupProtocolMetadata) -> Claim:
-        """Return what a member says that it has: by its owned partitions, and their generation.
+    def claim(cls, subscription: ConsumerProtocolSubscription) -> Claim:
+        """Return what a member claims to own: by its owned partitions, and their generation.
 
-        :param said: the metadata that it sent; before version 2 its user data has the generation
+        :param subscription: the metadata that it sent; before version 2 its user data has the generation
         """
-        keys = frozenset(TopicPartition(topic, id_) for topic, ids in said.owned_partitions for id_ in ids)
-        generation, data = said.generation_id, said.user_data or b""
+        keys = frozenset(TopicPartition(topic, id_) for topic, ids in subscription.owned_partitions for id_ in ids)
+        generation, data = subscription.generation_id, subscription.user_data or b""
         if generation < 0 and len(data) == 4:
             generation = int.from_bytes(data, "big", signed=True)
         return Claim(keys, generation)
 
     @classmethod
     def user_data(cls, share: Iterable[TopicPartition], generation: int) -> bytes | None:
-        """Return the generation as bytes, for leaders that read no version 2 of the metadata; parameters as of `sticky`."""
+        """Return the generation as bytes, for leaders that read no version 2 of the metadata; see `sticky`."""
         return generation.to_bytes(4, "big", signed=True)
 
 
 def owners_of(claims: Mapping[str, Claim]) -> dict[TopicPartition, str]:
-    """Return the owner of each partition that members claim: the highest generation wins; of two alike neither does.
+    """Return the owner of each claimed partition: the highest generation wins; of two equal ones neither does.
 
     :param claims: {member: what it claims}
     """
@@ -155,10 +158,10 @@ def owners_of(claims: Mapping[str, Claim]) -> dict[TopicPartition, str]:
     for member in sorted(claims):
         keys, generation = claims[member]
         for key in keys:
-            found = best.get(key)
-            if found is None or generation > found[0]:
+            highest = best.get(key)
+            if highest is None or generation > highest[0]:
                 best[key] = generation, member
-            elif generation == found[0]:
+            elif generation == highest[0]:
                 best[key] = generation, None
     return {key: member for key, (_, member) in best.items() if member is not None}
 
@@ -169,14 +172,14 @@ def balanced(
     claims: Mapping[str, Claim],
     near: Near | None = None,
 ) -> dict[str, set[TopicPartition]]:
-    """Return each member's share: even first, then what it has already, then what is in its rack.
+    """Return each member's partitions: even first, then those it owns already, then those in its rack.
 
-    No share can be made smaller in favour of one that is smaller by two or more, also not by way of other members.
+    No member could give a partition to one that has two fewer or less, also not by way of other members.
 
     :param partitions: {topic: partition ids}
     :param wants: {member: the topics that it reads}
     :param claims: what members have
-    :param near: tells whether a partition is in a member's rack; None where that makes no difference
+    :param near: returns whether a partition is in a member's rack; None if racks do not matter
     """
     readers: dict[str, list[str]] = {}
     for member in sorted(wants):
@@ -197,10 +200,10 @@ def balanced(
 
 
 def _deal(shares: dict[str, set[TopicPartition]], free: Iterable[TopicPartition], near: Near | None) -> None:
-    """Even out shares of members that all read the same."""
+    """Even out the partitions of members with the same subscription."""
     left = list(free)
     size, more = divmod(len(left) + sum(map(len, shares.values())), len(shares))
-    # those that have most may have one more, so that least has to move
+    # members that have most may have one more, so that fewest partitions have to move
     order = sorted(shares, key=lambda member: (-len(shares[member]), member))
     room = {}
     for place, member in enumerate(order):
@@ -208,7 +211,7 @@ def _deal(shares: dict[str, set[TopicPartition]], free: Iterable[TopicPartition]
         quota = size + (place < more)
         surplus = len(share) - quota
         if surplus > 0:
-            # away goes what is elsewhere first
+            # partitions of other racks go first
             going = sorted((near is not None and near(member, key), key) for key in share)[:surplus]
             share.difference_update(key for _, key in going)
             left += [key for _, key in going]
@@ -228,7 +231,7 @@ def _deal(shares: dict[str, set[TopicPartition]], free: Iterable[TopicPartition]
 def _deal_near(
     shares: dict[str, set[TopicPartition]], keys: Iterable[TopicPartition], room: dict[str, int], near: Near
 ) -> list[TopicPartition]:
-    """Give partitions to members in their racks, as far as these have room; return the others."""
+    """Give partitions to members in their racks that have room; return the others."""
     left = []
     for key in keys:
         members = [member for member in shares if room[member] > 0 and near(member, key)]
@@ -248,7 +251,7 @@ def _spread(
     owners: Mapping[TopicPartition, str],
     near: Near | None,
 ) -> None:
-    """Even out shares of members that read different topics."""
+    """Even out the partitions of members with different subscriptions."""
     for key in sorted(free, key=lambda key: (len(readers[key.topic]), key)):
         _, _, taker = min((len(shares[one]), near is None or not near(one, key), one) for one in readers[key.topic])
         shares[taker].add(key)
@@ -262,10 +265,10 @@ def _even_out(
     owners: Mapping[TopicPartition, str],
     near: Near | None,
 ) -> bool:
-    """Move partitions from larger to smaller shares, by way of others if need be; return whether any was moved."""
+    """Move partitions from members with more to members with fewer, by way of others if need be; return whether any moved."""
     moved = False
     least = min(map(len, shares.values()))
-    closed: set[str] = set()  # from here no share is smaller by two
+    closed: set[str] = set()  # from these members none with two fewer can be reached
     for member in sorted(shares, key=lambda one: (-len(shares[one]), one)):
         while member not in closed and len(shares[member]) >= least + 2:
             way = _way(member, shares, readers, closed)
@@ -286,7 +289,7 @@ def _even_out(
 def _way(
     start: str, shares: Mapping[str, set[TopicPartition]], readers: Mapping[str, list[str]], closed: set[str]
 ) -> list[tuple[str, str, str]]:
-    """Return the shortest way from a share to one that is smaller by two: (giver, topic, taker), ...; empty for none."""
+    """Return the shortest way from a member to one with two fewer: (giver, topic, taker), ...; empty for none."""
     enough = len(shares[start]) - 2
     came: dict[str, tuple[str, str]] = {}
     seen = {start}

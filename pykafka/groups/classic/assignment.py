@@ -1,4 +1,4 @@
-"""`Assigning`: what a member of many topics says when it joins, and how it shares them out where it leads the group."""
+"""`MemberAssignors`: what a member of many topics sends when it joins, and the assignments that it makes as the leader."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pykafka.common import TopicPartition
-from pykafka.compat import messages
-from pykafka.compat.messages.groups import assignment_bytes
 from pykafka.exceptions import InconsistentGroupProtocol, KafkaException
-from pykafka.groups.assignors.abstract import by_topic
-from pykafka.groups.group_topics import SharedTopics, readers_of
+from pykafka.groups.assignors.abstract import by_topic, readers_of
+from pykafka.groups.subscription import GroupTopics
+from pykafka.protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    assignment_bytes,
+)
 
 if TYPE_CHECKING:
     from pykafka.groups.assignors.abstract import AbstractPartitionAssignor, Racks
@@ -24,10 +27,10 @@ log = logging.getLogger(__name__)
 WHOLE_VERSION = 3
 
 
-class Assigning:
-    """The assignors of a member, and the topics that it has shared out by them as the leader.
+class MemberAssignors:
+    """The assignors of a member, and the topics that it has assigned as the leader.
 
-    State: belongs to the worker that looks after the membership.
+    State: belongs to the worker that joins.
 
     :param cluster: that has the topics
     :param group_id: the group, for errors
@@ -46,8 +49,8 @@ class Assigning:
         self._assignors = {one.name: one for one in assignors}
         if not self._assignors:
             raise ValueError("assignors must name one at least, such as RangePartitionAssignor")
-        self.topics = SharedTopics(cluster)
-        #: This member's last share, and the generation that gave it.
+        self.topics = GroupTopics(cluster)
+        #: This member's last assignment, and its generation.
         self._last: tuple[Collection[TopicPartition], int] = ((), -1)
 
     def protocols(
@@ -56,76 +59,78 @@ class Assigning:
         """Return the name of each assignor, the best first, with the metadata that names this member's topics.
 
         :param rack: of this member; empty for none
-        :param owned: what a cooperative member reads while it joins
+        :param owned: the partitions that a cooperative member reads while it joins
         """
-        wanted = frozenset(topics)
-        found = []
-        for name, one in self._assignors.items():
-            said = one.metadata(wanted)
-            if (data := one.user_data(*self._last)) is not None:
-                said.user_data = data
-            if rack or one.cooperative:  # librdkafka, as the leader, crashes where a cooperative member owns "unknown"
-                said.version, said.rack_id = WHOLE_VERSION, rack or None
-            if owned and one.cooperative:
-                said.owned_partitions, said.generation_id = by_topic(owned), self._last[1]
-            found.append((name, bytes(said.get_bytes())))
-        return found
+        names = frozenset(topics)
+        protocols = []
+        for name, assignor in self._assignors.items():
+            subscription = assignor.metadata(names)
+            if (data := assignor.user_data(*self._last)) is not None:
+                subscription.user_data = data
+            if (
+                rack or assignor.cooperative
+            ):  # librdkafka, as the leader, crashes if a cooperative member owns "unknown"
+                subscription.version, subscription.rack_id = WHOLE_VERSION, rack or None
+            if owned and assignor.cooperative:
+                subscription.owned_partitions, subscription.generation_id = by_topic(owned), self._last[1]
+            protocols.append((name, bytes(subscription.get_bytes())))
+        return protocols
 
-    def share_out(
+    def assign(
         self,
         protocol: str,
         members: Sequence[tuple[str, bytes]],
         timeout_ms: int | None = None,
         instance_ids: Mapping[str, str] = MappingProxyType({}),
     ) -> Mapping[str, bytes]:
-        """Return each member's share of all topics that members read.
+        """Return each member's assignment of all topics that members subscribe to.
 
         :param protocol: the assignor that the coordinator has chosen
         :param members: (member id, metadata) pairs
-        :param timeout_ms: for asking about topics that are not known yet; by default each broker has the socket timeout
+        :param timeout_ms: for asking about unknown topics (ms); by default each broker has the socket timeout
         :param instance_ids: {member id: `group_instance_id`} of static members
         :raises InconsistentGroupProtocol: this member does not know the assignor
         """
-        wanted = {member: messages.ConsumerGroupProtocolMetadata.read(metadata) for member, metadata in members}
+        subscriptions = {member: ConsumerProtocolSubscription.from_bytestring(metadata) for member, metadata in members}
         for member, instance_id in instance_ids.items():
-            wanted[member].group_instance_id = instance_id
-        topics = list(readers_of(wanted))
+            subscriptions[member].group_instance_id = instance_id
+        topics = list(readers_of(subscriptions))
         if any(self._cluster.topic_metadata(name) is None for name in topics):
             self._cluster.update(topics, timeout_ms)
         partitions = {name: self.topics.ids(name) for name in topics}
-        self.topics.divided = {name: len(ids) for name, ids in partitions.items()}
-        racks = self._racks(topics, timeout_ms) if any(one.rack_id for one in wanted.values()) else {}
-        shares = self._named(protocol).assign_near(partitions, wanted, racks)
-        return {member: assignment_bytes(share) for member, share in shares.items()}
+        self.topics.assigned_topics = {name: len(ids) for name, ids in partitions.items()}
+        racks = self._racks(topics, timeout_ms) if any(member.rack_id for member in subscriptions.values()) else {}
+        assignments = self._named(protocol).assign_near(partitions, subscriptions, racks)
+        return {member: assignment_bytes(assignment) for member, assignment in assignments.items()}
 
     def _racks(self, topics: list[str], timeout_ms: int | None) -> Racks:
-        """Return the racks of the replicas of each partition, also those that are down; none if nobody tells them."""
+        """Return the racks of the replicas of each partition, also those that are down; nothing if brokers do not answer."""
         try:
-            told = self._cluster.ask_metadata(topics, timeout_ms)
+            metadata = self._cluster.ask_metadata(topics, timeout_ms)
         except KafkaException as error:
-            log.info("group %s: shared out without regard to racks: %s", self._group_id, error)
+            log.info("group %s: assigns without regard to racks: %s", self._group_id, error)
             return {}
-        racks = {broker.node_id: broker.rack for broker in told.brokers}
+        racks = {broker.node_id: broker.rack for broker in metadata.brokers}
         return {
             TopicPartition(topic.name, part.partition_index): frozenset(
                 rack for node in part.replica_nodes if (rack := racks.get(node))
             )
-            for topic in told.topics
+            for topic in metadata.topics
             if topic.name
             for part in topic.partitions
         }
 
-    def taken(
-        self, protocol: str, share: bytes, generation: int = -1, topics: Collection[str] | None = None
+    def accept(
+        self, protocol: str, content: bytes, generation: int = -1, topics: Collection[str] | None = None
     ) -> list[TopicPartition]:
         """Return an assignment as partitions, without those of topics that the member does not subscribe to.
 
         :param protocol: the assignor that has made it, which is called with it
-        :param share: as it came from the leader
+        :param content: of the SyncGroup response
         :param generation: of the group
         :param topics: the subscription that the member joined with; None for any
         """
-        assignment = messages.MemberAssignment.read(share)
+        assignment = ConsumerProtocolAssignment.from_bytestring(content)
         self._named(protocol).on_assignment(assignment)
         keys = [TopicPartition(topic, id_) for topic, ids in assignment.partition_assignment for id_ in ids]
         if topics is not None and (foreign := {key.topic for key in keys} - set(topics)):
@@ -136,10 +141,10 @@ class Assigning:
         return keys
 
     def _named(self, name: str) -> AbstractPartitionAssignor | type[AbstractPartitionAssignor]:
-        found = self._assignors.get(name)
-        if found is None:
+        assignor = self._assignors.get(name)
+        if assignor is None:
             raise InconsistentGroupProtocol(
-                f"group {self._group_id} shares out by {name!r}, and this member knows "
+                f"group {self._group_id} has the assignor {name!r}, and this member knows "
                 f"{', '.join(sorted(self._assignors))}; give it that assignor by assignors="
             )
-        return found
+        return assignor

@@ -1,14 +1,13 @@
-"""`BaseCoordinator`: the membership of a group that the brokers keep, whatever the group is for."""
+"""`AbstractCoordinator`: one member of a group of the classic protocol, whatever the group is for."""
 
 from __future__ import annotations
 
 import logging
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from pykafka.compat.coordinator.metrics import GroupCoordinatorMetrics, Metrics
 from pykafka.exceptions import (
     ConsumerStoppedException,
     FencedInstanceId,
@@ -17,22 +16,26 @@ from pykafka.exceptions import (
     NotCoordinatorForGroup,
     ProtocolClientError,
     RebalanceInProgress,
-    ResponseTimeoutError,
     UnsupportedVersion,
     error_for,
 )
-from pykafka.groups.classic.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender, News, PolledHeartbeats
-from pykafka.groups.classic.pending_join import PendingJoin, TimeIsUp
-from pykafka.groups.classic.state import EVENT_OF_ERROR, MOVED, Event, MemberState, State
-from pykafka.groups.classic.static_member import Comeback
-from pykafka.groups.coordinator_connection import LEAVE_TIMEOUT_MS, CoordinatorConnection
-from pykafka.groups.group_requests import STATIC_SINCE, check_instance_id, encoded, join_request, sync_request
-from pykafka.groups.heartbeat_sender import OVERDUE
+from pykafka.groups.classic.heartbeat import ClassicHeartbeats, HeartbeatTarget, Report, leave_request
+from pykafka.groups.classic.state import EVENT_OF_ERROR, Event, MemberState, State
+from pykafka.groups.coordinator_connection import (
+    LEAVE_TIMEOUT_MS,
+    MOVED,
+    CoordinatorConnection,
+    DeadlinePassed,
+    PendingJoin,
+    check_instance_id,
+)
+from pykafka.groups.heartbeat_sender import OVERDUE, Activity, Heartbeat
 from pykafka.handlers.interrupts import FinalSteps
 from pykafka.network.authentication import is_answer
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
+    from pykafka.groups.classic.static_member import StaticMember
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.node import Node
 
@@ -40,83 +43,86 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-__all__ = ["BaseCoordinator", "GroupCoordinatorMetrics", "HeartbeatTask"]
+#: The first version of JoinGroup with static members (KIP-345).
+STATIC_SINCE = 5
 
 
-class BaseCoordinator(PolledHeartbeats):
-    """One member of a group, from joining to leaving.
+class AbstractCoordinator(ABC):
+    """One member of a group, from joining to leaving: as Java's class of this name, with template methods.
 
-    A member joins with its metadata (`group_protocols`). The coordinator makes one member the leader, which shares out
-    (`_perform_assignment`), and tells each its share (`_on_join_complete`). From then on heartbeats go out from a native
-    thread. When the group rebalances, `need_rejoin` returns True, and `ensure_active_group` joins again.
+    A member joins with its metadata (`group_protocols`). The coordinator makes one member the leader, which computes all
+    assignments (`_perform_assignment`), and sends each member its own (`_on_join_complete`). From then on the heartbeat thread
+    sends heartbeats. When the group rebalances, `need_rejoin` returns True, and `join_until_stable` joins again.
 
-    State: one worker at a time joins, syncs and closes; any may ask `need_rejoin`.
+    State: one worker at a time joins, syncs and closes; any may call `need_rejoin`.
 
-    :param client: a KafkaClient, or a Cluster
-    :param metrics: the receiver of measurements; None for none
+    :param cluster: that has the group
     :param configs: those of `DEFAULT_CONFIG`; others are ignored
-    :raises ValueError: the heartbeat interval is not shorter than the session timeout, or the `group_instance_id` is not one
+    :raises ValueError: the heartbeat interval is not shorter than the session timeout, or the `group_instance_id` is illegal
     """
 
-    #: How the application reads, for the log.
-    reading_call: ClassVar[str] = "poll()"
     #: Whether the metadata of members names topics, and their assignments are of topics.
-    has_topics: ClassVar[bool] = False
+    has_topics: ClassVar[bool] = True
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {
-        "group_id": "kafka-python-default-group",
+        "group_id": "",
         "group_instance_id": None,
         "session_timeout_ms": 30000,
         "heartbeat_interval_ms": 3000,
         "max_poll_interval_ms": 300000,
         "retry_backoff_ms": 100,
         "metadata_max_age_ms": 60000,
-        "api_version": (0, 9),
-        "metric_group_prefix": "",
     }
 
-    def __init__(self, client: Any, metrics: Metrics | None = None, **configs: Any) -> None:
+    def __init__(self, cluster: BaseCluster, **configs: Any) -> None:
         self.config = config = {name: configs.get(name, default) for name, default in self.DEFAULT_CONFIG.items()}
         check_instance_id(config["group_instance_id"])
-        self._cluster: BaseCluster = getattr(client, "cluster", client)
-        self._handler = self._cluster.handler
+        self._cluster = cluster
+        self._handler = cluster.handler
         self.group_id: str = config["group_id"]
-        self.link = CoordinatorConnection(self._cluster, self.group_id, config["retry_backoff_ms"])
+        self.link = CoordinatorConnection(cluster, self.group_id, config["retry_backoff_ms"])
         self.membership = MemberState()
         self.activity = Activity()
-        #: Set when there may be news.
+        #: Set when there may be reports.
         self.changed = self._handler.Event()
-        self.heartbeat = Heartbeat(clock=self._handler.native.now, **self.config)
-        self.sender = HeartbeatSender(
-            self._handler, self.heartbeat, self.activity, self.config["max_poll_interval_ms"], self.changed.set
+        self.heartbeat = Heartbeat(clock=self._handler.native.now, **config)
+        self.sender = ClassicHeartbeats(
+            self._handler, self.heartbeat, self.activity, config["max_poll_interval_ms"], self.changed.set
         )
-        self.heartbeat_task = HeartbeatTask(self)
-        self.open_request = PendingJoin(self.link)
-        self._comeback = Comeback(self)
+        self.pending_join = PendingJoin(self.link)
+        self._static_member: StaticMember | None = None
+        if config["group_instance_id"] is not None:
+            from pykafka.groups.classic.static_member import StaticMember  # loaded by static members alone
+
+            self._static_member = StaticMember(self)
         self._refreshed_at = self._handler.now()
-        self._join_started = 0.0
-        #: Each member's share, if this one is the leader.
-        self._shares: dict[str, bytes] = {}
-        #: The `group_instance_id` of each static member, where this one is the leader.
+        #: When the present join began, of the handler's clock (s).
+        self.join_started = 0.0
+        #: Each member's assignment, if this one is the leader.
+        self._assignments: dict[str, bytes] = {}
+        #: The `group_instance_id` of each static member, if this one is the leader.
         self.instance_ids: dict[str, str] = {}
         #: Whether `_on_join_prepare` was called for the present rebalance.
         self._prepared = False
         #: The caller's deadline, of the handler's clock (s).
         self._deadline: float | None = None
-        self._metrics = GroupCoordinatorMetrics(self.heartbeat, metrics, self.config["metric_group_prefix"])
         self._ending = FinalSteps(self._handler, f"pykafka.Leaving.{self.group_id}")
         self._handler.at_fork(self._after_fork)
 
     def _after_fork(self) -> None:
         # The member is the parent's; this process has to become one of its own.
-        self.membership.apply(Event.LEFT)
         self.link.after_fork()
-        self.open_request.forget()
-        self._comeback.forget()
-        self._prepared = False
+        self._forget_membership()
         self.activity.waiting = []
         self.changed = self._handler.Event()
         self.sender.notify = self.changed.set
         self._ending = FinalSteps(self._handler, f"pykafka.Leaving.{self.group_id}")
+
+    def _forget_membership(self) -> None:
+        self.membership.apply(Event.LEFT)
+        self.pending_join.forget()
+        if self._static_member is not None:
+            self._static_member.forget()
+        self._prepared = False
 
     # -- what a kind of group defines --------------------------------------------------------------------------------
 
@@ -126,66 +132,38 @@ class BaseCoordinator(PolledHeartbeats):
 
     @abstractmethod
     def group_protocols(self) -> Sequence[tuple[str, Any]]:
-        """Return (name, metadata) of each way to share out that this member knows, the best first.
+        """Return (name, metadata) of each assignor that this member knows, the best first.
 
         Metadata is bytes, or has `encode()`. The coordinator chooses a name that all members know.
         """
 
-    def _on_join_prepare(self, generation: int, member_id: str) -> None:
-        """Commit what was consumed; called before a rebalance takes the present share away, if there is one."""
+    def _on_join_prepare(self, generation: int, member_id: str) -> None:  # noqa: B027 - some groups commit nothing
+        """Commit what was consumed; called before a rebalance revokes the present assignment, if there is one."""
 
     @abstractmethod
     def _perform_assignment(
         self, leader_id: str, protocol: str, members: Sequence[tuple[str, bytes]]
     ) -> Mapping[str, Any]:
-        """Return each member's share, as bytes or with `encode()`; called where this member is the leader.
+        """Return each member's assignment, as bytes or with `encode()`; called if this member is the leader.
 
         :param leader_id: this member
-        :param protocol: name of the one that the coordinator has chosen
+        :param protocol: name of the assignor that the coordinator has chosen
         :param members: (member id, metadata) pairs
         """
 
     @abstractmethod
     def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
-        """Take this member's share, as the leader's `_perform_assignment` made it."""
-
-    # -- the coordinator -----------------------------------------------------------------------------------------------
-
-    @property
-    def coordinator(self) -> Node | None:
-        """The broker that coordinates the group; None if that is not known."""
-        return self.link.coordinator
-
-    def coordinator_unknown(self) -> bool:
-        """Return whether the coordinator is to be looked for; one that has left the cluster is forgotten."""
-        return self.link.is_unknown()
-
-    def coordinator_dead(self, error: Any) -> None:
-        """Forget which broker coordinates the group.
-
-        :param error: why, for the log
-        """
-        self.link.lose(error)
-
-    def ensure_coordinator_known(self, timeout_ms: int | None = None) -> None:
-        """Find out which broker coordinates the group, unless that is known.
-
-        :param timeout_ms: how long to go on trying; by default the client's socket timeout
-        :raises KafkaException: it could not be found out
-        """
-        self.link.find(timeout_ms)
-
-    def refresh_if_old(self) -> None:
-        """Refresh metadata every `metadata_max_age_ms`: new partitions have to be shared out too."""
-        now = self._handler.now()
-        if now - self._refreshed_at > self.config["metadata_max_age_ms"] / 1000:
-            self._refreshed_at = now
-            self._refresh()
+        """Take this member's assignment, as the leader's `_perform_assignment` made it."""
 
     def _refresh(self) -> None:
         self._cluster.refresh(self._cluster.generation)
 
     # -- being a member ------------------------------------------------------------------------------------------------
+
+    @property
+    def coordinator(self) -> Node | None:
+        """The broker that coordinates the group; None if that is not known."""
+        return self.link.coordinator
 
     @property
     def generation(self) -> int:
@@ -197,40 +175,33 @@ class BaseCoordinator(PolledHeartbeats):
         """The id that the coordinator has given this member; empty for none."""
         return self.membership.member_id
 
+    def refresh_if_old(self) -> None:
+        """Refresh metadata every `metadata_max_age_ms`: the leader has to assign new partitions too."""
+        now = self._handler.now()
+        if now - self._refreshed_at > self.config["metadata_max_age_ms"] / 1000:
+            self._refreshed_at = now
+            self._refresh()
+
     def need_rejoin(self) -> bool:
-        """Return whether this member has to join again to have a share.
+        """Return whether this member has to join again to have an assignment.
 
         :raises FencedInstanceId: another member has taken this one's `group_instance_id`; once
         """
-        self._take_news()
+        self._handle_reports()
         return self.membership.state is not State.STABLE
 
     def request_rejoin(self) -> None:
-        """Join again at the next occasion, so that the leader shares out anew."""
+        """Join again at the next occasion, so that the leader computes new assignments."""
         if self.membership.state is State.STABLE:
             self.membership.apply(Event.REBALANCE)
 
-    def ensure_active_group(self, timeout_ms: int | None = None) -> None:
-        """Join, again if need be, until this member has its share.
-
-        :param timeout_ms: how long to try; None tries for as long as it takes
-        :raises ProtocolClientError: the coordinator refuses for good
-        :raises ResponseTimeoutError: not in time
-        """
-        error = self.take_part(None if timeout_ms is None else self._handler.now() + timeout_ms / 1000)
-        if error is not None:
-            raise ResponseTimeoutError(
-                f"group {self.group_id}: not a member within {timeout_ms} ms ({error}); the next call goes on with it"
-            ) from error
-
-    def take_part(self, deadline: float | None) -> KafkaException | None:
-        """Join, again if need be, until this member has its share.
+    def join_until_stable(self, deadline: float | None) -> KafkaException | None:
+        """Join, again if need be, until this member has its assignment.
 
         :param deadline: of the handler's clock (s); None tries for as long as it takes
-        :returns: why this member has no share yet, where the deadline came first; the next call goes on
+        :returns: why this member has no assignment yet, if the deadline came first; the next call continues
         :raises ProtocolClientError: the coordinator refuses for good
         """
-        self.activity.count += 1
         self._deadline = deadline
         failures = 0
         while self.need_rejoin():
@@ -239,10 +210,9 @@ class BaseCoordinator(PolledHeartbeats):
                 self._prepared = True
                 continue  # it may have left the group
             try:
-                self.link.find(None if deadline is None else self.link.left_ms(deadline))
                 self.join_and_sync(deadline)
                 self._prepared = False
-            except TimeIsUp as error:
+            except DeadlinePassed as error:
                 return error
             except KafkaException as error:
                 if not self.link.may_try_again(error):
@@ -256,110 +226,68 @@ class BaseCoordinator(PolledHeartbeats):
         return None
 
     def join_and_sync(self, deadline: float | None = None) -> None:
-        """Join once, get the share, and give it to `_on_join_complete`.
+        """Join once, get the assignment, and give it to `_on_join_complete`.
 
-        :param deadline: of the handler's clock (s): the next call goes on waiting for what is not answered by then
+        :param deadline: of the handler's clock (s): the next call waits for a response that has not come by then
         :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` tells whether to try again
         """
-        if self._asked(State.SYNCING, wire.SyncGroupRequest) is None:
+        if self._sent(State.SYNCING, wire.SyncGroupRequest) is None:
             joined = self.join(deadline)
-            self._shares = {}
+            self._assignments = {}
             if joined.leader == joined.member_id:
                 members = [(member.member_id, bytes(member.metadata)) for member in joined.members]
                 static = {member.member_id: member.group_instance_id for member in joined.members}
                 self.instance_ids = {member: id_ for member, id_ in static.items() if id_ is not None}
-                shares = self._perform_assignment(joined.leader, joined.protocol_name or "", members)
-                self._shares = {member: encoded(assignment) for member, assignment in shares.items()}
-        share = self.sync(self._shares, deadline)
-        self._on_join_complete(self.generation, self.member_id, self.membership.protocol, share)
+                assignments = self._perform_assignment(joined.leader, joined.protocol_name or "", members)
+                self._assignments = {member: encoded(assignment) for member, assignment in assignments.items()}
+        assignment = self.sync(self._assignments, deadline)
+        self._on_join_complete(self.generation, self.member_id, self.membership.protocol, assignment)
 
     def join(self, deadline: float | None = None) -> wire.JoinGroupResponse:
-        """Join once, and return the answer, in which the leader finds all members; call `sync` next.
+        """Join once, and return the response, in which the leader finds all members; call `sync` next.
 
         :param deadline: as for `join_and_sync`
         :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` tells whether to try again
         """
-        self._take_news()
-        self.link.find(None if deadline is None else self.link.left_ms(deadline))
-        coordinator = self.coordinator
-        if self.link.closing or coordinator is None:
+        self._handle_reports()
+        coordinator = self.link.find(None if deadline is None else self.link.left_ms(deadline))
+        if self.link.closing:
             raise ConsumerStoppedException(f"group {self.group_id}: the member is being closed")
         try:
-            self._comeback.leave(coordinator, deadline)
-            version = self._join_version(coordinator)
-            protocols = self.group_protocols()
-            request = join_request(self.config, version, self.member_id, self.protocol_type(), protocols)
-            asked = self._asked(State.JOINING, wire.JoinGroupRequest)
-            if asked is None or asked.protocols != request.protocols:
-                if self.has_topics:
-                    self._comeback.ask(coordinator, request, deadline)
+            if self._static_member is not None:
+                self._static_member.leave(coordinator, deadline)
+            request, version = self._join_request(coordinator)
+            sent = self._sent(State.JOINING, wire.JoinGroupRequest)
+            if sent is None or sent.protocols != request.protocols:
+                if self._static_member is not None and self.has_topics:
+                    self._static_member.before_join(coordinator, request, deadline)
                 self._begin_join(request)
-            response = self._ask_to_join(coordinator, request, version, deadline)
-        except TimeIsUp:
+            response = self._send_join(coordinator, request, version, deadline)
+        except DeadlinePassed:
             raise
         except KafkaException as error:
             self._failed(error)
             raise
-        self._still(State.JOINING)
+        self._check_state(State.JOINING)
         self.check_answer(response.error_code, "JoinGroup", coordinator)
-        self.membership.apply(
-            Event.JOINED,
-            response.generation_id,
-            response.member_id,
-            response.protocol_name or request.protocols[0].name,
-        )
-        self._comeback.joined(response.generation_id)
+        protocol = response.protocol_name or request.protocols[0].name
+        self.membership.apply(Event.JOINED, response.generation_id, response.member_id, protocol)
+        if self._static_member is not None:
+            self._static_member.joined(response.generation_id)
         log.debug(
             "group %s: generation %d: %s is a member, %s leads, assignor %s",
             self.group_id,
             response.generation_id,
             response.member_id,
             response.leader,
-            self.membership.protocol,
+            protocol,
         )
-        self._metrics.joined(self._handler.now() - self._join_started)
-        self._send_heartbeats()
+        self.send_heartbeats()
         return response
 
-    def _begin_join(self, request: wire.JoinGroupRequest) -> None:
-        if self.membership.state in {State.JOINING, State.SYNCING}:  # where a former attempt has ended
-            self.membership.apply(Event.FAILED)
-        self.open_request.drop()
-        self.request_rejoin()
-        self.membership.apply(Event.JOIN)
-        self._join_started = self._handler.now()
-        log.info("group %s: joining as %s", self.group_id, request.member_id or "a new member")
-
-    def _ask_to_join(
-        self, coordinator: Node, request: wire.JoinGroupRequest, version: int, deadline: float | None
-    ) -> wire.JoinGroupResponse:
-        """Return the answer to a request to join; send it again with the member id where the coordinator insists on one."""
-        while True:
-            if not self.open_request.is_open:
-                patience = request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms
-                patience += self._cluster.socket_timeout_ms
-                self.open_request.send(coordinator, request, version, patience, deadline)
-            response: wire.JoinGroupResponse = self.open_request.answer(deadline)
-            if response.error_code != MemberIdRequired.ERROR_CODE:
-                return response
-            # Noted at once: with it this member leaves, however the join ends.
-            self._still(State.JOINING)
-            self.membership.apply(Event.NAMED, member_id=response.member_id)
-            request.member_id = response.member_id
-
-    def _asked(self, state: State, kind: type[R]) -> R | None:
-        """Return the request of an earlier call whose time was up, if this call is to wait for its answer."""
-        return self.open_request.of(kind) if self.membership.state is state else None
-
-    def _learn_member_id(self, timeout_ms: int) -> None:
-        """Wait for the id that this member is about to be given, if it has none yet: it leaves with it."""
-        if self.config["group_instance_id"] is not None or self.member_id:
-            return
-        member_id = self.open_request.member_id(timeout_ms)
-        if member_id and self.membership.state in {State.JOINING, State.STALE}:
-            self.membership.apply(Event.NAMED, member_id=member_id)
-
-    def _join_version(self, coordinator: Node) -> int:
+    def _join_request(self, coordinator: Node) -> tuple[wire.JoinGroupRequest, int]:
+        """Return the request to join, and its version."""
+        config = self.config
         try:
             version = coordinator.api_version(wire.JoinGroupRequest)
         except UnsupportedVersion as error:
@@ -369,64 +297,127 @@ class BaseCoordinator(PolledHeartbeats):
                 broker=coordinator.address,
                 api="JoinGroup",
             ) from error
-        if version < STATIC_SINCE and self.config["group_instance_id"] is not None:
+        if version < STATIC_SINCE and config["group_instance_id"] is not None:
             raise UnsupportedVersion(
                 "group_instance_id needs brokers of Kafka 2.3 or later; without it the member works here, and each of "
                 "its restarts is a rebalance",
                 broker=coordinator.address,
                 api="JoinGroup",
             )
-        return version
+        of = wire.JoinGroupRequest.Protocol
+        request = wire.JoinGroupRequest(
+            group_id=self.group_id,
+            session_timeout_ms=config["session_timeout_ms"],
+            rebalance_timeout_ms=max(config["max_poll_interval_ms"], config["session_timeout_ms"]),
+            member_id=self.member_id,
+            group_instance_id=config["group_instance_id"],
+            protocol_type=self.protocol_type(),
+            protocols=[of(name=name, metadata=encoded(metadata)) for name, metadata in self.group_protocols()],
+        )
+        return request, version
 
-    def sync(self, shares: Mapping[str, bytes], deadline: float | None = None) -> bytes:
-        """Return this member's share, as bytes.
+    def _begin_join(self, request: wire.JoinGroupRequest) -> None:
+        if self.membership.state in {State.JOINING, State.SYNCING}:  # if a former attempt has ended
+            self.membership.apply(Event.FAILED)
+        self.pending_join.drop()
+        self.request_rejoin()
+        self.membership.apply(Event.JOIN)
+        self.join_started = self._handler.now()
+        log.info("group %s: joining as %s", self.group_id, request.member_id or "a new member")
 
-        :param shares: of all members, from the leader; empty from the others
+    def _send_join(
+        self, coordinator: Node, request: wire.JoinGroupRequest, version: int, deadline: float | None
+    ) -> wire.JoinGroupResponse:
+        """Return the response to a request to join; send it again with the member id if the coordinator insists on one."""
+        while True:
+            if not self.pending_join.is_open:
+                timeout_ms = request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms
+                timeout_ms += self._cluster.socket_timeout_ms
+                self.pending_join.send(coordinator, request, version, timeout_ms, deadline)
+            response: wire.JoinGroupResponse = self.pending_join.answer(deadline)
+            if response.error_code != MemberIdRequired.ERROR_CODE:
+                return response
+            # Noted at once: with it this member leaves, however the join ends.
+            self._check_state(State.JOINING)
+            self.membership.apply(Event.NAMED, member_id=response.member_id)
+            request.member_id = response.member_id
+
+    def _sent(self, state: State, kind: type[R]) -> R | None:
+        """Return the request of an earlier call whose time was up, if this call has to wait for its response."""
+        return self.pending_join.of(kind) if self.membership.state is state else None
+
+    def _learn_member_id(self, timeout_ms: int) -> None:
+        """Wait for the id that the coordinator is about to give this member, if it has none yet: it leaves with it."""
+        if self.config["group_instance_id"] is not None or self.member_id:
+            return
+        member_id = self.pending_join.member_id(timeout_ms)
+        if member_id and self.membership.state in {State.JOINING, State.STALE}:
+            self.membership.apply(Event.NAMED, member_id=member_id)
+
+    def sync(self, assignments: Mapping[str, bytes], deadline: float | None = None) -> bytes:
+        """Return this member's assignment, as bytes.
+
+        :param assignments: of all members, from the leader; empty from the others
         :param deadline: as for `join_and_sync`
         :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` tells whether to try again
         """
         coordinator = self.coordinator
         if coordinator is None:
             self._failed(None)
-            raise NotCoordinatorForGroup(f"group {self.group_id}: the coordinator was lost before the share was known")
-        self._still(State.SYNCING)
-        started = self._handler.now()
-        patience = self._cluster.socket_timeout_ms + self.config["session_timeout_ms"]
+            raise NotCoordinatorForGroup(
+                f"group {self.group_id}: the coordinator was lost before the assignment was known"
+            )
+        self._check_state(State.SYNCING)
+        timeout_ms = self._cluster.socket_timeout_ms + self.config["session_timeout_ms"]
         try:
-            if self._asked(State.SYNCING, wire.SyncGroupRequest) is None:
-                self.open_request.drop()
+            if self._sent(State.SYNCING, wire.SyncGroupRequest) is None:
+                self.pending_join.drop()
                 version = coordinator.api_version(wire.SyncGroupRequest)
-                request = sync_request(self.config, version, self.membership, self.protocol_type(), shares)
-                self.open_request.send(coordinator, request, version, patience, deadline)
-            response: wire.SyncGroupResponse = self.open_request.answer(deadline)
-        except TimeIsUp:
+                self.pending_join.send(
+                    coordinator, self._sync_request(assignments, version), version, timeout_ms, deadline
+                )
+            response: wire.SyncGroupResponse = self.pending_join.answer(deadline)
+        except DeadlinePassed:
             raise
         except KafkaException as error:
             self._failed(error)
             raise
-        self._still(State.SYNCING)
+        self._check_state(State.SYNCING)
         self.check_answer(response.error_code, "SyncGroup", coordinator)
-        self._comeback.check(bytes(response.assignment))
+        assignment = bytes(response.assignment)
+        if self._static_member is not None:
+            self._static_member.check(assignment)
         self.membership.apply(Event.SYNCED)
-        # Answers to earlier heartbeats may tell of the very rebalance that ends here.
-        self.sender.news.clear()
-        self._send_heartbeats(restart=False)
-        self._metrics.synced(self._handler.now() - started)
-        log.info("group %s: %s has its share of generation %d", self.group_id, self.member_id, self.generation)
-        return bytes(response.assignment)
+        # Answers to earlier heartbeats may report the very rebalance that ends here.
+        self.sender.reports.clear()
+        self.send_heartbeats(restart=False)
+        log.info("group %s: %s has its assignment of generation %d", self.group_id, self.member_id, self.generation)
+        return assignment
 
-    def _still(self, state: State) -> None:
-        """Check that this member was not closed while it waited for an answer.
+    def _sync_request(self, assignments: Mapping[str, bytes], version: int) -> wire.SyncGroupRequest:
+        of = wire.SyncGroupRequest.Assignment
+        return wire.SyncGroupRequest(
+            group_id=self.group_id,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.config["group_instance_id"] if version >= 3 else None,
+            protocol_type=self.protocol_type(),
+            protocol_name=self.membership.protocol,
+            assignments=[of(member_id=member, assignment=assignment) for member, assignment in assignments.items()],
+        )
+
+    def _check_state(self, state: State) -> None:
+        """Check that this member was not closed while it waited for a response.
 
         :raises ConsumerStoppedException: it was
         """
         if self.membership.state is not state:
             raise ConsumerStoppedException(f"group {self.group_id}: the member was closed meanwhile")
 
-    # -- what went wrong -----------------------------------------------------------------------------------------------
+    # -- errors --------------------------------------------------------------------------------------------------------
 
     def check_answer(self, code: int, api: str, coordinator: Node) -> None:
-        """Change the membership as the error code of an answer demands, and raise its error; 0 is none.
+        """Change the membership as the error code of a response demands, and raise its error; 0 is none.
 
         :raises ProtocolClientError: the code is not 0
         """
@@ -450,83 +441,82 @@ class BaseCoordinator(PolledHeartbeats):
         """
         event = Event.LOST if code == FencedInstanceId.ERROR_CODE else EVENT_OF_ERROR.get(code, Event.FAILED)
         if event in {Event.OUTDATED, Event.LOST}:
-            self.sender.beat(None)
+            self.sender.set_target(None)
         self.membership.apply(event)
         if code in MOVED:
-            self.link.lose(error_for(code))
+            self.link.mark_unknown(error_for(code))
 
     def _failed(self, error: BaseException | None) -> None:
         self.membership.apply(Event.FAILED)
         if self.link.closing:  # which ended the connection; the coordinator is there, and this member is about to leave
             return
         if isinstance(error, KafkaException) and not is_answer(error):
-            self.link.lose(error)
+            self.link.mark_unknown(error)
 
     # -- heartbeats ----------------------------------------------------------------------------------------------------
 
-    def _send_heartbeats(self, restart: bool = True) -> None:
+    def send_heartbeats(self, restart: bool = True) -> None:
+        """Send heartbeats for the present membership.
+
+        :param restart: whether its session timeout begins now
+        """
         coordinator = self.coordinator
         if coordinator is None:
             return
-        self.sender.beat(
-            Beat(
-                coordinator,
-                self.group_id,
-                self.generation,
-                self.member_id,
-                self.config["group_instance_id"],
-                coordinator.api_version(wire.HeartbeatRequest),
-                coordinator.api_version(wire.LeaveGroupRequest),
-            ),
-            restart,
+        target = HeartbeatTarget(
+            coordinator,
+            self.group_id,
+            self.generation,
+            self.member_id,
+            self.config["group_instance_id"],
+            coordinator.api_version(wire.HeartbeatRequest),
+            coordinator.api_version(wire.LeaveGroupRequest),
         )
+        self.sender.set_target(target, restart)
 
-    def _take_news(self) -> None:
-        """Change the membership as the news of the heartbeat's thread demands."""
-        while self.sender.news:
-            news = self.sender.news.popleft()
-            # while the member joins or syncs, the answer to that request tells more
-            settled = self.membership.state in {State.STABLE, State.STALE}
-            if settled and self.membership.is_present(news.generation_id, news.member_id):
-                self._take(news)
-        latency, self.sender.latency = self.sender.latency, 0.0
-        if latency:
-            self._metrics.answered(latency)
+    def _handle_reports(self) -> None:
+        """Change the membership as the reports of the heartbeat thread demand."""
+        reports = self.sender.reports
+        while reports:
+            report = reports.popleft()
+            # while the member joins or syncs, the response to that request says more
+            joined = self.membership.state in {State.STABLE, State.STALE}
+            if joined and self.membership.is_present(report.generation_id, report.member_id):
+                self._handle_report(report)
         if self.membership.state is State.STABLE and self.link.is_unknown() and not self.link.closing:
             self._find_again()
 
-    def _take(self, news: News) -> None:
-        if news.idle:
+    def _handle_report(self, report: Report) -> None:
+        if report.idle:
             log.error(
-                "group %s: the application took no messages for %d ms, so this member has left the group; call %s more often, "
+                "group %s: the application took no messages for %d ms, so this member has left the group; read more often, "
                 "or raise max_poll_interval_ms",
                 self.group_id,
                 self.config["max_poll_interval_ms"],
-                self.reading_call,
             )
             self.membership.apply(Event.LEFT)
             return
-        if news.overdue:
-            why = news.error or error_for(news.code, broker=news.broker, api="Heartbeat")
+        if report.overdue:
+            why = report.error or error_for(report.code, broker=report.broker, api="Heartbeat")
             log.warning(OVERDUE, self.group_id, self.config["session_timeout_ms"], why)
             return
-        if news.code == 0 or news.code in MOVED:
-            self.link.lose(news.error or error_for(news.code))
+        if report.code == 0 or report.code in MOVED:
+            self.link.mark_unknown(report.error or error_for(report.code))
             return
-        log.info("group %s: the coordinator answered a heartbeat with %s", self.group_id, error_for(news.code).text)
-        self.handle_error(news.code)
-        if news.code == FencedInstanceId.ERROR_CODE:
-            raise self._explained(news.code, news.broker, "Heartbeat")
+        log.info("group %s: the coordinator answered a heartbeat with %s", self.group_id, error_for(report.code).text)
+        self.handle_error(report.code)
+        if report.code == FencedInstanceId.ERROR_CODE:
+            raise self._explained(report.code, report.broker, "Heartbeat")
 
     def _find_again(self) -> None:
-        """Send heartbeats to the broker that coordinates the group now; if that is not known yet, the next call tries again."""
+        """Send heartbeats to the new coordinator of the group; if it is not known yet, the next call tries again."""
         try:
             self.link.find(0)
-            self._send_heartbeats(restart=False)
+            self.send_heartbeats(restart=False)
         except KafkaException as error:
             if not self.link.may_try_again(error):
                 raise
-            self.link.lose(error)
+            self.link.mark_unknown(error)
             self._cluster.limiter.warn(log, self.group_id, "group %s: %s", self.group_id, error)
 
     # -- leaving -------------------------------------------------------------------------------------------------------
@@ -538,9 +528,9 @@ class BaseCoordinator(PolledHeartbeats):
         self.link.drop_connection()
 
     def close(self, *, timeout_ms: int | None = None) -> None:
-        """End heartbeats, leave the group, and forget generation and member id; joining again begins anew.
+        """End heartbeats, leave the group, and forget generation and member id; the member may join again.
 
-        A static member does not leave: it is expected back within the session timeout.
+        A static member does not leave: the group expects it back within the session timeout.
 
         If a greenlet's timeout ends this call, the member leaves all the same.
 
@@ -557,38 +547,28 @@ class BaseCoordinator(PolledHeartbeats):
         """Wait until the member has left, if an earlier `close` was cut off while it left."""
         self._ending.wait()
 
-    def _close(self, patience_ms: int) -> None:
+    def _close(self, timeout_ms: int) -> None:
         try:
             self.sender.stop()
-            self._learn_member_id(patience_ms)
+            self._learn_member_id(timeout_ms)
             member_id = self.member_id
-            self.membership.apply(Event.LEFT)
-            self.open_request.forget()
-            self._comeback.forget()
-            self._prepared = False
+            self._forget_membership()
             self.link.drop_connection()  # a request to join that waits there would hold up the request to leave
-            if self.config["group_instance_id"] is None:
-                self.link.leave(member_id, patience_ms)
+            if self.config["group_instance_id"] is None and member_id:
+                self.link.leave_by(partial(self._leave_once, member_id), member_id, timeout_ms)
             self.link.drop_connection()
             self.link.coordinator = None
         finally:
             self.link.closing = False
 
+    def _leave_once(self, member_id: str, coordinator: Node, deadline: float) -> int:
+        version = coordinator.api_version(wire.LeaveGroupRequest)
+        request = leave_request(self.group_id, member_id, version)
+        response = self.link.call(request, coordinator, deadline, version=version)
+        codes = [response.error_code, *(member.error_code for member in response.members)]
+        return next((code for code in codes if code), 0)
 
-class HeartbeatTask:
-    """The switch of a coordinator's heartbeats.
 
-    :param coordinator: that sends them
-    """
-
-    def __init__(self, coordinator: BaseCoordinator) -> None:
-        self._coordinator = coordinator
-
-    def disable(self) -> None:
-        """Send none, until `reset`."""
-        self._coordinator.sender.beat(None)
-
-    def reset(self) -> None:
-        """Send them for the present membership; its timeouts begin now."""
-        if self._coordinator.membership.state in {State.SYNCING, State.STABLE, State.STALE}:
-            self._coordinator._send_heartbeats()
+def encoded(content: Any) -> bytes:
+    """Return content as bytes; it is bytes-like, or has `encode()`."""
+    return bytes(content) if isinstance(content, (bytes, bytearray, memoryview)) else bytes(content.encode())

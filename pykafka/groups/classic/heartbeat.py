@@ -1,84 +1,26 @@
-"""The times at which heartbeats are due, and those of the classic protocol."""
+"""`ClassicHeartbeats`: the heartbeats of a member of the classic protocol, and what it reports of their answers."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.exceptions import FencedInstanceId, IllegalGeneration, KafkaException, RebalanceInProgress, UnknownMemberId
-from pykafka.groups.group_requests import heartbeat_request, leave_request
-from pykafka.groups.heartbeat_sender import Activity, Attendant, BeatWorker
+from pykafka.groups.heartbeat_sender import Activity, Heartbeat, HeartbeatSender
 from pykafka.groups.heartbeat_thread import Call
-from pykafka.handlers import ThreadingHandler
+from pykafka.protocol import wire
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.network.node import Node
-    from pykafka.protocol.wire import HeartbeatResponse
-
-__all__ = ["Activity", "Attendant", "Beat", "Heartbeat", "HeartbeatSender", "News", "PolledHeartbeats"]
 
 #: The error codes after which there is no membership to keep alive.
 ENDED = frozenset({IllegalGeneration.ERROR_CODE, UnknownMemberId.ERROR_CODE, FencedInstanceId.ERROR_CODE})
 
 
-class Heartbeat:
-    """The timer of heartbeats and of the session; it does no I/O.
-
-    :param configs: session_timeout_ms; heartbeat_interval_ms; clock, a function that returns the time (s), by default
-        the system's clock
-    :raises ValueError: the interval is not shorter than the session timeout
-    """
-
-    DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {"session_timeout_ms": 30000, "heartbeat_interval_ms": 3000}
-
-    def __init__(self, **configs: Any) -> None:
-        config = {name: configs.get(name, default) for name, default in self.DEFAULT_CONFIG.items()}
-        self.timeout: float = config["session_timeout_ms"] / 1000
-        self.interval: float = config["heartbeat_interval_ms"] / 1000
-        if not 0 < self.interval < self.timeout:
-            raise ValueError(
-                f"heartbeat_interval_ms ({config['heartbeat_interval_ms']}) must be above 0 and below "
-                f"session_timeout_ms ({config['session_timeout_ms']}): a third of it is customary"
-            )
-        self._clock: Callable[[], float] = configs.get("clock") or ThreadingHandler().now
-        self.last_send = self.last_receive = self.last_reset = self._clock()
-
-    def sent_heartbeat(self) -> None:
-        """Note that a heartbeat goes out now."""
-        self.last_send = self._clock()
-
-    def received_heartbeat(self) -> None:
-        """Note that the coordinator has answered a heartbeat now."""
-        self.last_receive = self._clock()
-
-    def ttl(self) -> float:
-        """Return the time until the next heartbeat is due (s)."""
-        since = max(self.last_send, self.last_reset)
-        return max(0.0, since + self.interval - self._clock())
-
-    def should_heartbeat(self) -> bool:
-        """Return whether a heartbeat is due."""
-        return self.ttl() == 0
-
-    def since_last(self) -> float:
-        """Return the time since the last heartbeat went out (s)."""
-        return self._clock() - self.last_send
-
-    def session_expired(self) -> bool:
-        """Return whether the coordinator must have removed the member."""
-        return self._clock() - max(self.last_receive, self.last_reset) > self.timeout
-
-    def reset_session_timeout(self) -> None:
-        """Start the session's time now."""
-        self.last_reset = self._clock()
-
-
-class Beat(NamedTuple):
+class HeartbeatTarget(NamedTuple):
     """The content of heartbeats and the broker that gets them: plain data, replaced as a whole."""
 
     broker: Node
@@ -90,7 +32,7 @@ class Beat(NamedTuple):
     leave_version: int
 
 
-class News(NamedTuple):
+class Report(NamedTuple):
     """An event that the heartbeat thread reports to the member's workers."""
 
     generation_id: int
@@ -107,10 +49,10 @@ class News(NamedTuple):
     overdue: bool = False
 
 
-class HeartbeatSender(BeatWorker[Beat]):
-    """The heartbeats of a member of the classic protocol; parameters as of `BeatWorker`.
+class ClassicHeartbeats(HeartbeatSender[HeartbeatTarget]):
+    """The heartbeats of a member of the classic protocol; for parameters see `HeartbeatSender`.
 
-    State: the thread of its pulse writes `news`, `latency` and the rest.
+    State: the heartbeat thread writes `reports`, `latency` and the rest.
     """
 
     def __init__(
@@ -121,9 +63,9 @@ class HeartbeatSender(BeatWorker[Beat]):
         max_poll_interval_ms: int,
         notify: Callable[[], object],
     ) -> None:
-        self._told: tuple[Beat, int] | None = None
-        self.news: deque[News] = deque()
-        #: How long the last heartbeat took (s).
+        self._reported: tuple[HeartbeatTarget, int] | None = None
+        self.reports: deque[Report] = deque()
+        #: How long the last heartbeat took (s), for measurements.
         self.latency = 0.0
         #: Whether the member has left because the application took no messages for too long.
         self.idle = False
@@ -131,27 +73,22 @@ class HeartbeatSender(BeatWorker[Beat]):
 
     # -- the application's side --------------------------------------------------------------------------------------
 
-    def beat(self, beat: Beat | None, restart: bool = True) -> None:
-        """Send these heartbeats from now on.
+    def set_target(self, target: HeartbeatTarget | None, restart: bool = True) -> None:
+        """Send these heartbeats; this is no sign of life of the application, as the client rejoins by itself.
 
-        This is no sign of life of the application: this client joins again by itself.
-
-        :param beat: the heartbeats; None for none
+        :param target: None for no heartbeats
         :param restart: whether a session begins; False if another coordinator takes the session over
         :raises WorkerNotStartedError: the system cannot start a thread at present
         """
-        if beat is not None and restart:
+        if target is not None and restart:
             self.heartbeat.reset_session_timeout()
             self.idle = False
-        self._retry_at = 0.0
-        self._beat = beat
-        if beat is not None:
-            self._start(beat)
+        super().set_target(target)
 
     @property
     def active_again(self) -> bool:
-        """Whether there was a sign of life since the pulse last looked."""
-        return bool(self._activity.waiting) or self._signs() != self._seen
+        """Whether there was a sign of life since the thread last checked."""
+        return bool(self._activity.waiting) or self._polls() != self._polls_seen
 
     def commit_refused(self, identity: tuple[int, str], error: KafkaException) -> None:
         """Take the answer to a commit that the member is out of the group, as if it were that to a heartbeat.
@@ -161,102 +98,95 @@ class HeartbeatSender(BeatWorker[Beat]):
         :param identity: generation and member id that the commit has named
         """
         code = getattr(error, "ERROR_CODE", 0)
-        self.news.append(News(*identity, code, error.broker or ""))
-        self._have_attended()
+        self.reports.append(Report(*identity, code, error.broker or ""))
+        self._request_poll()
         self._notify()
 
     def stop(self) -> None:
-        """Send nothing more; `beat` begins again."""
+        """Stop sending; `set_target` starts it."""
         self.idle = False
         super().stop()
 
     def _after_fork(self) -> None:
         super()._after_fork()
-        self.news.clear()
+        self.reports.clear()
         self.idle = False
 
     # -- the thread's side -------------------------------------------------------------------------------------------
 
-    def _is_due(self) -> bool:
+    def _needs_heartbeat(self) -> bool:
         return self._is_time
 
-    def _ask(self, beat: Beat) -> Call:
+    def _heartbeat_call(self, target: HeartbeatTarget) -> Call:
         started = self._native.now()
         self.heartbeat.sent_heartbeat()
-        request = heartbeat_request(beat.group, beat.generation_id, beat.member_id, beat.instance_id, beat.version)
+        request = wire.HeartbeatRequest(
+            group_id=target.group,
+            generation_id=target.generation_id,
+            member_id=target.member_id,
+            group_instance_id=target.instance_id if target.version >= 3 else None,
+        )
 
-        def answered(response: HeartbeatResponse) -> None:
-            self._answered(beat, response.error_code, started)
+        def answered(response: wire.HeartbeatResponse) -> None:
+            self._answered(target, response.error_code, started)
 
-        return Call(request, beat.version, self._timeout(beat), answered, partial(self._failed, beat))
+        return Call(request, target.version, self._timeout(target), answered, partial(self._failed, target))
 
-    def _answered(self, beat: Beat, code: int, started: float) -> None:
+    def _answered(self, target: HeartbeatTarget, code: int, started: float) -> None:
         self.latency = self._native.now() - started
         if code in {0, RebalanceInProgress.ERROR_CODE}:
             # A member stays one during a rebalance, until it has had time to join again.
             self._received()
         elif code in ENDED:
-            self._given_up = beat
+            self._ended = target
         elif self._is_overdue():
-            self._tell(beat, code, overdue=True)
+            self._report(target, code, overdue=True)
         if code:
-            self._tell(beat, code)
-        self._have_attended()
+            self._report(target, code)
+        self._request_poll()
 
-    def _failed(self, beat: Beat, error: KafkaException) -> None:
+    def _failed(self, target: HeartbeatTarget, error: KafkaException) -> None:
         self._wait_to_retry()
-        self._tell(beat, 0, error)
+        self._report(target, 0, error)
         if self._is_overdue():
-            self._tell(beat, 0, error, overdue=True)
+            self._report(target, 0, error, overdue=True)
 
-    def _leave(self, beat: Beat) -> Call:
-        request = leave_request(beat.group, beat.member_id, beat.leave_version, beat.instance_id)
+    def _leave_call(self, target: HeartbeatTarget) -> Call:
+        request = leave_request(target.group, target.member_id, target.leave_version, target.instance_id)
 
         def left(_: object) -> None:
-            self._left(beat, None)
+            self._left(target, None)
 
-        # where it fails, the session times out instead
-        return Call(request, beat.leave_version, self._timeout(beat), left, partial(self._left, beat))
+        # if it fails, the session times out instead
+        return Call(request, target.leave_version, self._timeout(target), left, partial(self._left, target))
 
-    def _left(self, beat: Beat, error: KafkaException | None) -> None:
-        self._given_up = beat
+    def _left(self, target: HeartbeatTarget, error: KafkaException | None) -> None:
+        self._ended = target
         self.idle = True
-        self._tell(beat, 0, error, idle=True)
+        self._report(target, 0, error, idle=True)
 
-    def _tell(
-        self, beat: Beat, code: int, error: KafkaException | None = None, *, idle: bool = False, overdue: bool = False
+    def _report(
+        self,
+        target: HeartbeatTarget,
+        code: int,
+        error: KafkaException | None = None,
+        *,
+        idle: bool = False,
+        overdue: bool = False,
     ) -> None:
-        if self._told is not None and self._told[0] is beat and self._told[1] == code and not idle and not overdue:
+        before = self._reported  # by identity: a new target begins new reports
+        if before is not None and before[0] is target and before[1] == code and not idle and not overdue:
             return
-        self._told = (beat, code)
-        self.news.append(News(beat.generation_id, beat.member_id, code, beat.broker.address, error, idle, overdue))
-        self._have_attended()
+        self._reported = (target, code)
+        identity = target.generation_id, target.member_id
+        self.reports.append(Report(*identity, code, target.broker.address, error, idle, overdue))
+        self._request_poll()
         self._native.post(self._notify)
 
 
-class PolledHeartbeats(ABC):
-    """A member whose program looks after its heartbeats by calls of kafka-python 1.4; they go out without that."""
-
-    activity: Activity
-    heartbeat: Heartbeat
-    sender: HeartbeatSender
-
-    @abstractmethod
-    def _take_news(self) -> None:
-        """Change the membership as the news of the heartbeat's thread demands."""
-
-    def poll_heartbeat(self) -> None:
-        """Note that the application is alive, and raise the error that ended the thread of heartbeats, if one did.
-
-        A program that has joined by `ensure_active_group()` calls this, or that again, within each `max_poll_interval_ms`:
-        otherwise the member leaves the group. After an error heartbeats go on: the next call raises it no more.
-
-        :raises FencedInstanceId: another member has taken this one's `group_instance_id`; once
-        """
-        self.activity.count += 1
-        self._take_news()
-        self.sender.raise_error()
-
-    def time_to_next_heartbeat(self) -> float:
-        """Return the time until the next heartbeat is due (s): 0 for one that is due, infinite while this is no member."""
-        return self.heartbeat.ttl() if self.sender.is_beating else inf
+def leave_request(group: str, member_id: str, version: int, instance_id: str | None = None) -> wire.LeaveGroupRequest:
+    """Return a LeaveGroup request for one member."""
+    if version >= 3:  # several at once, since then
+        member = wire.LeaveGroupRequest.Member(member_id=member_id, group_instance_id=instance_id)
+        return wire.LeaveGroupRequest(group_id=group, members=[member])
+    return wire.LeaveGroupRequest(group_id=group, member_id=member_id)

@@ -21,6 +21,7 @@ from pykafka.exceptions import (
     RebalanceInProgress,
     UnknownMemberId,
 )
+from pykafka.groups.assignment_change import Generation
 
 NO_GENERATION = -1
 NO_MEMBER = ""
@@ -31,8 +32,8 @@ class State(Enum):
 
     UNJOINED = "is not a member"
     JOINING = "waits for all members to join"
-    SYNCING = "waits for its share"
-    STABLE = "has its share"
+    SYNCING = "waits for its assignment"
+    STABLE = "has its assignment"
     STALE = "is a member, and must join again"
 
 
@@ -42,11 +43,11 @@ class Event(Enum):
     JOIN = "asks to join"
     NAMED = "got an id, before its generation"
     JOINED = "got its generation"
-    SYNCED = "got its share"
-    REBALANCE = "the group shares out anew"
+    SYNCED = "got its assignment"
+    REBALANCE = "the group rebalances"
     OUTDATED = "is a member, but not of this generation"
     LOST = "is not a member"
-    FAILED = "got no answer that helps"
+    FAILED = "got no usable answer"
     LEFT = "has left, or was never there"
 
 
@@ -97,7 +98,7 @@ TABLE: dict[State, dict[Event, State]] = {
     },
 }
 
-#: The event that an error code means, for a member that may join again; other errors do not pass by themselves.
+#: The event that an error code means, for a member that may join again; other errors are not retriable.
 EVENT_OF_ERROR: dict[int, Event] = {
     IllegalGeneration.ERROR_CODE: Event.OUTDATED,
     UnknownMemberId.ERROR_CODE: Event.LOST,
@@ -107,24 +108,18 @@ EVENT_OF_ERROR: dict[int, Event] = {
     GroupLoadInProgress.ERROR_CODE: Event.FAILED,
 }
 
-#: The error codes after which the member has to find its coordinator again.
-MOVED = frozenset({GroupCoordinatorNotAvailable.ERROR_CODE, NotCoordinatorForGroup.ERROR_CODE})
-
 
 class ImpossibleEvent(RuntimeError):
     """An event that cannot happen in the state of a member: a mistake in this client."""
 
 
-class MemberState:
+class MemberState(Generation):
     """The state of a member with its generation and id; only `apply` changes it."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.state = State.UNJOINED
-        self.generation_id = NO_GENERATION
-        self.member_id = NO_MEMBER
         self.protocol = ""
-        #: How often the member was out of the group, or has missed a generation, so that others may have had its share.
-        self.breaks = 0
         self._last_generation = NO_GENERATION
 
     def __repr__(self) -> str:
@@ -163,11 +158,11 @@ class MemberState:
             self.protocol = protocol
         if event is Event.JOINED:
             last, self._last_generation = self._last_generation, self.generation_id
-            # The present one again: the request to join was no cause to share out, or a new coordinator has not heard of the
-            # generation whose shares the one before never told.
+            # The present one again: the request to join caused no rebalance, or a new coordinator does not know the generation
+            # whose assignments the former one never sent.
             self.breaks += last != NO_GENERATION and self.generation_id not in {last, last + 1}
         return follows
 
     def is_present(self, generation_id: int, member_id: str) -> bool:
-        """Return whether generation and member id are the present ones, so that news about them still matter."""
+        """Return whether generation and member id are the present ones, so that reports about them still matter."""
         return (generation_id, member_id) == (self.generation_id, self.member_id)

@@ -1,4 +1,4 @@
-"""`Comeback`: whether a static member that came back was given an assignment of its former subscription, and what follows."""
+"""`StaticMember`: rejoins if a static member that came back got an assignment of its former subscription."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import logging
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pykafka.compat import messages
 from pykafka.exceptions import CorruptResponseError, GroupIdNotFound, RebalanceInProgress, UnknownMemberId
+from pykafka.groups.classic.heartbeat import leave_request
 from pykafka.groups.classic.state import Event, State
-from pykafka.groups.group_requests import leave_request
 from pykafka.protocol import wire
-from pykafka.utils import get_string
+from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 if TYPE_CHECKING:
-    from pykafka.groups.classic.heartbeat import HeartbeatSender
-    from pykafka.groups.classic.pending_join import PendingJoin
+    from pykafka.groups.classic.heartbeat import ClassicHeartbeats
     from pykafka.groups.classic.state import MemberState
-    from pykafka.groups.coordinator_connection import CoordinatorConnection
+    from pykafka.groups.coordinator_connection import CoordinatorConnection, PendingJoin
     from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)
@@ -41,20 +39,20 @@ class Doubt(IntEnum):
     OUTDATED = 3
 
 
-class Joining(Protocol):
-    """The membership that joins; `pykafka.groups.classic.coordinator.BaseCoordinator` is one."""
+class JoiningMember(Protocol):
+    """The membership that joins: an `AbstractCoordinator`, which imports this module."""
 
     config: dict[str, Any]
     group_id: str
     link: CoordinatorConnection
     membership: MemberState
-    open_request: PendingJoin
-    sender: HeartbeatSender
+    pending_join: PendingJoin
+    sender: ClassicHeartbeats
 
     def check_answer(self, code: int, api: str, coordinator: Node) -> None: ...
 
 
-class Comeback:
+class StaticMember:
     """The part of a membership that static members need when they come back with other topics.
 
     The coordinator gives a static member of a stable group its former assignment back without a rebalance (KIP-345), and
@@ -67,14 +65,14 @@ class Comeback:
     :param member: the membership
     """
 
-    def __init__(self, member: Joining) -> None:
+    def __init__(self, member: JoiningMember) -> None:
         self._member = member
         self.forget()
 
     def forget(self) -> None:
-        """Doubt nothing: the member has left."""
+        """Forget all doubts: the member has left."""
         self._topics: frozenset[str] = frozenset()
-        self._asked = self._doubt = Doubt.NONE
+        self._stored = self._doubt = Doubt.NONE
         self._generation = self._outdated = -1
         self._leaves = False
 
@@ -83,14 +81,14 @@ class Comeback:
     def leave(self, coordinator: Node, deadline: float | None) -> None:
         """Leave the group if joining again has not made it rebalance; the next join is that of a new member.
 
-        :param deadline: as for `BaseCoordinator.join_and_sync`
+        :param deadline: as for `AbstractCoordinator.join_and_sync`
         :raises KafkaException: the coordinator refuses, or does not answer
         """
         member = self._member
         if not self._leaves:
             return
         if member.membership.member_id:
-            member.sender.beat(None)
+            member.sender.set_target(None)
             version = coordinator.api_version(wire.LeaveGroupRequest)
             request = leave_request(
                 member.group_id, member.membership.member_id, version, member.config["group_instance_id"]
@@ -102,10 +100,10 @@ class Comeback:
         member.membership.apply(Event.LEFT)
         self.forget()
 
-    def ask(self, coordinator: Node, request: wire.JoinGroupRequest, deadline: float | None) -> None:
+    def before_join(self, coordinator: Node, request: wire.JoinGroupRequest, deadline: float | None) -> None:
         """Note the topics of a static member that joins; if it has no member id, ask what the coordinator has stored.
 
-        :param deadline: as for `BaseCoordinator.join_and_sync`
+        :param deadline: as for `AbstractCoordinator.join_and_sync`
         :raises KafkaException: the coordinator refuses, or does not answer
         """
         instance_id = self._member.config["group_instance_id"]
@@ -122,16 +120,16 @@ class Comeback:
             if group.error_code not in {0, GroupIdNotFound.ERROR_CODE}:
                 self._member.check_answer(group.error_code, "DescribeGroups", coordinator)
             doubt = self._doubt_of(group, instance_id, version)
-        self._asked = max(self._asked, doubt)  # an earlier request may be answered by no more than its effect
+        self._stored = max(self._stored, doubt)  # an earlier request may have had its effect without a response
 
     def _answer(self, coordinator: Node, request: Any, version: int, deadline: float | None) -> Any:
-        """Return the answer to a request, which an earlier call may have sent."""
+        """Return the response to a request, which an earlier call may have sent."""
         member = self._member
-        if member.open_request.of(type(request)) is None:
-            member.open_request.drop()
-            patience_ms = member.link.cluster.socket_timeout_ms
-            member.open_request.send(coordinator, request, version, patience_ms, deadline)
-        return member.open_request.answer(deadline)
+        if member.pending_join.of(type(request)) is None:
+            member.pending_join.drop()
+            timeout_ms = member.link.cluster.socket_timeout_ms
+            member.pending_join.send(coordinator, request, version, timeout_ms, deadline)
+        return member.pending_join.answer(deadline)
 
     def _doubt_of(self, group: wire.DescribeGroupsResponse.Group, instance_id: str, version: int) -> Doubt:
         if group.error_code or group.group_state in EMPTY:
@@ -149,11 +147,11 @@ class Comeback:
     # -- after it has joined ---------------------------------------------------------------------------------------------
 
     def joined(self, generation: int) -> None:
-        """Take the answer to a request to join.
+        """Take the response to a request to join.
 
         :raises RebalanceInProgress: the generation is still the one of the outdated assignment
         """
-        new, self._asked = self._asked, Doubt.NONE
+        new, self._stored = self._stored, Doubt.NONE
         self._doubt = max(self._doubt, new) if generation == self._generation else new
         self._generation = generation
         if generation == self._outdated:
@@ -169,8 +167,8 @@ class Comeback:
         doubt, self._doubt = self._doubt, Doubt.NONE
         if doubt is Doubt.NONE:
             return
-        pairs = messages.MemberAssignment.read(assignment).partition_assignment
-        given = {get_string(topic) for topic, ids in pairs if ids}
+        pairs = ConsumerProtocolAssignment.from_bytestring(assignment).partition_assignment
+        given = {topic for topic, ids in pairs if ids}
         outdated = doubt is Doubt.OUTDATED or not given <= self._topics
         if outdated or (doubt is Doubt.MISSING and given != self._topics):
             self._outdated = self._generation
@@ -191,5 +189,4 @@ def _subscribed(metadata: bytes) -> frozenset[str]:
 
     :raises CorruptResponseError: the bytes have another format
     """
-    names = messages.ConsumerGroupProtocolMetadata.read(metadata).topic_names
-    return frozenset(get_string(name) for name in names)
+    return frozenset(ConsumerProtocolSubscription.from_bytestring(metadata).topic_names)

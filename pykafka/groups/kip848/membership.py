@@ -1,4 +1,4 @@
-"""`NextGenSubscriber`: a member of a group of the next-generation protocol (KIP-848), whose shares the broker works out."""
+"""`ConsumerGroupMembership`: a member of a group of the next-generation protocol (KIP-848), whose broker assigns partitions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 import uuid
 import weakref
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,32 +18,43 @@ from pykafka.exceptions import (
     UnsupportedVersion,
     error_for,
 )
-from pykafka.groups.assignment_change import CooperativeHandover
-from pykafka.groups.coordinator_connection import LEAVE_TIMEOUT_MS, CoordinatorConnection
-from pykafka.groups.group_requests import check_instance_id
-from pykafka.groups.group_topics import SharedTopics
+from pykafka.groups.assignment_change import CooperativeAssignmentChange, Generation
+from pykafka.groups.coordinator_connection import LEAVE_TIMEOUT_MS, CoordinatorConnection, check_instance_id
 from pykafka.groups.heartbeat_sender import OVERDUE, Activity
-from pykafka.groups.kip848.heartbeats import API, SESSION_MS, Answer, ConsumerGroupHeartbeats, News, Place, Wanted
+from pykafka.groups.kip848.heartbeats import (
+    API,
+    SESSION_MS,
+    Answer,
+    Assignment,
+    ConsumerGroupHeartbeats,
+    ConsumerGroupTarget,
+    HeartbeatSubscription,
+    Report,
+)
 from pykafka.groups.member_epoch import Verdict
-from pykafka.groups.polled_membership import TURN_S, Identity, PolledMembership, Renewed
-from pykafka.groups.subscription import TopicWatch
-from pykafka.groups.topic_ids import TopicIds
+from pykafka.groups.polled_membership import POLL_LOCK_INTERVAL_S, PolledMembership
+from pykafka.groups.subscription import GroupTopics, TopicWatch
 from pykafka.handlers.interrupts import FinalSteps
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.groups.assignment_change import AssignmentHooks
+    from uuid import UUID
+
+    from pykafka.consumer.committed_offsets import Membership, Renewed
+    from pykafka.groups.membership import AssignmentHooks
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)
 
-#: How often a call that waits for its first share looks whether it is to end (s).
-SLICE_S = 0.05
-#: How long a member that has a share goes on before it looks for its coordinator again (s).
+#: How often a call that waits for its first assignment checks whether it has to end (s).
+WAIT_POLL_INTERVAL_S = 0.05
+#: The pause before a member that has an assignment asks for its coordinator again (s).
 FIND_AGAIN_S = 0.5
 #: The first version of ConsumerGroupHeartbeat with patterns.
 PATTERNS_SINCE = 1
+#: The pause before the cluster is asked again about an unknown topic id (s).
+UNKNOWN_ID_POLL_INTERVAL_S = 1.0
 
 #: What to do about an error that the coordinator answers, by its class's name.
 ADVICE = {
@@ -62,26 +72,17 @@ ADVICE = {
 }
 
 
-@dataclass
-class EpochStanding:
-    """The membership as the hooks were told of it; the worker that serves changes it."""
+class ConsumerGroupMembership(PolledMembership):
+    """The membership of a consumer whose group's coordinator assigns partitions.
 
-    member_id: str
-    generation_id: int = -1
-    breaks: int = 0
+    The heartbeat thread sends heartbeats; the application's calls read the answers, revoke partitions of other members, and add
+    new ones. The consumer reads the other partitions meanwhile, and no call waits for other members.
 
-
-class NextGenSubscriber(PolledMembership):
-    """The membership of a consumer whose group shares out at the broker.
-
-    A native worker sends heartbeats; the application's calls read its answers, release what goes, and extend by what comes.
-    What stays is read all the while, and no call waits for other members.
-
-    State: changes under `_serving`, one worker at a time; `due` and `leave` may be called from any.
+    State: changes under `_polling`, one worker at a time; any worker may read `needs_poll` and call `leave`.
 
     :param cluster: that has the group
     :param hooks: the consumer
-    :param member: what its commits name, which this changes
+    :param identity: epoch and member id of its commits, which this changes
     :param configs: those of `DEFAULT_CONFIG`; others are ignored
     :raises ValueError: the `group_instance_id` is not one
     """
@@ -96,53 +97,56 @@ class NextGenSubscriber(PolledMembership):
         "client_rack": "",
     }
 
-    def __init__(self, cluster: BaseCluster, hooks: AssignmentHooks, member: Identity, **configs: Any) -> None:
+    def __init__(self, cluster: BaseCluster, hooks: AssignmentHooks, identity: Membership, **configs: Any) -> None:
         self.config = config = {name: configs.get(name, default) for name, default in self.DEFAULT_CONFIG.items()}
         check_instance_id(config["group_instance_id"])
         self._cluster = cluster
         self._handler = cluster.handler
         self._hooks = hooks
-        self.member = member
+        self.identity = identity
         self.group_id = config["group_id"]
         self.activity = Activity()
         self.link = CoordinatorConnection(cluster, self.group_id, config["retry_backoff_ms"])
-        #: Set when there may be news.
+        #: Set when there may be reports.
         self.changed = self._handler.Event()
-        self._topics = SharedTopics(cluster)
-        self._outlook = TopicWatch(cluster, self.group_id, self._topics, config["metadata_max_age_ms"] / 1000)
+        self._topics = GroupTopics(cluster)
+        self._topic_watch = TopicWatch(cluster, self.group_id, self._topics, config["metadata_max_age_ms"] / 1000)
         self._ids = TopicIds(cluster)
         self._ending = FinalSteps(self._handler, f"pykafka.Leaving.{self.group_id}")
-        self._set_up_serving()
+        self._set_up_polling()
         self._forget()
         self._handler.at_fork(self._after_fork)
 
     def _forget(self) -> None:
-        before: CooperativeHandover | None = getattr(self, "_handover", None)
+        before: CooperativeAssignmentChange | None = getattr(self, "_change", None)
         member_id = str(uuid.UUID(int=self._handler.random.getrandbits(128), version=4))
-        self._standing = EpochStanding(member_id)
-        self._handover: CooperativeHandover = CooperativeHandover(self._hooks, self._standing, self._topics.is_missing)
+        self._generation = Generation(member_id)
+        self._change: CooperativeAssignmentChange = CooperativeAssignmentChange(
+            self._hooks, self._generation, self._topics.is_missing
+        )
         if before is not None:
-            before.end(self._handover)
-        self.beats = self._new_beats()
-        self.member.renew = self._renewed
-        self.member.out = self._commit_refused
-        #: The answer that the hooks have been given.
+            before.end(self._change)
+        self.heartbeats = self._new_heartbeats()
+        self.identity.renew = self._renewed
+        self.identity.out = self._commit_refused
+        #: The answer whose assignment the hooks have.
         self._seen: Answer | None = None
         #: Whether this member has to join.
         self._is_out = True
         #: Why this member does not join again.
         self._ended_by: KafkaException | None = None
         self._find_at = 0.0
-        self._outlook.forget()
+        self._topic_watch.forget()
 
-    def _new_beats(self) -> ConsumerGroupHeartbeats:
-        patience_ms = self.config["max_poll_interval_ms"]
-        beats = ConsumerGroupHeartbeats(self._handler, self._standing.member_id, self.activity, patience_ms, self._note)
-        beats.attendant = weakref.ref(self._hooks)
-        return beats
+    def _new_heartbeats(self) -> ConsumerGroupHeartbeats:
+        heartbeats = ConsumerGroupHeartbeats(
+            self._handler, self.member_id, self.activity, self.config["max_poll_interval_ms"], self._set_changed
+        )
+        heartbeats.hooks = weakref.ref(self._hooks)
+        return heartbeats
 
-    def _note(self) -> None:
-        self.changed.set()
+    def _set_changed(self) -> None:
+        self.changed.set()  # of this process: a fork makes another event
 
     def _after_fork(self) -> None:
         # The member is the parent's; this process has to become one of its own.
@@ -151,57 +155,62 @@ class NextGenSubscriber(PolledMembership):
         self.changed = self._handler.Event()
         self.activity.waiting = []
         self._ending = FinalSteps(self._handler, f"pykafka.Leaving.{self.group_id}")
-        self._standing.member_id = str(uuid.uuid4())  # the handler's random numbers are the parent's
-        self._standing.generation_id, self._standing.breaks = -1, self._standing.breaks + 1
-        self.beats = self._new_beats()
-        self._serve_after_fork()
+        self._generation.member_id = str(uuid.uuid4())  # the handler's random numbers are the parent's
+        self._generation.generation_id, self._generation.breaks = -1, self._generation.breaks + 1
+        self.heartbeats = self._new_heartbeats()
+        self._set_up_polling()
+        self._change.after_fork()
 
     # -- the application's side ----------------------------------------------------------------------------------------
 
     @property
     def generation(self) -> int:
         """The epoch of this member; -1 while it is out of the group."""
-        return self._standing.generation_id
+        return self._generation.generation_id
 
     @property
     def member_id(self) -> str:
         """The member's id, for its life."""
-        return self._standing.member_id
+        return self._generation.member_id
 
     @property
     def topics(self) -> frozenset[str]:
         """The topics that this member reads now: those named, and those that patterns have matched, here or at the broker."""
-        selection = self._selection
-        if selection is None:
+        subscription = self._subscription
+        if subscription is None:
             return frozenset()
-        given = {key.topic for key in self.share} if selection.broker_pattern is not None else set()
-        return selection.topics | given
+        given = {key.topic for key in self.assignment} if subscription.broker_pattern is not None else set()
+        return subscription.topics | given
 
     @property
-    def due(self) -> bool:
-        """Whether `serve` has something to do; costs no more than a look at the clock."""
-        if self._selection is None:
+    def needs_poll(self) -> bool:
+        """Whether `poll` has something to do; costs no more than a look at the clock."""
+        if self._subscription is None:
             return False
-        beats = self.beats
+        heartbeats = self.heartbeats
         return (
-            beats.present is not self._seen
+            heartbeats.present is not self._seen
             or self._seen is None
-            or bool(beats.news)
-            or self._handover.pending is not None
-            or bool(self._handover.errors)
-            or self._outlook.is_due()
+            or bool(heartbeats.reports)
+            or self._change.pending is not None
+            or bool(self._change.errors)
+            or self._topic_watch.is_due()
         )
 
     @property
-    def settled(self) -> bool:
-        """Whether the group has given this member its share, and it has told the group so."""
+    def is_stable(self) -> bool:
+        """Whether the member has its assignment, and the coordinator knows that."""
         seen = self._seen
-        return seen is not None and self.beats.present is seen and not self.beats.news and not self._ids.unknown
+        return (
+            seen is not None
+            and self.heartbeats.present is seen
+            and not self.heartbeats.reports
+            and not self._ids.unknown
+        )
 
     # -- taking part -----------------------------------------------------------------------------------------------------
 
-    def _serve(self, deadline: float | None) -> None:
-        self.activity.count += 1
+    def _poll(self, deadline: float | None) -> None:
         if self._ended_by is not None:
             raise self._ended_by.again()
         try:
@@ -210,92 +219,96 @@ class NextGenSubscriber(PolledMembership):
             self._ended_by = error
             raise
         except KafkaException:
-            if self._selection is None:  # `leave` has ended it
+            if self._subscription is None:  # `leave` has ended it
                 return
             raise
 
     def _participate(self, deadline: float | None) -> None:
         failures = 0
-        while (selection := self._selection) is not None:
+        while (subscription := self._subscription) is not None:
             self.changed.clear()
-            self._take_news()
-            self._look(deadline)
+            self._handle_reports()
+            self._check_topics(deadline)
             try:
-                self._attend_coordinator(deadline)
+                self._ensure_coordinator(deadline)
             except KafkaException as error:
                 if not self.link.may_try_again(error):
                     raise
-                self.link.lose(error)
+                self.link.mark_unknown(error)
                 failures += 1
-                late = self.share or (deadline is not None and self._handler.now() >= deadline)
-                if late or self._hooks.is_called_back:
+                late = self.assignment or (deadline is not None and self._handler.now() >= deadline)
+                if late or self._hooks.wakeup_requested:
                     text = "group %s: the coordinator cannot be found: %s; trying again"
                     self._cluster.limiter.warn(log, self.group_id, text, self.group_id, error)
                     return
                 self.link.pause(failures, deadline)
                 continue
-            if selection is self._selection:
+            if subscription is self._subscription:
                 self._reconcile(deadline)
-            if self._has_settled() or not self._wait(deadline):
+            if self._may_return() or not self._wait(deadline):
                 return
 
-    def _has_settled(self) -> bool:
-        """Return whether a call need not wait: the member has a share, or the group has said that there is none for it."""
-        return bool(self.share) or (self._seen is not None and not self.beats.news and not self._ids.unknown)
+    def _may_return(self) -> bool:
+        """Return whether a call need not wait: the member has an assignment, or the coordinator has none for it."""
+        return bool(self.assignment) or (
+            self._seen is not None and not self.heartbeats.reports and not self._ids.unknown
+        )
 
     def _wait(self, deadline: float | None) -> bool:
-        """Wait for news; return False if the call is to end."""
+        """Wait for reports; return False if the call has to end."""
         while not self.changed.is_set():
-            left = SLICE_S if deadline is None else min(SLICE_S, deadline - self._handler.now())
-            if left <= 0 or self._hooks.is_called_back or self.link.closing or self._selection is None:
+            left = (
+                WAIT_POLL_INTERVAL_S if deadline is None else min(WAIT_POLL_INTERVAL_S, deadline - self._handler.now())
+            )
+            if left <= 0 or self._hooks.wakeup_requested or self.link.closing or self._subscription is None:
                 return False
             self.changed.wait(left)
         return True
 
-    def _take_news(self) -> None:
-        """Do what the heartbeats' worker has heard of."""
-        news = self.beats.news
-        while news:
-            one = news[0]
-            present = one.join == self.beats.joins
-            if present and one.verdict not in (Verdict.MOVED, Verdict.WAITS):
-                self._out(one)  # a timeout or Ctrl-C may end this: then the next call does it again
-            if news and news[0] is one:
-                news.popleft()
+    def _handle_reports(self) -> None:
+        """Change the membership as the reports of the heartbeat thread demand."""
+        reports = self.heartbeats.reports
+        while reports:
+            report = reports[0]
+            present = report.join == self.heartbeats.joins
+            if present and report.verdict not in (Verdict.MOVED, Verdict.WAITS):
+                self._out(report)  # a timeout or Ctrl-C may end this: then the next call does it again
+            if reports and reports[0] is report:
+                reports.popleft()
             if present:
-                self._heed(one)
+                self._handle_report(report)
 
-    def _heed(self, news: News) -> None:
-        error = news.error
-        if news.overdue:
+    def _handle_report(self, report: Report) -> None:
+        error = report.error
+        if report.overdue:
             log.warning(OVERDUE, self.group_id, SESSION_MS, error)
-        elif news.idle:
+        elif report.idle:
             log.error(
-                "group %s: the application took no messages for %d ms, so this member has left the group; call poll() more "
-                "often, or raise max_poll_interval_ms",
+                "group %s: the application took no messages for %d ms, so this member has left the group; read more often, "
+                "or raise max_poll_interval_ms",
                 self.group_id,
                 self.config["max_poll_interval_ms"],
             )
-        elif news.verdict is Verdict.FENCED:
+        elif report.verdict is Verdict.FENCED:
             log.warning("group %s: %s is out of the group, and joins again: %s", self.group_id, self.member_id, error)
-        elif news.verdict is Verdict.MOVED:
-            self.link.lose(error)
-        elif news.verdict is Verdict.WAITS:
+        elif report.verdict is Verdict.MOVED:
+            self.link.mark_unknown(error)
+        elif report.verdict is Verdict.WAITS:
             text = "group %s: another member has the group_instance_id %r: waiting until it leaves, or its session ends: %s"
             instance_id = self.config["group_instance_id"]
             self._cluster.limiter.warn(log, self.group_id, text, self.group_id, instance_id, error)
         elif error is not None:
             raise self._explained(error)
 
-    def _out(self, news: News) -> None:
-        """Lose the share, and be out of the group until the next join."""
+    def _out(self, report: Report) -> None:
+        """Lose the assignment, and be out of the group until the next join."""
         self._is_out = True
-        self._standing.generation_id = -1
-        self._standing.breaks += 1
+        self._generation.generation_id = -1
+        self._generation.breaks += 1
         self._seen = None
-        if news.idle or news.verdict is not Verdict.FENCED:
-            self.beats.beat(None)
-        self._handover.prepare(self.topics)
+        if report.idle or report.verdict is not Verdict.FENCED:
+            self.heartbeats.set_target(None)
+        self._change.prepare(self.topics)
 
     def _explained(self, error: KafkaException) -> KafkaException:
         advice = ADVICE.get(type(error).__name__)
@@ -305,43 +318,39 @@ class NextGenSubscriber(PolledMembership):
 
     # -- the coordinator -------------------------------------------------------------------------------------------------
 
-    def _attend_coordinator(self, deadline: float | None) -> None:
-        """Find the coordinator, if need be, and have heartbeats sent there; join, if this member is out."""
-        place, coordinator = self.beats.place, self.link.coordinator
-        known = not self.link.is_unknown() and place is not None and place.broker is coordinator
-        if known and not self._is_out:
+    def _ensure_coordinator(self, deadline: float | None) -> None:
+        """Find the coordinator unless it is known, and send heartbeats there; join if this member is out."""
+        coordinator = None if self.link.is_unknown() else self.link.coordinator
+        target = self.heartbeats.target
+        is_known = coordinator is not None and target is not None and target.broker is coordinator
+        if self.link.closing or (is_known and not self._is_out):
             return
-        if self.link.closing:
-            return
-        if not self.link.is_unknown():
-            found = self.link.found()
-        elif self.share:
+        left_ms = None if deadline is None else self.link.left_ms(deadline)
+        if coordinator is None and self.assignment:
             if self._handler.now() < self._find_at:
                 return
             self._find_at = self._handler.now() + FIND_AGAIN_S
-            found = self.link.found(0)
-        else:
-            found = self.link.found(None if deadline is None else self.link.left_ms(deadline))
-        place = self._place(found)
+            left_ms = 0
+        target = self._target_at(self.link.find(left_ms))
         if self._is_out:
             self._is_out = False
-            self.beats.join()
+            self.heartbeats.join()
             log.info("group %s: joining as %s", self.group_id, self.member_id)
-        self.beats.beat(place)
+        self.heartbeats.set_target(target)
 
-    def _place(self, broker: Node) -> Place:
-        config, selection = self.config, self._selection
+    def _target_at(self, broker: Node) -> ConsumerGroupTarget:
+        config, subscription = self.config, self._subscription
         try:
             version = broker.api_version(wire.ConsumerGroupHeartbeatRequest)
         except UnsupportedVersion as error:
             raise self._explained(error) from error
-        if version < PATTERNS_SINCE and selection is not None and selection.broker_pattern is not None:
+        if version < PATTERNS_SINCE and subscription is not None and subscription.broker_pattern is not None:
             raise UnsupportedVersion(
                 f"group {self.group_id}: brokers match a SubscriptionPattern from Kafka 4.0 on; give a compiled pattern",
                 broker=broker.address,
                 api=API,
             )
-        return Place(
+        return ConsumerGroupTarget(
             broker,
             self.group_id,
             version,
@@ -351,115 +360,118 @@ class NextGenSubscriber(PolledMembership):
             config["assignor"],
         )
 
-    # -- the share -------------------------------------------------------------------------------------------------------
+    # -- the assignment ----------------------------------------------------------------------------------------------------
 
-    def _look(self, deadline: float | None) -> None:
-        """Look, every now and then, whether topics have come or gone, and subscribe to what the selection is now."""
-        selection = self._selection
-        if selection is None:
+    def _check_topics(self, deadline: float | None) -> None:
+        """Check regularly whether topics have come or gone, and send the present subscription."""
+        subscription = self._subscription
+        if subscription is None:
             return
-        if self._outlook.is_due():
-            self._outlook.have_changed(selection, lambda: None if deadline is None else self.link.left_ms(deadline))
-            self._handover.errors += self._outlook.refused(selection)
-        names = selection.topics - self._outlook.refused_names
-        wanted = Wanted(tuple(sorted(names)), selection.broker_pattern)
-        if wanted == self.beats.wanted:
+        if self._topic_watch.is_due():
+            self._topic_watch.have_changed(
+                subscription, lambda: None if deadline is None else self.link.left_ms(deadline)
+            )
+            self._change.errors += self._topic_watch.refused(subscription)
+        names = subscription.topics - self._topic_watch.refused_names
+        present = HeartbeatSubscription(tuple(sorted(names)), subscription.broker_pattern)
+        if present == self.heartbeats.subscription:
             return
-        self.beats.want(wanted)
-        if self._standing.generation_id >= 0:
-            # at once, and not only when the group has heard of it; the broker gives back what a new pattern of its matches
-            self._handover.prepare(names)
-            self.beats.own(self._ids.assignment(self.share))
+        self.heartbeats.set_subscription(present)
+        if self._generation.generation_id >= 0:
+            # before the coordinator knows it; the coordinator assigns again what a new pattern of its matches
+            self._change.prepare(names)
+            self.heartbeats.set_owned(self._ids.assignment(self.assignment))
 
     def _reconcile(self, deadline: float | None) -> None:
-        """Release what the group takes, and extend by what it gives; tell it so."""
-        handover, answer = self._handover, self.beats.present
-        if handover.pending is not None and not self.beats.news:
-            self._hand_over(handover)  # a timeout or Ctrl-C has ended a hook
-        if answer is None or self.beats.news or (answer is self._seen and not self._ids.unknown):
+        """Revoke what the coordinator has taken away, add what it has assigned, and send it the result."""
+        change, answer = self._change, self.heartbeats.present
+        if change.pending is not None and not self.heartbeats.reports:
+            self._assign_pending(change)  # a timeout or Ctrl-C has ended a hook
+        if answer is None or self.heartbeats.reports or (answer is self._seen and not self._ids.unknown):
             return
         left_ms = None if deadline is None else self.link.left_ms(deadline)
-        keys, remade = self._ids.keys(answer.assignment, 0 if self.share and left_ms is None else left_ms)
-        selection = self._selection
-        if selection is None or handover is not self._handover:
+        keys, recreated = self._ids.keys(answer.assignment, 0 if self.assignment and left_ms is None else left_ms)
+        subscription = self._subscription
+        if subscription is None or change is not self._change:
             return
-        if selection.broker_pattern is None or answer.wanted != self.beats.wanted:
-            keys = frozenset(key for key in keys if key.topic in selection.topics)
-        self._standing.generation_id = answer.epoch
-        self.member.generation_id, self.member.member_id = answer.epoch, self._standing.member_id
-        handover.lose_remade(remade)
-        if keys != self.share or self._seen is None:
-            log.info("group %s: the share of epoch %d: %s", self.group_id, answer.epoch, sorted(keys))
-            handover.pending = keys
-            self._hand_over(handover)
+        if subscription.broker_pattern is None or answer.subscription != self.heartbeats.subscription:
+            keys = frozenset(key for key in keys if key.topic in subscription.topics)
+        self._generation.generation_id = answer.epoch
+        self.identity.generation_id, self.identity.member_id = answer.epoch, self._generation.member_id
+        change.lose_recreated(recreated)
+        if keys != self.assignment or self._seen is None:
+            log.info("group %s: the assignment of epoch %d: %s", self.group_id, answer.epoch, sorted(keys))
+            change.pending = keys
+            self._assign_pending(change)
         self._seen = answer
 
-    def _hand_over(self, handover: CooperativeHandover) -> None:
-        handover.hand_over()
-        handover.joins_again = False
-        if handover is self._handover:  # else a hook has left the group
-            self.beats.own(self._ids.assignment(handover.share))
+    def _assign_pending(self, change: CooperativeAssignmentChange) -> None:
+        change.assign_pending()
+        change.needs_rejoin = False
+        if change is self._change:  # else a hook has left the group
+            self.heartbeats.set_owned(self._ids.assignment(change.assignment))
 
     def _renewed(self, identity: tuple[int, str], keys: Collection[TopicPartition]) -> Renewed | None:
         """Wait for the epoch that the coordinator has for this member, for a commit that named a former one.
 
         :param identity: that the commit named
-        :param keys: what it is of
-        :returns: what to name now, and those of `keys` that this member has had without a break; None: it is out of the group
+        :param keys: its partitions
+        :returns: the identity for the next attempt, and those of `keys` that this member has had without a break; None: it is
+            out of the group
         :raises RebalanceInProgress: it takes longer than the client's socket timeout
         """
         deadline = self._handler.now() + self._cluster.socket_timeout_ms / 1000
-        handover, standing = self._handover, self._standing
-        self.beats.hurry()
+        change, generation = self._change, self._generation
+        self.heartbeats.hurry()
         while True:
-            answer = self.beats.present
-            if answer is None or handover.is_broken or identity[1] != standing.member_id:
+            answer = self.heartbeats.present
+            if answer is None or change.is_lost or identity[1] != generation.member_id:
                 return None
             if answer.epoch != identity[0]:
-                self.member.generation_id = answer.epoch
-                return (answer.epoch, identity[1]), handover.owned_since(keys, identity[0])
+                self.identity.generation_id = answer.epoch
+                return (answer.epoch, identity[1]), change.owned_since(keys, identity[0])
             if self._handler.now() >= deadline:
                 raise RebalanceInProgress(
                     f"group {self.group_id}: the epoch of this member is not known; commit again later"
                 )
-            self._handler.sleep(TURN_S)
+            self._handler.sleep(POLL_LOCK_INTERVAL_S)
 
     def _commit_refused(self, identity: tuple[int, str], error: KafkaException) -> None:
         """Take the answer to a commit that this member is out of the group: the next call joins again.
 
         :param identity: that the commit named
         """
-        if identity == (self._standing.generation_id, self._standing.member_id):
-            self.beats.commit_refused(error)
+        if identity == (self._generation.generation_id, self._generation.member_id):
+            self.heartbeats.commit_refused(error)
 
     # -- leaving -------------------------------------------------------------------------------------------------------
 
     def abort(self) -> None:
-        """End what another worker waits for in `serve`, and let nothing of it begin; call `close` next."""
+        """End a wait of another worker in `poll`, and let it begin none; call `close` next."""
         self.link.closing = True
         self.changed.set()
         self.link.drop_connection()
 
     def close(self, *, timeout_ms: int | None = None) -> None:
-        """End heartbeats, and leave the group; a static member is expected back within the session's time.
+        """End heartbeats, and leave the group; the group expects a static member back within the session timeout.
 
         If a greenlet's timeout ends this call, the member leaves all the same.
 
         :param timeout_ms: how long leaving may take; by default 5,000
         """
-        if self.beats.has_ended and not self.link.closing:
+        if self.heartbeats.has_ended and not self.link.closing:
             self._ending.wait()
             return
         self.link.closing = True
-        self._ending.take(partial(self._close, self.beats, LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms))
+        self._ending.take(partial(self._close, self.heartbeats, LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms))
 
-    def _close(self, beats: ConsumerGroupHeartbeats, patience_ms: int) -> None:
+    def _close(self, heartbeats: ConsumerGroupHeartbeats, timeout_ms: int) -> None:
         try:
-            place = beats.place
-            beats.stop()
-            if place is not None and beats.may_be_member:
-                request = beats.leaving(place)
-                self.link.leave_by(partial(self._leave_once, request, place.version), self.member_id, patience_ms)
+            target = heartbeats.target
+            heartbeats.stop()
+            if target is not None and heartbeats.may_be_member:
+                request = heartbeats.leaving(target)
+                self.link.leave_by(partial(self._leave_once, request, target.version), self.member_id, timeout_ms)
             self.link.drop_connection()
             self.link.coordinator = None
         finally:
@@ -467,3 +479,56 @@ class NextGenSubscriber(PolledMembership):
 
     def _leave_once(self, request: Any, version: int, coordinator: Node, deadline: float) -> int:
         return int(self.link.call(request, coordinator, deadline, version=version).error_code)
+
+
+class TopicIds:
+    """The ids and names of the topics of one member.
+
+    State: belongs to the worker that polls.
+
+    :param cluster: that has them
+    """
+
+    def __init__(self, cluster: BaseCluster) -> None:
+        self._cluster = cluster
+        self._names: dict[UUID, str] = {}
+        self._ids: dict[str, UUID] = {}
+        self._ask_at = 0.0
+        #: Whether the last assignment had topics that the cluster does not know (yet).
+        self.unknown = False
+
+    def keys(self, assignment: Assignment, timeout_ms: int | None) -> tuple[frozenset[TopicPartition], set[str]]:
+        """Return the partitions of an assignment without those of unknown topics, and the topics that have a new id.
+
+        :param timeout_ms: for asking the cluster; by default each broker has the socket timeout
+        """
+        lacking = [id_ for id_ in assignment if id_ not in self._names]
+        if lacking:
+            self._ask(lacking, timeout_ms)
+        self.unknown = any(id_ not in self._names for id_ in assignment)
+        known = {self._names[id_]: (id_, parts) for id_, parts in assignment.items() if id_ in self._names}
+        recreated = {name for name, (id_, _) in known.items() if self._ids.get(name, id_) != id_}
+        self._ids |= {name: id_ for name, (id_, _) in known.items()}
+        return frozenset(TopicPartition(name, part) for name, (_, parts) in known.items() for part in parts), recreated
+
+    def assignment(self, keys: Collection[TopicPartition]) -> Assignment:
+        """Return partitions as heartbeats have them."""
+        by_id: dict[UUID, list[int]] = {}
+        for topic, part in sorted(keys):
+            by_id.setdefault(self._ids[topic], []).append(part)
+        return {id_: tuple(parts) for id_, parts in by_id.items()}
+
+    def _ask(self, ids: Collection[UUID], timeout_ms: int | None) -> None:
+        now = self._cluster.handler.now()
+        if self.unknown and now < self._ask_at:
+            return
+        self._ask_at = now + UNKNOWN_ID_POLL_INTERVAL_S
+        of = wire.MetadataRequest.Topic
+        topics = [of(topic_id=id_, name=None) for id_ in ids]
+        request = wire.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+        try:
+            response = self._cluster.call(request, within_ms=timeout_ms)
+        except KafkaException as error:
+            log.info("the names of the topics %s are not known: %s", ", ".join(map(str, ids)), error)
+            return
+        self._names |= {topic.topic_id: topic.name for topic in response.topics if topic.name and not topic.error_code}

@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.common import TopicPartition
-from pykafka.compat.zookeeper_group import ZooKeeperGroup
 from pykafka.exceptions import PartitionOwnedError
-from pykafka.membershipprotocol import decide_partitions_range, decide_partitions_roundrobin
+from pykafka.groups.assignors.range_and_roundrobin import decide_partitions_range, decide_partitions_roundrobin
+from pykafka.groups.zookeeper.group import ZooKeeperGroup
 
 if TYPE_CHECKING:
-    from pykafka.groups.zookeeper.session import Contact
+    from pykafka.groups.zookeeper.session import SessionState
     from pykafka.handlers import Handler
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ DIVISIONS = {"range": decide_partitions_range, "roundrobin": decide_partitions_r
 ANSWER_S = 6.0
 
 #: Of each topic: {partition id: name of its node}.
-GroupMembership = Mapping[str, Mapping[int, str]]
+Assigned = Mapping[str, Mapping[int, str]]
 
 
 class _Named(NamedTuple):
@@ -58,14 +58,14 @@ def parts(name: str, metadata: Any) -> dict[int, Part]:
 
 
 class MemberNodes:
-    """The nodes of one member in one session: in each topic that it reads, its registration and what it owns.
+    """The nodes of one member in one session: in each topic that it reads, its registration and its owner nodes.
 
-    State: belongs to the worker that serves.
+    State: belongs to the worker that polls.
 
     :param handler: supplies the clock
     :param group_id: the group
     :param name: common to this member's ids in all topics, so that partitions of one number stay together
-    :param contact: of the session
+    :param session: the state of the session
     :param decide: divides the partitions of a topic
     :param changed: called by watches; must not wait
     :param answer_s: returns how long an answer may take (s)
@@ -76,7 +76,7 @@ class MemberNodes:
         handler: Handler,
         group_id: str,
         name: str,
-        contact: Contact,
+        session: SessionState,
         decide: Callable[..., Collection[Any]],
         changed: Callable[..., object],
         answer_s: Callable[[], float],
@@ -84,14 +84,14 @@ class MemberNodes:
         self._handler = handler
         self._group_id = group_id
         self._name = name
-        self._contact = contact
+        self._session = session
         self._decide = decide
         self._changed = changed
         self._answer_s = answer_s
         self._groups: dict[str, ZooKeeperGroup] = {}
 
     def decided(self, topic: str, known: Mapping[int, Part]) -> dict[int, str]:
-        """Return this member's share of a topic, {partition id: name of its node}; register there if need be.
+        """Return this member's partitions of a topic, {partition id: name of its node}; register there unless it has.
 
         :param known: the topic's partitions, by id
         """
@@ -102,21 +102,21 @@ class MemberNodes:
             members = group.participants(self._changed)
         return {one.id: one.slug for one in sorted(self._decide(members, known, group.member))} if known else {}
 
-    def keep(self, shares: GroupMembership) -> None:
+    def keep(self, assigned: Assigned) -> None:
         """Release all partitions but these, and leave all topics but these."""
-        for topic in self._groups.keys() - shares.keys():
+        for topic in self._groups.keys() - assigned.keys():
             group = self._groups[topic]
             group.answer_within(self._answer_s())
             if self._leave(topic, group):  # else, as after an error, the next pass does it
                 del self._groups[topic]
-        for topic, share in shares.items():
+        for topic, share in assigned.items():
             self._groups[topic].keep(share.keys())
 
-    def take(self, shares: GroupMembership) -> tuple[set[TopicPartition], list[PartitionOwnedError]]:
-        """Take these partitions; return what this member owns of them, and why not all."""
+    def take(self, assigned: Assigned) -> tuple[set[TopicPartition], list[PartitionOwnedError]]:
+        """Take these partitions; return those that this member owns, and why not all."""
         mine, late = set(), []
-        held = {topic: self._groups[topic].held(self._changed) & share.keys() for topic, share in shares.items()}
-        for topic, share in shares.items():
+        held = {topic: self._groups[topic].held(self._changed) & share.keys() for topic, share in assigned.items()}
+        for topic, share in assigned.items():
             got = held[topic]
             if got != share.keys():
                 group = self._groups[topic]
@@ -137,8 +137,8 @@ class MemberNodes:
 
     def _leave(self, topic: str, group: ZooKeeperGroup) -> bool:
         """Delete a topic's nodes; return whether they are gone: not while ZooKeeper does not answer."""
-        if not self._contact.lost:
-            if self._contact.is_silent:
+        if not self._session.lost:
+            if self._session.is_silent:
                 return False
             group.keep(())
             group.unregister()
@@ -150,7 +150,7 @@ class MemberNodes:
         if group is None:
             member = f"{self._name}:{topic}"
             group = ZooKeeperGroup(self._handler, self._group_id, topic, member, round(ANSWER_S * 1000), self._changed)
-            group.share(self._contact)
+            group.share(self._session)
             self._groups[topic] = group
         group.answer_within(self._answer_s())
         return group

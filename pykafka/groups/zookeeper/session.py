@@ -19,27 +19,24 @@ from pykafka.metadata.zookeeper import KAZOO_S, agreed_timeout_s, answered, end_
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, Worker
 
-
-#: What kazoo itself sets as the outcome of a request, without an answer from ZooKeeper.
+#: The exceptions that kazoo itself sets as the outcome of a request, without an answer from ZooKeeper.
 UNANSWERED = (AuthFailedError, ConnectionLoss, SessionExpiredError)
-
-
-#: The name of an attribute of a KazooClient: its contacts.
-CONTACTS = "_pykafka_contacts"
+#: The name of an attribute of a KazooClient: its session states.
+SESSION_STATES = "_pykafka_session_states"
 
 log = logging.getLogger(__name__)
 
-#: How often the application's signs of life are looked at (s).
-LOOK_S = 1.0
-#: The shortest pause between looks (s).
-LEAST_S = 0.05
+#: How often the session's worker checks for signs of life of the application (s).
+ACTIVITY_POLL_INTERVAL_S = 1.0
+#: The shortest pause between these checks (s).
+SHORTEST_PAUSE_S = 0.05
 #: How long the first connection may take (s).
 CONNECT_S = 10.0
-#: Returns a number that grows with each call of the application, and whether it waits; None if the consumer is gone.
-HeartbeatThread = Callable[[], "tuple[int, bool] | None"]
+#: Returns a number that grows with each call of the application, and whether it waits; None after the consumer's end.
+SignsOfLife = Callable[[], "tuple[int, bool] | None"]
 
 
-class _Asked:
+class _SentRequests:
     """Requests that went out together; ZooKeeper answers in order, so the last one's answer ends them.
 
     :param sent_at: when the first went out, of the handler's clock (s)
@@ -51,7 +48,7 @@ class _Asked:
         self.sent_at = sent_at
         self.heard_at = heard_at
         self.result = result
-        #: Whether somebody has waited for an answer in vain.
+        #: Whether a caller has waited for an answer in vain.
         self.missed = False
 
     @property
@@ -59,18 +56,18 @@ class _Asked:
         return bool(self.result.ready()) and not isinstance(self.result.exception, UNANSWERED)
 
 
-class Contact:
+class SessionState:
     """A session in ZooKeeper: whether it is lost, and how long it certainly lasts.
 
-    ZooKeeper ends a session when it has heard nothing of it for its timeout, T. kazoo says something every T/3 at the latest,
-    and reports the connection lost if a ping has no answer after another T/3: 2T/3 after ZooKeeper has last heard of it. But
-    each request puts kazoo's ping off, so that a client which goes on asking would learn nothing from kazoo. So a request
-    without an answer counts as well, from the moment when it was sent; and nothing is asked while an answer is owed, so that
-    kazoo pings, and connects to another server of the ensemble. That holds for all contacts of one client together, as kazoo
-    pings for all of them.
+    ZooKeeper ends a session when it has heard nothing of it for its timeout, T. kazoo sends something every T/3 at the
+    latest, and reports the connection lost if a ping has no answer after another T/3: 2T/3 after ZooKeeper has last heard of
+    it. But each request puts kazoo's ping off, so that a client which goes on asking would learn nothing from kazoo. So a
+    request without an answer counts as well, from the moment when it was sent; and while an answer is due, nothing is sent,
+    so that kazoo pings, and connects to another server of the ensemble. That holds for all session states of one client
+    together, as kazoo pings for all of them.
 
     State: changes by single assignments: kazoo's workers store `suspended_since` and `lost`, the worker that asks the rest;
-    both store `_asked`, kazoo's when a connection is there again or the session is lost. The contacts of a client are in a
+    both store `_sent`, kazoo's when a connection is there again or the session is lost. The session states of a client are in a
     dict of its, of which each call is atomic.
 
     :param handler: supplies the clock
@@ -86,22 +83,22 @@ class Contact:
         self.client = client
         self._changed = changed
         self._heard_at = heard_at
-        self._asked: _Asked | None = None
+        self._sent: _SentRequests | None = None
         self._ended = False
         #: Why the session's nodes are gone; "" while they are there.
         self.lost = ""
         #: Since when the connection has been lost, of the handler's clock (s); None while it is there.
         self.suspended_since: float | None = None
-        #: All contacts of the client, by identity.
-        self._together: dict[int, Contact] = vars(client).setdefault(CONTACTS, {})
-        self._together[id(self)] = self
+        #: All session states of the client, by identity.
+        self._of_client: dict[int, SessionState] = vars(client).setdefault(SESSION_STATES, {})
+        self._of_client[id(self)] = self
         client.add_listener(self._session_changed)
 
-    # -- what is known of the session ------------------------------------------------------------------------------------
+    # -- the session -----------------------------------------------------------------------------------------------------
 
     @property
     def timeout_s(self) -> float:
-        """The session timeout (s): as agreed, or as asked for where the application has connected."""
+        """The session timeout (s): as agreed, or as asked for if the application has connected."""
         return agreed_timeout_s(self.client)
 
     @property
@@ -111,18 +108,24 @@ class Contact:
 
     @property
     def is_silent(self) -> bool:
-        """Whether the connection is lost, or an answer is owed for which somebody has waited in vain."""
-        return self.suspended_since is not None or not self.connected or any(owed.missed for owed in self._owing())
+        """Whether the connection is lost, or a caller has waited in vain for an answer that is due."""
+        return (
+            self.suspended_since is not None
+            or not self.connected
+            or any(request.missed for request in self._all_unanswered())
+        )
 
     @property
     def away_s(self) -> float:
         """How long ZooKeeper has not answered (s); 0 while it does."""
         suspended, now = self.suspended_since, self._handler.now()
-        return now - min([now if suspended is None else suspended, *(owed.sent_at for owed in self._owing())])
+        return now - min(
+            [now if suspended is None else suspended, *(request.sent_at for request in self._all_unanswered())]
+        )
 
     @property
     def sure_s(self) -> float:
-        """The time until partitions have to be given up (s): a twelfth of T before the session may end, for commits."""
+        """The time until partitions have to be revoked (s): a twelfth of T before the session may end, for commits."""
         return self._left_s - self.timeout_s / 12
 
     def may_own(self) -> bool:
@@ -134,27 +137,27 @@ class Contact:
         """How long the session certainly lasts (s); infinite while ZooKeeper answers."""
         timeout_s, suspended = self.timeout_s, self.suspended_since
         ends = math.inf if suspended is None else suspended + timeout_s / 3
-        return min([ends, *(owed.heard_at + timeout_s for owed in self._owing())]) - self._handler.now()
+        return min([ends, *(request.heard_at + timeout_s for request in self._all_unanswered())]) - self._handler.now()
 
     @property
-    def _owed(self) -> _Asked | None:
-        """The requests of this contact that ZooKeeper has not answered."""
-        asked = self._asked
-        if asked is None or asked.is_answered:
+    def _unanswered(self) -> _SentRequests | None:
+        """The requests of this state that ZooKeeper has not answered."""
+        sent = self._sent
+        if sent is None or sent.is_answered:
             return None
         # kazoo ends requests when it loses a connection: before it says so, but after it has marked itself unconnected
-        return None if asked.result.ready() and self.connected else asked
+        return None if sent.result.ready() and self.connected else sent
 
-    def _owing(self) -> list[_Asked]:
-        """Return the requests of all contacts of the client that ZooKeeper has not answered, the oldest first."""
-        found = []
-        for key, contact in list(self._together.items()):
-            owed = contact._owed
-            if owed is not None:
-                found.append(owed)
-            elif contact._ended:
-                self._together.pop(key, None)
-        return sorted(found, key=lambda owed: owed.sent_at)
+    def _all_unanswered(self) -> list[_SentRequests]:
+        """Return the requests of all session states of the client that ZooKeeper has not answered, the oldest first."""
+        requests = []
+        for key, state in list(self._of_client.items()):
+            request = state._unanswered
+            if request is not None:
+                requests.append(request)
+            elif state._ended:
+                self._of_client.pop(key, None)
+        return sorted(requests, key=lambda request: request.sent_at)
 
     def session_id(self, topic: str) -> int:
         """Return the session's number, which the nodes of this session have.
@@ -172,46 +175,46 @@ class Contact:
     def ask(
         self, name: str, paths: Sequence[str], timeout_s: float, *args: Any, topic: str, **kwargs: Any
     ) -> list[Any]:
-        """Send the same request about some paths, and return kazoo's results; first wait for an answer that is owed.
+        """Send the same request about some paths, and return kazoo's results; first wait for an answer that is due.
 
         :param name: of the request, such as "get"
-        :param timeout_s: how long to wait for what is owed (s)
+        :param timeout_s: how long to wait for the answer that is due (s)
         :param args: of the request, after the path
         :param topic: for errors
         :param kwargs: as `args`
         :raises ZooKeeperError: an earlier request has no answer yet
         """
-        owing = self._owing()
-        if owing:
-            owing[-1].result.wait(self._patience_s(timeout_s))
-            late = next((owed for owed in owing if not owed.is_answered), None)
+        unanswered = self._all_unanswered()
+        if unanswered:
+            unanswered[-1].result.wait(self._limit_s(timeout_s))
+            late = next((request for request in unanswered if not request.is_answered), None)
             if late is not None:
                 self._miss(late)
                 raise ZooKeeperError(
                     f"ZooKeeper has not answered for {self.away_s:.1f} s; check that it is up and can be reached",
                     topic=topic,
                 )
-        asked = self._asked
-        if asked is not None and asked.is_answered:
-            self._heard_at = asked.sent_at
+        sent = self._sent
+        if sent is not None and sent.is_answered:
+            self._heard_at = sent.sent_at
         request = getattr(self.client, f"{name}_async")
         sent_at = self._handler.now()
         heard_at = self._last_heard(sent_at)
         results = [request(path, *args, **kwargs) for path in paths]
         if results:
-            self._asked = _Asked(sent_at, heard_at, results[-1])
+            self._sent = _SentRequests(sent_at, heard_at, results[-1])
         return results
 
     def _last_heard(self, now: float) -> float:
         """Return a moment at which ZooKeeper has heard of this session: from kazoo's pings at the latest.
 
-        While another contact owes an answer, its request has put the ping off: what it knew counts.
+        While an answer to another state is due, its request has put the ping off: its moment counts.
         """
-        if owing := self._owing():
-            return max(self._heard_at, owing[0].heard_at)
+        if unanswered := self._all_unanswered():
+            return max(self._heard_at, unanswered[0].heard_at)
         ping = getattr(self.client._connection, "ping_outstanding", None)
-        owes_none = ping is not None and not ping.is_set() and not self.client._pending
-        return max(self._heard_at, now - self.timeout_s / 3 * (1 if owes_none else 2))
+        is_quiet = ping is not None and not ping.is_set() and not self.client._pending
+        return max(self._heard_at, now - self.timeout_s / 3 * (1 if is_quiet else 2))
 
     def answer(self, result: Any, timeout_s: float, name: str, path: str, topic: str) -> Any:
         """Wait for the answer to one of the requests that were sent last, and return it.
@@ -221,25 +224,25 @@ class Contact:
         :raises ZooKeeperError: there was no answer in time, or another error
         """
         try:
-            return answered(result, self._patience_s(timeout_s), name, path, topic=topic)
+            return answered(result, self._limit_s(timeout_s), name, path, topic=topic)
         finally:
-            asked = self._asked
-            if asked is not None and not result.ready():
-                self._miss(asked)
+            sent = self._sent
+            if sent is not None and not result.ready():
+                self._miss(sent)
 
-    def _patience_s(self, timeout_s: float) -> float:
+    def _limit_s(self, timeout_s: float) -> float:
         """Return how long to wait for an answer: while this member is sure of its session, no longer than that."""
         sure_s = self.sure_s
         return min(timeout_s, sure_s) if sure_s > 0 else timeout_s
 
-    def _miss(self, asked: _Asked) -> None:
-        if not asked.missed:
-            asked.missed = True
-            asked.result.rawlink(self._answered_late)
+    def _miss(self, sent: _SentRequests) -> None:
+        if not sent.missed:
+            sent.missed = True
+            sent.result.rawlink(self._answered_late)
 
     def _answered_late(self, _: Any) -> None:
-        for contact in list(self._together.values()):  # those that have not asked had to wait as well
-            contact._changed()
+        for state in list(self._of_client.values()):  # also those that wait with their requests
+            state._changed()
 
     # -- life --------------------------------------------------------------------------------------------------------------
 
@@ -249,21 +252,21 @@ class Contact:
         else:
             if state == KazooState.LOST:
                 self.lost = "the ZooKeeper session ended"
-            asked = self._asked
+            sent = self._sent
             # requests that were made without a connection go out now
-            waiting = state == KazooState.CONNECTED and asked is not None and not asked.result.ready()
+            waiting = state == KazooState.CONNECTED and sent is not None and not sent.result.ready()
             now = self._handler.now()
-            if asked is not None and self._asked is asked:  # else something was asked just now
-                self._asked = _Asked(now, now, asked.result) if waiting else None
+            if sent is not None and self._sent is sent:  # else something was sent just now
+                self._sent = _SentRequests(now, now, sent.result) if waiting else None
             self.suspended_since = None
         self._changed()
 
     def end(self) -> None:
-        """Listen to kazoo no more."""
+        """Stop listening to kazoo."""
         self.client.remove_listener(self._session_changed)
-        self._ended = True  # what it owes counts on for the others
-        if self._owed is None:
-            self._together.pop(id(self), None)
+        self._ended = True  # its unanswered requests still count for the others
+        if self._unanswered is None:
+            self._of_client.pop(id(self), None)
 
     def leave_to_parent(self, cooperative: bool) -> None:
         """Disable this process' copy of the connection after a fork: copied greenlets would use it otherwise."""
@@ -281,18 +284,18 @@ class Contact:
 
 
 class ZooKeeperSession:
-    """A session, the state of its connection, and the worker that looks after both: it ends the session of an application
-    that makes no calls, and tells one that reads on from its buffers when partitions have to be given up.
+    """A session, the state of its connection, and a worker: it ends the session of an application that makes no calls, and
+    requests a poll of one that reads from its buffers when partitions have to be revoked.
 
-    State: belongs to the worker that serves; the session's own worker stores `state.lost`, and ends the connection.
+    State: belongs to the worker that polls; the session's own worker stores `state.lost`, and ends the connection.
 
     :param handler: supplies kazoo's handler, the clock and the worker
     :param group: the group, for logs
     :param hosts: "host:port,host:port/chroot"
     :param timeout_s: the session timeout asked for (s)
-    :param pulse: the application's signs of life; must not wait
-    :param patience_s: how long the application may make no call (s)
-    :param changed: called when the session's state changes, and when partitions have to be given up; must not wait
+    :param signs_of_life: the application's signs of life; must not wait
+    :param limit_s: how long the application may make no call (s)
+    :param changed: called when the session's state changes, and when partitions have to be revoked; must not wait
     """
 
     def __init__(
@@ -301,23 +304,23 @@ class ZooKeeperSession:
         group: str,
         hosts: str,
         timeout_s: float,
-        pulse: HeartbeatThread,
-        patience_s: float,
+        signs_of_life: SignsOfLife,
+        limit_s: float,
         changed: Callable[[], object],
     ) -> None:
         self._handler = handler
         self._group = group
         self._hosts = hosts
         self._timeout_s = timeout_s
-        self._pulse = pulse
-        self._patience_s = patience_s
+        self._signs_of_life = signs_of_life
+        self._limit_s = limit_s
         self._changed = changed
         self._forget()
 
     def _forget(self) -> None:
         self.client: Any = None
-        #: What is known of the session: whether it is lost, since when the connection is away.
-        self.state: Contact | None = None
+        #: Whether the session is lost, and since when the connection; None before the first connection.
+        self.state: SessionState | None = None
         self._started: Any = None
         self._began = 0.0
         self._stop = self._handler.Event()
@@ -336,7 +339,7 @@ class ZooKeeperSession:
 
     @property
     def stale(self) -> str:
-        """Why partitions are to be given up: ZooKeeper is away for so long that the session may end; else empty."""
+        """Why partitions have to be revoked: ZooKeeper is silent for so long that the session may end; else empty."""
         state = self.state
         if state is None or state.sure_s > 0:
             return ""
@@ -347,9 +350,9 @@ class ZooKeeperSession:
         return self.state is not None and self.state.may_own()
 
     def connect(self, deadline: float | None) -> bool:
-        """Connect, or go on with it; return whether there is a connection.
+        """Connect, or continue to; return whether there is a connection.
 
-        :param deadline: of the handler's clock (s); the next call goes on
+        :param deadline: of the handler's clock (s); the next call continues
         :raises ZooKeeperError: no host answered in time
         """
         if self.state is not None:
@@ -359,12 +362,12 @@ class ZooKeeperSession:
             self.client = new_client(self._hosts, self._handler, self._timeout_s)
             self._began = now
             self._started = self.client.start_async()
-        patience = self._began + min(self._timeout_s, CONNECT_S)
-        self._started.wait(max(0.0, min(patience, patience if deadline is None else deadline) - now))
+        latest = self._began + min(self._timeout_s, CONNECT_S)
+        self._started.wait(max(0.0, min(latest, latest if deadline is None else deadline) - now))
         if self.client.connected:
             self._begin()
             return True
-        if self._handler.now() >= patience:
+        if self._handler.now() >= latest:
             self.end()
             raise ZooKeeperError(
                 f"group {self._group}: ZooKeeper at {self._hosts} did not answer within {min(self._timeout_s, CONNECT_S):g} s; "
@@ -373,13 +376,13 @@ class ZooKeeperSession:
         return False
 
     def _begin(self) -> None:
-        state = self.state = Contact(self._handler, self.client, self._changed, self._began)
+        state = self.state = SessionState(self._handler, self.client, self._changed, self._began)
         self._stop = self._handler.Event()
         silent = partial(self._silent, state)
-        watch = partial(_watch, self._stop, state, self._pulse, self._patience_s, silent, self._changed)
+        watch = partial(_watch, self._stop, state, self._signs_of_life, self._limit_s, silent, self._changed)
         self._worker = self._handler.spawn(watch, name=f"pykafka.ZooKeeper.{self._group}")
 
-    def _silent(self, state: Contact, why: str) -> None:
+    def _silent(self, state: SessionState, why: str) -> None:
         """End the session for an application that makes no calls; its own worker calls this."""
         log.warning("group %s: %s; this member leaves, and the next call joins again", self._group, why)
         state.lost = why
@@ -388,7 +391,7 @@ class ZooKeeperSession:
         self._changed()
 
     def renew(self) -> None:
-        """Begin anew after the session was lost: on its new session, or by a new connection."""
+        """Continue after the session was lost: on kazoo's new session, or by a new connection."""
         state = self.state
         if state is not None and state.connected:
             state.lost = ""
@@ -402,7 +405,7 @@ class ZooKeeperSession:
             started.set()
 
     def end(self) -> None:
-        """End the session, so that its nodes go; may be repeated."""
+        """End the session, which deletes its nodes; a second call does nothing."""
         client, state = self.client, self.state
         self._stop.set()
         self.client = self.state = self._started = None
@@ -420,34 +423,38 @@ class ZooKeeperSession:
 
 def _watch(
     stop: Any,
-    state: Contact,
-    pulse: HeartbeatThread,
-    patience_s: float,
+    state: SessionState,
+    signs_of_life: SignsOfLife,
+    limit_s: float,
     silent: Callable[[str], object],
     changed: Callable[[], object],
 ) -> None:
-    """Look for signs of life until `stop` is set, or there are none for too long: the worker's main function.
+    """Check for signs of life until `stop` is set, or there are none for too long: the worker's main function.
 
-    It calls `changed` once in each outage that lasts until partitions have to be given up: nothing else reports that
-    moment to an application that takes what is buffered. It does not keep the consumer alive.
+    It calls `changed` once in each outage that lasts until partitions have to be revoked: nothing else reports that
+    moment to an application that takes buffered records. It does not keep the consumer alive.
     """
-    last, quiet_s, told = -1, 0.0, False
+    last, quiet_s, reported = -1, 0.0, False
     while True:
         left_s = state.sure_s
-        if left_s <= 0 and not told:
+        if left_s <= 0 and not reported:
             changed()
-        told = left_s <= 0
+        reported = left_s <= 0
         # an outage leaves a quarter of the session's time when it is noticed
-        pause_s = min(LOOK_S, state.timeout_s / 4, LOOK_S if told else max(left_s, LEAST_S))
+        pause_s = min(
+            ACTIVITY_POLL_INTERVAL_S,
+            state.timeout_s / 4,
+            ACTIVITY_POLL_INTERVAL_S if reported else max(left_s, SHORTEST_PAUSE_S),
+        )
         if stop.wait(pause_s):
             return
-        found = pulse()
-        if found is None:
+        seen = signs_of_life()
+        if seen is None:
             silent("the consumer was dropped without close()")
             return
-        count, waits = found
+        count, waits = seen
         quiet_s = 0.0 if waits or count != last else quiet_s + pause_s
         last = count
-        if quiet_s > patience_s:
-            silent(f"no call for messages within max_poll_interval_ms ({patience_s * 1000:.0f})")
+        if quiet_s > limit_s:
+            silent(f"no call for messages within max_poll_interval_ms ({limit_s * 1000:.0f})")
             return

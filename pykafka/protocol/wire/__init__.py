@@ -5,8 +5,9 @@ A family is imported when one of its messages is first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pykafka.utils import names_on_use
 
 if TYPE_CHECKING:
     from pykafka.protocol.wire.acls import *  # noqa: F403
@@ -120,17 +121,8 @@ _FAMILIES = {
         ListTransactionsRequest ListTransactionsResponse WriteTxnMarkersRequest WriteTxnMarkersResponse
     """,
 }
-_HOMES = {name: module for module, names in _FAMILIES.items() for name in names.split()}
 
-__all__ = [*_HOMES]  # noqa: PLE0604
+__all__ = [name for names in _FAMILIES.values() for name in names.split()]
 
-
-def __getattr__(name: str) -> Any:
-    """Import the family of a message, or a family by its own name."""
-    if name in _FAMILIES:
-        return import_module(f"{__name__}.{name}")
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f"{__name__}.{_HOMES[name]}")
-    globals()[name] = found = getattr(module, name)
-    return found
+if not TYPE_CHECKING:
+    __getattr__ = names_on_use(__name__, _FAMILIES)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pykafka.protocol.schema import Request, Response, Struct, array, int8, int16, int32, string
+from pykafka.protocol.fields import array, int8, int16, int32, string
+from pykafka.protocol.schema import Request, Response, Struct
 
 
 class DescribeAclsResponse(Response, api_key=29, versions="0-3", flexible="2+", early="1+"):
     """The ACLs that match."""
 
     class Resource(Struct):
-        """One resource."""
-
         class Acl(Struct):
             """The right, or the lack of it, of one principal."""
 
@@ -46,8 +45,6 @@ class CreateAclsResponse(Response, api_key=30, versions="0-3", flexible="2+", ea
     """The outcome of each creation."""
 
     class Result(Struct):
-        """The outcome of one item."""
-
         error_code: int = int16("0+")
         error_message: str | None = string("0+", nullable="0+")
 
@@ -103,8 +100,6 @@ class DeleteAclsRequest(Request[DeleteAclsResponse], api_key=31, versions="0-3",
     """A request that deletes the ACLs that match filters."""
 
     class Filter(Struct):
-        """One filter."""
-
         resource_type_filter: int = int8("0+")
         resource_name_filter: str | None = string("0+", nullable="0+")
         pattern_type_filter: int = int8("1+", 3)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pykafka.protocol.schema import Request, Response, Struct, array, boolean, int16, int32, int64, string
+from pykafka.protocol.fields import array, boolean, int16, int32, int64, string
+from pykafka.protocol.schema import Request, Response, Struct
 
 
 class ApiVersionsResponse(Response, api_key=18, versions="0-4", flexible="3+", early="2+"):

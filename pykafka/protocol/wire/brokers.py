@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pykafka.protocol.schema import Request, Response, Struct, array, boolean, int8, int16, int32, string
+from pykafka.protocol.fields import array, boolean, int8, int16, int32, string
+from pykafka.protocol.schema import Request, Response, Struct
 from pykafka.protocol.wire.groups import INT32_MIN
 
 
@@ -10,8 +11,6 @@ class DescribeClusterResponse(Response, api_key=60, versions="0-2", flexible="0+
     """The brokers, or the controllers, of the cluster."""
 
     class Broker(Struct):
-        """One broker."""
-
         broker_id: int = int32("0+")
         host: str = string("0+")
         port: int = int32("0+")
@@ -54,8 +53,6 @@ class UpdateFeaturesResponse(Response, api_key=57, versions="0-2", flexible="0+"
     """The outcome of each update."""
 
     class Result(Struct):
-        """The outcome of one item."""
-
         feature: str = string("0+")
         error_code: int = int16("0+")
         error_message: str | None = string("0+", nullable="0+")

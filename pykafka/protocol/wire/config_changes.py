@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pykafka.protocol.schema import Request, Response, Struct, array, boolean, int8, int16, int32, string
+from pykafka.protocol.fields import array, boolean, int8, int16, int32, string
+from pykafka.protocol.schema import Request, Response, Struct
 
 
 class IncrementalAlterConfigsResponse(Response, api_key=44, versions="0-1", flexible="1+"):
     """The outcome for each resource."""
 
     class Result(Struct):
-        """The outcome of one item."""
-
         error_code: int = int16("0+")
         error_message: str | None = string("0+", nullable="0+")
         resource_type: int = int8("0+")
@@ -26,11 +25,7 @@ class IncrementalAlterConfigsRequest(
     """A request that changes settings and leaves the others alone."""
 
     class Resource(Struct):
-        """One resource."""
-
         class Config(Struct):
-            """One setting."""
-
             name: str = string("0+")
             config_operation: int = int8("0+")
             value: str | None = string("0+", nullable="0+", secret=True)
@@ -47,8 +42,6 @@ class ListConfigResourcesResponse(Response, api_key=74, versions="0-1", flexible
     """The resources that have settings."""
 
     class ConfigResource(Struct):
-        """One resource."""
-
         resource_name: str = string("0+")
         resource_type: int = int8("1+", 16, ignorable=True)
 

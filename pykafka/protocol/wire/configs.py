@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pykafka.protocol.schema import Request, Response, Struct, array, boolean, int8, int16, int32, string
+from pykafka.protocol.fields import array, boolean, int8, int16, int32, string
+from pykafka.protocol.schema import Request, Response, Struct
 
 
 class DescribeConfigsResponse(Response, api_key=32, versions="0-4", flexible="4+", early="2+"):
@@ -12,8 +13,6 @@ class DescribeConfigsResponse(Response, api_key=32, versions="0-4", flexible="4+
         """A topic (resource_type 2), a broker (4) or its log levels (8)."""
 
         class Config(Struct):
-            """One setting."""
-
             class Synonym(Struct):
                 """Another source of the setting."""
 

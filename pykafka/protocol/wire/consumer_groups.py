@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from pykafka.protocol.schema import Request, Response, Struct, array, boolean, int8, int16, int32, nested, string, uuid
+from pykafka.protocol.fields import array, boolean, int8, int16, int32, nested, string, uuid
+from pykafka.protocol.schema import Request, Response, Struct
 from pykafka.protocol.wire.groups import INT32_MIN
 
 
@@ -12,17 +13,11 @@ class ConsumerGroupDescribeResponse(Response, api_key=69, versions="0-1", flexib
     """State and members of groups."""
 
     class Group(Struct):
-        """One group."""
-
         class Member(Struct):
-            """One member."""
-
             class Assignment(Struct):
                 """The present or the target assignment of a member."""
 
                 class TopicPartitions(Struct):
-                    """Partitions of one topic."""
-
                     topic_id: UUID = uuid("0+")
                     topic_name: str = string("0+")
                     partitions: list[int] = array("int32", "0+")
@@ -69,8 +64,6 @@ class ConsumerGroupHeartbeatResponse(Response, api_key=68, versions="0-1", flexi
         """The partitions that the member may read, all of them."""
 
         class TopicPartitions(Struct):
-            """Partitions of one topic."""
-
             topic_id: UUID = uuid("0+")
             partitions: list[int] = array("int32", "0+")
 

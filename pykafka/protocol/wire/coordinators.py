@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Self
 
-from pykafka.protocol.schema import Request, Response, Struct, array, int8, int16, int32, string
+from pykafka.protocol.fields import array, int8, int16, int32, string
+from pykafka.protocol.schema import Request, Response, Struct
 
 
 class FindCoordinatorResponse(Response, api_key=10, versions="0-6", flexible="3+", early="2+"):

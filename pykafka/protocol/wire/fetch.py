@@ -5,20 +5,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from pykafka.protocol.schema import (
-    Request,
-    Response,
-    Struct,
-    array,
-    int8,
-    int16,
-    int32,
-    int64,
-    nested,
-    records,
-    string,
-    uuid,
-)
+from pykafka.protocol.fields import array, int8, int16, int32, int64, nested, records, string, uuid
+from pykafka.protocol.schema import Request, Response, Struct
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
@@ -28,11 +16,7 @@ class FetchResponse(Response, api_key=1, versions="0-18", flexible="12+", early=
     """Records: message sets in versions 0 to 3, batches from 4 on. Sessions come with 7 (KIP-227)."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             class EpochEndOffset(Struct):
                 """The offset where a follower's log diverges from the leader's."""
 
@@ -76,8 +60,6 @@ class FetchResponse(Response, api_key=1, versions="0-18", flexible="12+", early=
         partitions: list[Partition] = array(Partition, "0+")
 
     class Node(Struct):
-        """The address of a broker."""
-
         node_id: int = int32("16+")
         host: str = string("16+")
         port: int = int32("16+")
@@ -100,11 +82,7 @@ class FetchRequest(Request[FetchResponse], api_key=1, versions="0-18", flexible=
         replica_epoch: int = int64("15+", -1)
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition: int = int32("0+")
             current_leader_epoch: int = int32("9+", -1, ignorable=True)
             fetch_offset: int = int64("0+")

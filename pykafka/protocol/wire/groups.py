@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pykafka.protocol.schema import Request, Response, Struct, array, binary, boolean, int16, int32, string
+from pykafka.protocol.fields import array, binary, boolean, int16, int32, string
+from pykafka.protocol.schema import Request, Response, Struct
 
 INT32_MIN = -(2**31)
 
@@ -11,8 +12,6 @@ class JoinGroupResponse(Response, api_key=11, versions="0-9", flexible="6+", ear
     """A member's generation; for the leader also the other members."""
 
     class Member(Struct):
-        """One member."""
-
         member_id: str = string("0+")
         group_instance_id: str | None = string("5+", None, nullable="5+", ignorable=True)
         metadata: bytes = binary("0+")
@@ -95,8 +94,6 @@ class LeaveGroupResponse(Response, api_key=13, versions="0-5", flexible="4+", ea
     """The members that have left."""
 
     class Member(Struct):
-        """One member."""
-
         member_id: str = string("3+")
         group_instance_id: str | None = string("3+", nullable="3+")
         error_code: int = int16("3+")
@@ -110,8 +107,6 @@ class LeaveGroupRequest(Request[LeaveGroupResponse], api_key=13, versions="0-5",
     """A request to leave a group; for several members from version 3 on (KIP-345)."""
 
     class Member(Struct):
-        """One member."""
-
         member_id: str = string("3+")
         group_instance_id: str | None = string("3+", None, nullable="3+")
         reason: str | None = string("5+", None, nullable="5+", ignorable=True)
@@ -125,11 +120,7 @@ class DescribeGroupsResponse(Response, api_key=15, versions="0-6", flexible="5+"
     """State and members of groups."""
 
     class Group(Struct):
-        """One group."""
-
         class Member(Struct):
-            """One member."""
-
             member_id: str = string("0+")
             group_instance_id: str | None = string("4+", None, nullable="4+", ignorable=True)
             client_id: str = string("0+")
@@ -161,8 +152,6 @@ class ListGroupsResponse(Response, api_key=16, versions="0-5", flexible="3+", ea
     """The groups that a broker coordinates."""
 
     class Group(Struct):
-        """One group."""
-
         group_id: str = string("0+")
         protocol_type: str = string("0+")
         group_state: str = string("4+", ignorable=True)
@@ -184,8 +173,6 @@ class DeleteGroupsResponse(Response, api_key=42, versions="0-2", flexible="2+", 
     """The groups that were deleted."""
 
     class Group(Struct):
-        """One group."""
-
         group_id: str = string("0+")
         error_code: int = int16("0+")
 

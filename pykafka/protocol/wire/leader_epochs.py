@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pykafka.protocol.schema import Request, Response, Struct, array, int16, int32, int64, string
+from pykafka.protocol.fields import array, int16, int32, int64, string
+from pykafka.protocol.schema import Request, Response, Struct
 
 
 class OffsetForLeaderEpochResponse(Response, api_key=23, versions="0-4", flexible="4+"):
     """The end of each epoch, or of the last one before it; -1 where the broker knows neither."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             error_code: int = int16("0+")
             partition: int = int32("0+")
             leader_epoch: int = int32("1+", -1, ignorable=True)
@@ -30,11 +27,7 @@ class OffsetForLeaderEpochRequest(Request[OffsetForLeaderEpochResponse], api_key
     """A request for the ends of leader epochs (KIP-320); before version 3 brokers allow it to each other only (ACLs)."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition: int = int32("0+")
             current_leader_epoch: int = int32("2+", -1, ignorable=True)
             leader_epoch: int = int32("0+")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pykafka.protocol.schema import Request, Response, Struct, array, int8, int16, int32, int64, string
+from pykafka.protocol.fields import array, int8, int16, int32, int64, string
+from pykafka.protocol.schema import Request, Response, Struct
 
 
 class ListOffsetsResponse(Response, api_key=2, versions="0-11", flexible="6+", early="3+"):
     """Offsets by time: several in version 0, one from 1 on."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0+")
             error_code: int = int16("0+")
             old_style_offsets: list[int] = array("int64", "0")
@@ -32,11 +29,7 @@ class ListOffsetsRequest(Request[ListOffsetsResponse], api_key=2, versions="0-11
     """A request for offsets by time: -1 the latest, -2 the earliest, -3 that of the newest timestamp (since version 7)."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0+")
             current_leader_epoch: int = int32("4+", -1, ignorable=True)
             timestamp: int = int64("0+")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pykafka.protocol.schema import Request, Response, Struct, array, boolean, int16, int32, int64, string
+from pykafka.protocol.fields import array, boolean, int16, int32, int64, string
+from pykafka.protocol.schema import Request, Response, Struct
 
 
 class AlterReplicaLogDirsResponse(Response, api_key=34, versions="0-2", flexible="2+", early="1+"):
     """The outcome for each replica."""
 
     class Result(Struct):
-        """The outcome of one item."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0+")
             error_code: int = int16("0+")
 
@@ -28,11 +25,7 @@ class AlterReplicaLogDirsRequest(Request[AlterReplicaLogDirsResponse], api_key=3
     """A request that moves replicas of a broker to other directories."""
 
     class Dir(Struct):
-        """One directory."""
-
         class Topic(Struct):
-            """One topic."""
-
             name: str = string("0+")
             partitions: list[int] = array("int32", "0+")
 
@@ -46,14 +39,8 @@ class DescribeLogDirsResponse(Response, api_key=35, versions="0-5", flexible="2+
     """The directories of a broker, and the replicas in each."""
 
     class Result(Struct):
-        """The outcome of one item."""
-
         class Topic(Struct):
-            """One topic."""
-
             class Partition(Struct):
-                """One partition."""
-
                 partition_index: int = int32("0+")
                 partition_size: int = int64("0+")
                 offset_lag: int = int64("0+")
@@ -78,8 +65,6 @@ class DescribeLogDirsRequest(Request[DescribeLogDirsResponse], api_key=35, versi
     """A request for the directories of a broker; None asks for all replicas."""
 
     class Topic(Struct):
-        """One topic."""
-
         topic: str = string("0+")
         partitions: list[int] = array("int32", "0+")
 

@@ -6,7 +6,8 @@ from copy import copy
 from typing import Self
 from uuid import UUID
 
-from pykafka.protocol.schema import Request, Response, Struct, array, boolean, int16, int32, string, uuid
+from pykafka.protocol.fields import array, boolean, int16, int32, string, uuid
+from pykafka.protocol.schema import Request, Response, Struct
 
 INT32_MIN = -(2**31)
 
@@ -15,19 +16,13 @@ class MetadataResponse(Response, api_key=3, versions="0-13", flexible="9+", earl
     """Brokers, topics and leaders."""
 
     class Broker(Struct):
-        """The address of a broker."""
-
         node_id: int = int32("0+")
         host: str = string("0+")
         port: int = int32("0+")
         rack: str | None = string("1+", None, nullable="1+", ignorable=True)
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             error_code: int = int16("0+")
             partition_index: int = int32("0+")
             leader_id: int = int32("0+")
@@ -56,8 +51,6 @@ class MetadataRequest(Request[MetadataResponse], api_key=3, versions="0-13", fle
     """A request for brokers, topics and leaders; None asks for all topics. Topic ids come with version 10 (KIP-516)."""
 
     class Topic(Struct):
-        """One topic."""
-
         topic_id: UUID = uuid("10+", ignorable=True)
         name: str | None = string("0+", nullable="10+")
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from pykafka.protocol.schema import Request, Response, Struct, array, boolean, int16, int32, int64, string, uuid
+from pykafka.protocol.fields import array, boolean, int16, int32, int64, string, uuid
+from pykafka.protocol.schema import Request, Response, Struct
 
 
 class OffsetCommitResponse(Response, api_key=8, versions="0-10", flexible="8+", early="4+"):
     """The result of each commit."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0+")
             error_code: int = int16("0+")
 
@@ -31,11 +28,7 @@ class OffsetCommitRequest(Request[OffsetCommitResponse], api_key=8, versions="0-
     """A request that commits a group's offsets: to ZooKeeper in version 0, to Kafka from 1 on; topic ids from 10 on."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0+")
             committed_offset: int = int64("0+")
             committed_leader_epoch: int = int32("6+", -1, ignorable=True)
@@ -58,11 +51,7 @@ class OffsetFetchResponse(Response, api_key=9, versions="0-10", flexible="6+", e
     """A group's committed offsets; -1 for none. Several groups from version 8 on."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0-7")
             committed_offset: int = int64("0-7")
             committed_leader_epoch: int = int32("5-7", -1, ignorable=True)
@@ -73,14 +62,8 @@ class OffsetFetchResponse(Response, api_key=9, versions="0-10", flexible="6+", e
         partitions: list[Partition] = array(Partition, "0-7")
 
     class Group(Struct):
-        """One group."""
-
         class Topic(Struct):
-            """One topic."""
-
             class Partition(Struct):
-                """One partition."""
-
                 partition_index: int = int32("8+")
                 committed_offset: int = int64("8+")
                 committed_leader_epoch: int = int32("8+", -1, ignorable=True)
@@ -105,17 +88,11 @@ class OffsetFetchRequest(Request[OffsetFetchResponse], api_key=9, versions="0-10
     """A request for committed offsets: ZooKeeper's in version 0, Kafka's from 1 on; None asks for all, from 2 on."""
 
     class Topic(Struct):
-        """One topic."""
-
         name: str = string("0-7")
         partition_indexes: list[int] = array("int32", "0-7")
 
     class Group(Struct):
-        """One group."""
-
         class Topic(Struct):
-            """One topic."""
-
             name: str = string("8-9", ignorable=True)
             topic_id: UUID = uuid("10+", ignorable=True)
             partition_indexes: list[int] = array("int32", "8+")
@@ -135,11 +112,7 @@ class OffsetDeleteResponse(Response, api_key=47, versions="0"):
     """The result of each deletion."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0+")
             error_code: int = int16("0+")
 
@@ -155,11 +128,7 @@ class OffsetDeleteRequest(Request[OffsetDeleteResponse], api_key=47, versions="0
     """A request that deletes a group's offsets (KIP-496)."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0+")
 
         name: str = string("0+")

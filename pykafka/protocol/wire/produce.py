@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from pykafka.protocol.schema import Request, Response, Struct, array, int16, int32, int64, nested, records, string, uuid
+from pykafka.protocol.fields import array, int16, int32, int64, nested, records, string, uuid
+from pykafka.protocol.schema import Request, Response, Struct
 
 
 class ProduceResponse(Response, api_key=0, versions="0-13", flexible="9+", early="6+"):
     """The offsets of the written records, or errors. Version 10 names the new leader (KIP-951)."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             class RecordError(Struct):
                 """A record that made the broker refuse its batch (KIP-467)."""
 
@@ -43,8 +40,6 @@ class ProduceResponse(Response, api_key=0, versions="0-13", flexible="9+", early
         partition_responses: list[Partition] = array(Partition, "0+")
 
     class Node(Struct):
-        """The address of a broker."""
-
         node_id: int = int32("10+")
         host: str = string("10+")
         port: int = int32("10+")
@@ -59,11 +54,7 @@ class ProduceRequest(Request[ProduceResponse], api_key=0, versions="0-13", flexi
     """A request that writes records: message sets in versions 0 to 2, batches from 3 on; zstd from 7, topic ids from 13 on."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             index: int = int32("0+")
             records: Any = records("0+", nullable="0+")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pykafka.protocol.schema import Request, Response, boolean, int16, int32, int64, string
+from pykafka.protocol.fields import boolean, int16, int32, int64, string
+from pykafka.protocol.schema import Request, Response
 
 
 class InitProducerIdResponse(Response, api_key=22, versions="0-6", flexible="2+", early="1+"):

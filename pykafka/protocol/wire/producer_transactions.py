@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pykafka.protocol.schema import Request, Response, Struct, array, boolean, int16, int32, int64, string
+from pykafka.protocol.fields import array, boolean, int16, int32, int64, string
+from pykafka.protocol.schema import Request, Response, Struct
 
 
 class _PartitionResult(Struct):
@@ -47,8 +48,6 @@ class AddPartitionsToTxnRequest(Request[AddPartitionsToTxnResponse], api_key=24,
     Topic = _TransactionTopic
 
     class Transaction(Struct):
-        """One transaction."""
-
         transactional_id: str = string("4+")
         producer_id: int = int64("4+")
         producer_epoch: int = int16("4+")
@@ -100,11 +99,7 @@ class TxnOffsetCommitResponse(Response, api_key=28, versions="0-5", flexible="3+
     """The result for each partition."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0+")
             error_code: int = int16("0+")
 
@@ -119,11 +114,7 @@ class TxnOffsetCommitRequest(Request[TxnOffsetCommitResponse], api_key=28, versi
     """A request that commits a group's offsets when the transaction does; generation and member from version 3 on (KIP-447)."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0+")
             committed_offset: int = int64("0+")
             committed_leader_epoch: int = int32("2+", -1, ignorable=True)

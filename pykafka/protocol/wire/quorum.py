@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from pykafka.protocol.schema import Request, Response, Struct, array, boolean, int16, int32, int64, string, uint16, uuid
+from pykafka.protocol.fields import array, boolean, int16, int32, int64, string, uint16, uuid
+from pykafka.protocol.schema import Request, Response, Struct
 
 
 class ReplicaState(Struct):
@@ -21,11 +22,7 @@ class DescribeQuorumResponse(Response, api_key=55, versions="0-2", flexible="0+"
     """Leader, voters and observers of the quorum."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0+")
             error_code: int = int16("0+")
             error_message: str | None = string("2+", nullable="2+", ignorable=True)
@@ -39,11 +36,7 @@ class DescribeQuorumResponse(Response, api_key=55, versions="0-2", flexible="0+"
         partitions: list[Partition] = array(Partition, "0+")
 
     class Node(Struct):
-        """One voter."""
-
         class Listener(Struct):
-            """One address."""
-
             name: str = string("2+")
             host: str = string("2+")
             port: int = uint16("2+")
@@ -61,11 +54,7 @@ class DescribeQuorumRequest(Request[DescribeQuorumResponse], api_key=55, version
     """A request for the state of the quorum."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0+")
 
         topic_name: str = string("0+")
@@ -86,8 +75,6 @@ class AddRaftVoterRequest(Request[AddRaftVoterResponse], api_key=80, versions="0
     """A request that adds a controller to the voters."""
 
     class Listener(Struct):
-        """One address."""
-
         name: str = string("0+")
         host: str = string("0+")
         port: int = uint16("0+")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pykafka.protocol.schema import Request, Response, Struct, array, boolean, float64, int8, int16, int32, string
+from pykafka.protocol.fields import array, boolean, float64, int8, int16, int32, string
+from pykafka.protocol.schema import Request, Response, Struct
 
 
 class DescribeClientQuotasResponse(Response, api_key=48, versions="0-1", flexible="1+"):
     """The quotas that match."""
 
     class Entry(Struct):
-        """One entity and its quotas."""
-
         class Entity(Struct):
             """One part of the entity: a user, a client id or an IP address."""
 
@@ -18,8 +17,6 @@ class DescribeClientQuotasResponse(Response, api_key=48, versions="0-1", flexibl
             entity_name: str | None = string("0+", nullable="0+")
 
         class Value(Struct):
-            """One quota."""
-
             key: str = string("0+")
             value: float = float64("0+")
 
@@ -36,8 +33,6 @@ class DescribeClientQuotasRequest(Request[DescribeClientQuotasResponse], api_key
     """A request for the quotas of entities that match."""
 
     class Component(Struct):
-        """One part that the entity must have."""
-
         entity_type: str = string("0+")
         match_type: int = int8("0+")
         match: str | None = string("0+", nullable="0+")
@@ -50,8 +45,6 @@ class AlterClientQuotasResponse(Response, api_key=49, versions="0-1", flexible="
     """The outcome for each entity."""
 
     class Entry(Struct):
-        """One entity and its quotas."""
-
         class Entity(Struct):
             """One part of the entity: a user, a client id or an IP address."""
 
@@ -70,8 +63,6 @@ class AlterClientQuotasRequest(Request[AlterClientQuotasResponse], api_key=49, v
     """A request that sets or removes quotas."""
 
     class Entry(Struct):
-        """One entity and its quotas."""
-
         class Entity(Struct):
             """One part of the entity: a user, a client id or an IP address."""
 
@@ -79,8 +70,6 @@ class AlterClientQuotasRequest(Request[AlterClientQuotasResponse], api_key=49, v
             entity_name: str | None = string("0+", nullable="0+")
 
         class Op(Struct):
-            """One quota to set or to remove."""
-
             key: str = string("0+")
             value: float = float64("0+")
             remove: bool = boolean("0+")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pykafka.protocol.schema import Request, Response, Struct, array, boolean, int8, int16, int32, string
+from pykafka.protocol.fields import array, boolean, int8, int16, int32, string
+from pykafka.protocol.schema import Request, Response, Struct
 
 
 class AlterPartitionReassignmentsResponse(Response, api_key=45, versions="0-1", flexible="0+"):
     """The outcome for each partition."""
 
     class Result(Struct):
-        """The outcome of one item."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0+")
             error_code: int = int16("0+")
             error_message: str | None = string("0+", nullable="0+")
@@ -34,11 +31,7 @@ class AlterPartitionReassignmentsRequest(
     """A request that moves partitions; None as replicas cancels a move."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0+")
             replicas: list[int] | None = array("int32", "0+", None, nullable="0+")
 
@@ -54,11 +47,7 @@ class ListPartitionReassignmentsResponse(Response, api_key=46, versions="0", fle
     """The moves under way."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0+")
             replicas: list[int] = array("int32", "0+")
             adding_replicas: list[int] = array("int32", "0+")
@@ -79,8 +68,6 @@ class ListPartitionReassignmentsRequest(
     """A request for the moves under way; None asks for all."""
 
     class Topic(Struct):
-        """One topic."""
-
         name: str = string("0+")
         partition_indexes: list[int] = array("int32", "0+")
 
@@ -92,11 +79,7 @@ class ElectLeadersResponse(Response, api_key=43, versions="0-2", flexible="2+"):
     """The outcome for each partition."""
 
     class ReplicaElectionResult(Struct):
-        """One topic."""
-
         class PartitionResult(Struct):
-            """One partition."""
-
             partition_id: int = int32("0+")
             error_code: int = int16("0+")
             error_message: str | None = string("0+", nullable="0+")
@@ -113,8 +96,6 @@ class ElectLeadersRequest(Request[ElectLeadersResponse], api_key=43, versions="0
     """A request that elects leaders: preferred replicas (0), or any (1, from version 1 on); None elects for all partitions."""
 
     class TopicPartition(Struct):
-        """One topic."""
-
         topic: str = string("0+")
         partitions: list[int] = array("int32", "0+")
 

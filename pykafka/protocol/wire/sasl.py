@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pykafka.protocol.schema import Request, Response, array, binary, int16, int64, string
+from pykafka.protocol.fields import array, binary, int16, int64, string
+from pykafka.protocol.schema import Request, Response
 
 
 class SaslHandshakeResponse(Response, api_key=17, versions="0-1"):

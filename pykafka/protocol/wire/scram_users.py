@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pykafka.protocol.schema import Request, Response, Struct, array, binary, int8, int16, int32, string
+from pykafka.protocol.fields import array, binary, int8, int16, int32, string
+from pykafka.protocol.schema import Request, Response, Struct
 
 
 class DescribeUserScramCredentialsResponse(Response, api_key=50, versions="0", flexible="0+"):
     """Mechanisms and iterations of each user; brokers never tell passwords."""
 
     class Result(Struct):
-        """The outcome of one item."""
-
         class CredentialInfo(Struct):
-            """One mechanism of the user."""
-
             mechanism: int = int8("0+")
             iterations: int = int32("0+")
 
@@ -34,8 +31,6 @@ class DescribeUserScramCredentialsRequest(
     """A request for the mechanisms of users; None asks for all users."""
 
     class User(Struct):
-        """One user."""
-
         name: str = string("0+")
 
     users: list[User] | None = array(User, "0+", nullable="0+")
@@ -45,8 +40,6 @@ class AlterUserScramCredentialsResponse(Response, api_key=51, versions="0", flex
     """The outcome for each user."""
 
     class Result(Struct):
-        """The outcome of one item."""
-
         user: str = string("0+")
         error_code: int = int16("0+")
         error_message: str | None = string("0+", nullable="0+")
@@ -61,14 +54,10 @@ class AlterUserScramCredentialsRequest(
     """A request that sets or deletes users' credentials; the client salts the passwords."""
 
     class Deletion(Struct):
-        """One credential to delete."""
-
         name: str = string("0+")
         mechanism: int = int8("0+")
 
     class Upsertion(Struct):
-        """One credential to set."""
-
         name: str = string("0+")
         mechanism: int = int8("0+")
         iterations: int = int32("0+")

@@ -5,21 +5,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from pykafka.protocol.schema import (
-    Request,
-    Response,
-    Struct,
-    array,
-    boolean,
-    int8,
-    int16,
-    int32,
-    int64,
-    nested,
-    records,
-    string,
-    uuid,
-)
+from pykafka.protocol.fields import array, boolean, int8, int16, int32, int64, nested, records, string, uuid
+from pykafka.protocol.schema import Request, Response, Struct
 from pykafka.protocol.wire.fetch import INT32_MAX
 from pykafka.protocol.wire.groups import INT32_MIN
 
@@ -42,11 +29,7 @@ class ShareGroupDescribeResponse(Response, api_key=77, versions="1", flexible="0
     """State and members of share groups."""
 
     class Group(Struct):
-        """One group."""
-
         class Member(Struct):
-            """One member."""
-
             member_id: str = string("0+")
             rack_id: str | None = string("0+", None, nullable="0+")
             member_epoch: int = int32("0+")
@@ -80,14 +63,8 @@ class DescribeShareGroupOffsetsResponse(Response, api_key=90, versions="0-1", fl
     """The start offsets of share groups."""
 
     class Group(Struct):
-        """One group."""
-
         class Topic(Struct):
-            """One topic."""
-
             class Partition(Struct):
-                """One partition."""
-
                 partition_index: int = int32("0+")
                 start_offset: int = int64("0+")
                 leader_epoch: int = int32("0+")
@@ -114,11 +91,7 @@ class DescribeShareGroupOffsetsRequest(
     """A request for the start offsets of share groups; None asks for all topics."""
 
     class Group(Struct):
-        """One group."""
-
         class Topic(Struct):
-            """One topic."""
-
             topic_name: str = string("0+")
             partitions: list[int] = array("int32", "0+")
 
@@ -132,11 +105,7 @@ class AlterShareGroupOffsetsResponse(Response, api_key=91, versions="0", flexibl
     """The outcome for each partition."""
 
     class Result(Struct):
-        """The outcome of one item."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0+")
             error_code: int = int16("0+")
             error_message: str | None = string("0+", None, nullable="0+")
@@ -155,11 +124,7 @@ class AlterShareGroupOffsetsRequest(Request[AlterShareGroupOffsetsResponse], api
     """A request that sets the start offsets of a share group without members."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0+")
             start_offset: int = int64("0+")
 
@@ -174,8 +139,6 @@ class DeleteShareGroupOffsetsResponse(Response, api_key=92, versions="0", flexib
     """The outcome for each topic."""
 
     class Result(Struct):
-        """The outcome of one item."""
-
         topic_name: str = string("0+")
         topic_id: UUID = uuid("0+")
         error_code: int = int16("0+")
@@ -191,8 +154,6 @@ class DeleteShareGroupOffsetsRequest(Request[DeleteShareGroupOffsetsResponse], a
     """A request that deletes the offsets of a share group without members."""
 
     class Topic(Struct):
-        """One topic."""
-
         topic_name: str = string("0+")
 
     group_id: str = string("0+")
@@ -206,8 +167,6 @@ class ShareGroupHeartbeatResponse(Response, api_key=76, versions="1", flexible="
         """The partitions that the member fetches from, all of them."""
 
         class TopicPartitions(Struct):
-            """Partitions of one topic."""
-
             topic_id: UUID = uuid("0+")
             partitions: list[int] = array("int32", "0+")
 
@@ -263,11 +222,7 @@ class ShareFetchResponse(Response, api_key=78, versions="1-2", flexible="0+"):
     """Acquired records, and the outcome of acknowledgements."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             class AcquiredRecords(Struct):
                 """Offsets that this member has now, also those without a record."""
 
@@ -299,11 +254,7 @@ class ShareFetchRequest(Request[ShareFetchResponse], api_key=78, versions="1-2",
     """A request that acquires records, and says what became of those before. Session epoch 0 opens a session, -1 ends it."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0+")
             acknowledgement_batches: list[AcknowledgementBatch] = array(AcknowledgementBatch, "0+")
 
@@ -334,11 +285,7 @@ class ShareAcknowledgeResponse(Response, api_key=79, versions="1-2", flexible="0
     """The outcome of acknowledgements for each partition."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0+")
             error_code: int = int16("0+")
             error_message: str | None = string("0+", None, nullable="0+")
@@ -359,11 +306,7 @@ class ShareAcknowledgeRequest(Request[ShareAcknowledgeResponse], api_key=79, ver
     """A request that says what became of acquired records. Session epoch -1 ends the session."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0+")
             acknowledgement_batches: list[AcknowledgementBatch] = array(AcknowledgementBatch, "0+")
 

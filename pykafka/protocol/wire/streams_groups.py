@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-from pykafka.protocol.schema import (
-    Request,
-    Response,
-    Struct,
-    array,
-    boolean,
-    int16,
-    int32,
-    int64,
-    nested,
-    string,
-    uint16,
-)
+from pykafka.protocol.fields import array, boolean, int16, int32, int64, nested, string, uint16
+from pykafka.protocol.schema import Request, Response, Struct
 from pykafka.protocol.wire.groups import INT32_MIN
 
 
@@ -68,14 +57,10 @@ class StreamsGroupDescribeResponse(Response, api_key=89, versions="0", flexible=
     """State, topology and members of groups."""
 
     class Group(Struct):
-        """One group."""
-
         class Topology(Struct):
             """The topology of the application."""
 
             class Subtopology(Struct):
-                """One part of the topology."""
-
                 subtopology_id: str = string("0+")
                 source_topics: list[str] = array("string", "0+")
                 repartition_sink_topics: list[str] = array("string", "0+")
@@ -86,8 +71,6 @@ class StreamsGroupDescribeResponse(Response, api_key=89, versions="0", flexible=
             subtopologies: list[Subtopology] | None = array(Subtopology, "0+", None, nullable="0+")
 
         class Member(Struct):
-            """One member."""
-
             member_id: str = string("0+")
             member_epoch: int = int32("0+")
             instance_id: str | None = string("0+", None, nullable="0+")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pykafka.protocol.schema import Request, Response, Struct, array, binary, int16, int32, int64, string
+from pykafka.protocol.fields import array, binary, int16, int32, int64, string
+from pykafka.protocol.schema import Request, Response, Struct
 
 
 class CreateDelegationTokenResponse(Response, api_key=38, versions="0-3", flexible="2+", early="1+"):
@@ -25,8 +26,6 @@ class CreateDelegationTokenRequest(Request[CreateDelegationTokenResponse], api_k
     """A request that creates a token; for another owner from version 3 on (KIP-373)."""
 
     class Renewer(Struct):
-        """One principal that may renew the token."""
-
         principal_type: str = string("0+")
         principal_name: str = string("0+")
 
@@ -70,11 +69,7 @@ class DescribeDelegationTokenResponse(Response, api_key=41, versions="0-3", flex
     """The tokens that this user may see."""
 
     class Token(Struct):
-        """One token."""
-
         class Renewer(Struct):
-            """One principal that may renew the token."""
-
             principal_type: str = string("0+")
             principal_name: str = string("0+")
 
@@ -100,8 +95,6 @@ class DescribeDelegationTokenRequest(
     """A request for the tokens of owners; None asks for all."""
 
     class Owner(Struct):
-        """One owner."""
-
         principal_type: str = string("0+")
         principal_name: str = string("0+")
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from pykafka.protocol.schema import Request, Response, Struct, array, boolean, int8, int16, int32, int64, string, uuid
+from pykafka.protocol.fields import array, boolean, int8, int16, int32, int64, string, uuid
+from pykafka.protocol.schema import Request, Response, Struct
 
 
 class CreateTopicsResponse(Response, api_key=19, versions="0-7", flexible="5+", early="3+"):
     """The topics that were created, and their settings."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Config(Struct):
-            """One setting."""
-
             name: str = string("5+")
             value: str | None = string("5+", nullable="5+")
             read_only: bool = boolean("5+")
@@ -39,8 +36,6 @@ class CreateTopicsRequest(Request[CreateTopicsResponse], api_key=19, versions="0
     """A request that creates topics. From version 4 on, -1 asks for the brokers' defaults (KIP-464)."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Assignment(Struct):
             """The brokers with the replicas of one partition."""
 
@@ -48,8 +43,6 @@ class CreateTopicsRequest(Request[CreateTopicsResponse], api_key=19, versions="0
             broker_ids: list[int] = array("int32", "0+")
 
         class Config(Struct):
-            """One setting."""
-
             name: str = string("0+")
             value: str | None = string("0+", nullable="0+")
 
@@ -68,8 +61,6 @@ class DeleteTopicsResponse(Response, api_key=20, versions="0-6", flexible="4+", 
     """The topics that were deleted."""
 
     class Topic(Struct):
-        """One topic."""
-
         name: str | None = string("0+", nullable="6+")
         topic_id: UUID = uuid("6+", ignorable=True)
         error_code: int = int16("0+")
@@ -83,8 +74,6 @@ class DeleteTopicsRequest(Request[DeleteTopicsResponse], api_key=20, versions="0
     """A request that deletes topics; by id from version 6 on."""
 
     class Topic(Struct):
-        """One topic."""
-
         name: str | None = string("6+", None, nullable="6+")
         topic_id: UUID = uuid("6+")
 
@@ -97,8 +86,6 @@ class CreatePartitionsResponse(Response, api_key=37, versions="0-3", flexible="2
     """The topics that got their partitions."""
 
     class Topic(Struct):
-        """One topic."""
-
         name: str = string("0+")
         error_code: int = int16("0+")
         error_message: str | None = string("0+", None, nullable="0+")
@@ -111,8 +98,6 @@ class CreatePartitionsRequest(Request[CreatePartitionsResponse], api_key=37, ver
     """A request that gives topics more partitions (KIP-195)."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Assignment(Struct):
             """The brokers with the replicas of one new partition."""
 
@@ -131,11 +116,7 @@ class DeleteRecordsResponse(Response, api_key=21, versions="0-2", flexible="2+",
     """The new start of each log."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0+")
             low_watermark: int = int64("0+")
             error_code: int = int16("0+")
@@ -151,11 +132,7 @@ class DeleteRecordsRequest(Request[DeleteRecordsResponse], api_key=21, versions=
     """A request that deletes the records before an offset; -1 deletes all (KIP-107)."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             partition_index: int = int32("0+")
             offset: int = int64("0+")
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from pykafka.protocol.schema import Request, Response, Struct, array, boolean, int8, int16, int32, int64, string
+from pykafka.protocol.fields import array, boolean, int8, int16, int32, int64, string
+from pykafka.protocol.schema import Request, Response, Struct
 
 
 class DescribeProducersResponse(Response, api_key=61, versions="0", flexible="0+"):
     """The active producers of partitions."""
 
     class Topic(Struct):
-        """One topic."""
-
         class Partition(Struct):
-            """One partition."""
-
             class ActiveProducer(Struct):
-                """One producer."""
-
                 producer_id: int = int64("0+")
                 producer_epoch: int = int32("0+")
                 last_sequence: int = int32("0+", -1)
@@ -40,8 +35,6 @@ class DescribeProducersRequest(Request[DescribeProducersResponse], api_key=61, v
     """A request for the active producers of partitions, to their leaders."""
 
     class Topic(Struct):
-        """One topic."""
-
         name: str = string("0+")
         partition_indexes: list[int] = array("int32", "0+")
 
@@ -52,11 +45,7 @@ class DescribeTransactionsResponse(Response, api_key=65, versions="0", flexible=
     """The states of transactions."""
 
     class TransactionState(Struct):
-        """One transaction."""
-
         class Topic(Struct):
-            """One topic."""
-
             topic: str = string("0+")
             partitions: list[int] = array("int32", "0+")
 
@@ -83,8 +72,6 @@ class ListTransactionsResponse(Response, api_key=66, versions="0-2", flexible="0
     """The transactions that a broker coordinates."""
 
     class TransactionState(Struct):
-        """One transaction."""
-
         transactional_id: str = string("0+")
         producer_id: int = int64("0+")
         transaction_state: str = string("0+")
@@ -111,11 +98,7 @@ class WriteTxnMarkersResponse(Response, api_key=27, versions="0-2", flexible="1+
         """The end of one producer's transactions."""
 
         class Topic(Struct):
-            """One topic."""
-
             class Partition(Struct):
-                """One partition."""
-
                 partition_index: int = int32("0+")
                 error_code: int = int16("0+")
 
@@ -135,8 +118,6 @@ class WriteTxnMarkersRequest(Request[WriteTxnMarkersResponse], api_key=27, versi
         """The end of one producer's transactions."""
 
         class Topic(Struct):
-            """One topic."""
-
             name: str = string("0+")
             partition_indexes: list[int] = array("int32", "0+")
 

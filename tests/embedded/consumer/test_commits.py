@@ -522,13 +522,13 @@ def test_the_start_does_not_replace_a_commit_of_another_process(
 
         consumer._engine.commits.group._commit_once = fail_once
     else:
-        search = consumer._engine.find_offsets
+        search = consumer._engine.find_each_offset
 
-        def slowly(*args: Any) -> Any:
+        def slowly(*args: Any, **kwargs: Any) -> Any:
             group.commit({key: 1})
-            return search(*args)
+            return search(*args, **kwargs)
 
-        consumer._engine.find_offsets = slowly
+        consumer._engine.find_each_offset = slowly
     consumer.start()
     consumer.stop()
     assert committed(topic, "g") == 1

@@ -43,7 +43,7 @@ def _iterate(consumer: KafkaConsumer[Any, Any], seen: list[int]) -> None:
 
 
 def _iterate_slowly(consumer: KafkaConsumer[Any, Any], seen: list[int]) -> None:
-    consumer._handing.plain = False  # as with deserializers
+    consumer._pipeline.plain = False  # as with deserializers
     _iterate(consumer, seen)
 
 
@@ -85,7 +85,7 @@ def test_an_interrupt_at_any_step_skips_no_record_and_locks_nobody_out(
     with KafkaClient(cluster.hosts) as client:
         fill(client, topic, COUNT)
         with client.consumer(topic) as consumer:
-            for call in interrupting("kafkaconsumer.py", "turnstile.py"):
+            for call in interrupting("kafkaconsumer.py", "handlers/interrupts.py"):
                 steps += 1
                 with suppress(Interrupted):
                     call(lambda: read(consumer, seen))

@@ -134,7 +134,10 @@ def test_a_partition_that_recovers_begins_with_short_pauses_again(greenlets: boo
         ) as consumer:
             assert consumer.consume() is not None
             until(client.cluster.handler, lambda: len(broker.fetches[0]) >= 7)
-            assert consumer._engine.recovery._cases._failures[consumer._partitions[consumer.partitions[0]]] == 1
+            assert (
+                consumer._engine.recovery._failed_partitions._failures[consumer._partitions[consumer.partitions[0]]]
+                == 1
+            )
 
 
 @both

@@ -14,7 +14,7 @@ from uuid import uuid4
 import pytest
 
 from pykafka import EmbeddedCluster, KafkaClient
-from pykafka.groups.classic.coordinator import BaseCoordinator
+from pykafka.coordinator.base import BaseCoordinator
 from tests.support.waiting import until
 
 

@@ -39,7 +39,7 @@ def test_a_member_that_waits_looks_seldom_and_hears_at_once(
         consumer.poll(timeout=0.8)
         assert len(waits) <= 4
         told: list[float] = []
-        shares: Any = consumer._sharing.shares
+        shares: Any = consumer._sharing.membership
 
         def tell() -> None:
             handler.native.sleep(0.3)

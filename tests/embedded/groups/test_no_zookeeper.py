@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from pykafka import BalancedConsumer, EmbeddedCluster, KafkaClient, aio
-from pykafka.compat import zookeeper_group
 from pykafka.exceptions import ZooKeeperError
-from pykafka.groups.options import DEFAULT_ZOOKEEPER
+from pykafka.groups.zookeeper import group as zookeeper_group
 from pykafka.handlers import Handler
+from pykafka.metadata.zookeeper_address import DEFAULT_ZOOKEEPER
 
 
 @pytest.mark.parametrize("given", [{}, {"zookeeper_connect": None}, {"auto_start": False}])

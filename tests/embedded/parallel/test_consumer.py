@@ -241,7 +241,7 @@ def test_what_does_not_go_together_is_refused(client: KafkaClient, topic: str) -
         run = consumer.parallel(print)
         with (turn := consumer._handler.Lock()):
             assert consumer._reading.enter(turn)
-            with pytest.raises(KafkaException, match="nobody else may"):
+            with pytest.raises(KafkaException, match="only the parallel run may"):
                 run.run()
     with pytest.raises(KafkaException, match="is closed"):
         consumer.parallel(print)

@@ -300,7 +300,7 @@ def test_idle_topics_are_left_and_taken_in_again(client: KafkaClient, monkeypatc
         client.cluster.handler.sleep(0.1)
         producer.produce("one", b"1").get(10)
         producer._engine.set_up()
-        assert set(producer._engine.routing.routes) == {"one"}
+        assert set(producer._engine.routing.topics) == {"one"}
         assert producer.produce("a", b"2", partition=0).get(10).offset == 1
         assert contents(client, "a") == {0: [b"1", b"2"]}
 
@@ -454,7 +454,12 @@ def test_options_of_the_configuration(cluster: EmbeddedCluster) -> None:
     }
     with KafkaClient.from_config(config) as client, client.producer(linger_ms=8) as producer:
         options = producer._engine.front
-        assert (options.acks, options.linger_ms, options.compression, options.buffer_memory) == (1, 8, 4, 123456)
+        assert (options.required_acks, options.linger_ms, options.compression, options.max_queued_bytes) == (
+            1,
+            8,
+            4,
+            123456,
+        )
         producer.produce("one", bytes(1000)).get(10)
 
 
@@ -582,7 +587,7 @@ def test_stub_and_class_have_the_same_members() -> None:
             if isinstance(node, (ast.FunctionDef, ast.AnnAssign))
         }
         assert {one for one in members if not hasattr(found, one) and one not in getattr(found, "__slots__", ())} <= (
-            {"_plain", "_accumulator", "_told", "_last_told"}  # set by KafkaProducer
+            {"_plain", "_accumulator", "_callback", "_last_callback"}  # set by KafkaProducer
         )
         public = {one for one in vars(found) if not one.startswith("_")}
         assert public <= members

@@ -33,7 +33,7 @@ def test_offsets_of_batches_whose_answers_were_lost(
     greenlets: bool, answers: list[tuple[int, int] | None], offsets: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Batches that were proven written by later answers kept offset -1."""
-    read: Callable[..., Any] = Request.outcomes
+    read: Callable[..., Any] = Request.results
     met = iter(answers)
 
     with (
@@ -49,7 +49,7 @@ def test_offsets_of_batches_whose_answers_were_lost(
                 part.error_code, part.base_offset = instead
             return read(request, response, where)
 
-        monkeypatch.setattr(Request, "outcomes", told)
+        monkeypatch.setattr(Request, "results", told)
         told_of: list[tuple[Any, int]] = []
         producer = client.topics["t"].get_producer(
             required_acks=-1,
@@ -64,7 +64,7 @@ def test_offsets_of_batches_whose_answers_were_lost(
         for _ in range(3):
             messages.append(producer.produce(b"x"))
             batch: Any = messages[-1]._batch
-            while batch.flight is None or not batch.flight.on_wire:
+            while batch.in_flight is None or not batch.in_flight.on_wire:
                 producer._owned_brokers[1].wake.set()  # which fills the next batch, rather, while one is under way
                 handler.sleep(0.01)
         producer.stop()

@@ -78,7 +78,7 @@ def test_an_answer_whose_handing_out_is_interrupted_is_handed_out_again(
     client = start()
     with client.topics["t"].get_sync_producer() as producer:
         producer.produce(b"first")
-        read, interrupts, here = Request.outcomes, [1, 2], client.cluster.handler.local()
+        read, interrupts, here = Request.results, [1, 2], client.cluster.handler.local()
 
         def interrupted(request: Request, *args: Any) -> Any:
             if interrupts and getattr(
@@ -89,7 +89,7 @@ def test_an_answer_whose_handing_out_is_interrupted_is_handed_out_again(
                 raise Interrupted
             return read(request, *args)
 
-        monkeypatch.setattr(Request, "outcomes", interrupted)
+        monkeypatch.setattr(Request, "results", interrupted)
         started, sent = time.monotonic(), 1
         while interrupts and sent < 50:
             here.armed = True
@@ -129,20 +129,20 @@ def test_ctrl_c_behind_the_taking_of_a_step_does_not_keep_it(start: Start) -> No
 
 def test_ctrl_c_behind_a_launch_ends_no_sender(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """The batch was under way and did not know of it: settling it ended in an AttributeError, as did each later produce()."""
-    launch, interrupts = InFlightWindow.launch, [1]
+    begin, interrupts = InFlightWindow.begin, [1]
 
     client = start()
     here = client.cluster.handler.local()
 
-    def interrupted(lane: InFlightWindow[Any], *args: Any) -> Any:
-        flight = launch(lane, *args)
+    def interrupted(window: InFlightWindow[Any], *args: Any) -> Any:
+        in_flight = begin(window, *args)
         if interrupts and getattr(here, "armed", False):  # not in the sender, which nobody interrupts
             interrupts.pop()
             raise Interrupted
-        return flight
+        return in_flight
 
     with client.topics["t"].get_sync_producer(required_acks=-1) as producer:
-        monkeypatch.setattr(InFlightWindow, "launch", interrupted)
+        monkeypatch.setattr(InFlightWindow, "begin", interrupted)
         here.armed = True
         for _ in range(100):
             with suppress(Interrupted):
@@ -186,13 +186,13 @@ def test_what_stop_has_given_up_is_not_sent_afterwards(start: Start, monkeypatch
     producer = client.topics["t"].get_producer(linger_ms=1, pending_timeout_ms=100)
     producer.produce(b"first")
     producer.flush(20_000)  # by itself it would wait no longer than stop() is to
-    seal, go_on = LeaderRequests._seal, handler.Event()
+    close_batch, go_on = LeaderRequests._close, handler.Event()
 
     def late(dispatch: LeaderRequests, *args: Any) -> bool:
         go_on.wait(30)
-        return seal(dispatch, *args)
+        return close_batch(dispatch, *args)
 
-    monkeypatch.setattr(LeaderRequests, "_seal", late)
+    monkeypatch.setattr(LeaderRequests, "_close", late)
     monkeypatch.setattr("pykafka.producer.engine.JOIN_TIMEOUT_S", 0.1)
     owned = producer._owned_brokers[1]
     producer.produce(b"given up")

@@ -33,8 +33,8 @@ def test_the_worker_that_produces_sends(client: Any) -> None:
         message = producer.produce(b"alone")
         batch = message._batch
         if not str(accumulator.__file__).endswith(".py"):  # the pure source leaves it to the sender
-            assert batch.flight.on_wire
-        until(client.cluster.handler, lambda: batch.flight is not None and batch.flight.on_wire)
+            assert batch.in_flight.on_wire
+        until(client.cluster.handler, lambda: batch.in_flight is not None and batch.in_flight.on_wire)
         behind = [producer.produce(b"behind") for _ in range(3)]
         assert behind[0]._batch is behind[2]._batch is not batch  # they wait for each other, as ever
         producer.flush()

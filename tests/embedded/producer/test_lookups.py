@@ -51,19 +51,19 @@ def test_workers_that_write_to_a_cold_topic_share_one_look_up(client: KafkaClien
 
 def test_one_topic_does_not_hold_up_another(client: KafkaClient, monkeypatch: pytest.MonkeyPatch) -> None:
     with client.producer(max_block_ms=20_000) as producer:
-        look_up, goes_on = producer._engine.lookups._look_up, client.cluster.handler.Event()
+        look_up, polls = producer._engine.metadata_wait._look_up, client.cluster.handler.Event()
 
         def held(topic: str, deadline: float) -> None:
             if topic == "held":
-                goes_on.wait(20)
+                polls.wait(20)
             look_up(topic, deadline)
 
-        monkeypatch.setattr(producer._engine.lookups, "_look_up", held)
+        monkeypatch.setattr(producer._engine.metadata_wait, "_look_up", held)
         made: list[Any] = []
         workers = [client.cluster.handler.spawn(lambda: made.append(producer.produce("held", b"x"))) for _ in range(3)]
         producer.produce("other", b"x").get(10)
         assert made == []
-        goes_on.set()
+        polls.set()
         assert all(worker.join(10) for worker in workers)
         assert len(made) == 3
 
@@ -76,11 +76,11 @@ def test_a_failure_is_told_to_all_that_wait(
         looks: list[str] = []
         told: list[Any] = []
         with client.producer() as producer:
-            look_up, goes_on = producer._engine.lookups._look_up, client.cluster.handler.Event()
+            look_up, polls = producer._engine.metadata_wait._look_up, client.cluster.handler.Event()
 
             def held(topic: str, deadline: float) -> None:
                 looks.append(topic)
-                goes_on.wait(20)
+                polls.wait(20)
                 look_up(topic, deadline)
 
             def produce() -> None:
@@ -89,11 +89,11 @@ def test_a_failure_is_told_to_all_that_wait(
                     producer.produce("never-made", b"x")
                 told.append(info.value)
 
-            monkeypatch.setattr(producer._engine.lookups, "_look_up", held)
+            monkeypatch.setattr(producer._engine.metadata_wait, "_look_up", held)
             workers = [client.cluster.handler.spawn(produce) for _ in range(100)]
             until(client.cluster.handler, lambda: len(begun) == 100, 10)
             client.cluster.handler.sleep(0.05)
-            goes_on.set()
+            polls.set()
             assert all(worker.join(30) for worker in workers)
         assert len(told) == 100
         assert len({id(error) for error in told}) == 100  # each has a traceback of its own
@@ -102,16 +102,16 @@ def test_a_failure_is_told_to_all_that_wait(
 
 def test_the_next_caller_goes_on_where_one_is_cut_off(client: KafkaClient, monkeypatch: pytest.MonkeyPatch) -> None:
     with client.producer() as producer:
-        look_up, goes_on, asked = producer._engine.lookups._look_up, client.cluster.handler.Event(), []
+        look_up, polls, asked = producer._engine.metadata_wait._look_up, client.cluster.handler.Event(), []
 
         def cut(topic: str, deadline: float) -> None:
             asked.append(topic)
             if len(asked) == 1:
-                goes_on.wait(20)
+                polls.wait(20)
                 raise CutOff
             look_up(topic, deadline)
 
-        monkeypatch.setattr(producer._engine.lookups, "_look_up", cut)
+        monkeypatch.setattr(producer._engine.metadata_wait, "_look_up", cut)
 
         def first() -> None:
             with pytest.raises(CutOff):
@@ -124,7 +124,7 @@ def test_the_next_caller_goes_on_where_one_is_cut_off(client: KafkaClient, monke
             client.cluster.handler.spawn(lambda: made.append(producer.produce("cut-off", b"x"))) for _ in range(5)
         ]
         client.cluster.handler.sleep(0.02)
-        goes_on.set()
+        polls.set()
         assert all(worker.join(10) for worker in workers)
         assert len(made) == 5
         assert len(asked) == 2
@@ -168,7 +168,7 @@ def test_callers_that_cannot_wait_hear_why_there_is_no_topic(cluster: EmbeddedCl
 
 def test_closing_ends_a_look_up_in_the_background(client: KafkaClient, monkeypatch: pytest.MonkeyPatch) -> None:
     with client.producer(max_block_ms=0) as producer:
-        lookups = producer._engine.lookups
+        lookups = producer._engine.metadata_wait
 
         def look_up(topic: str, deadline: float) -> None:
             while True:

@@ -193,4 +193,4 @@ def test_a_committed_position_is_checked_when_a_consumer_starts(
 
 
 def test_what_fetch_tells_is_not_asked(client: KafkaClient) -> None:
-    assert all(truncation.fetch_tells(broker) for broker in client.brokers.values())
+    assert all(truncation.fetch_compares_logs(broker) for broker in client.brokers.values())

@@ -18,7 +18,6 @@ from kazoo.client import KazooClient
 
 from pykafka import BalancedConsumer, KafkaClient
 from pykafka.common import OffsetType
-from pykafka.compat.zookeeper_group import ZooKeeperGroup
 from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.exceptions import (
     ConsumerStoppedException,
@@ -27,6 +26,7 @@ from pykafka.exceptions import (
     PartitionOwnedError,
     ZooKeeperError,
 )
+from pykafka.groups.zookeeper.group import ZooKeeperGroup
 from pykafka.protocol import wire
 from tests.support.groups import Balanced, Place, balanced
 from tests.support.waiting import CutOff, cut_off, until

@@ -40,7 +40,7 @@ def test_what_stays_flows_while_a_slow_member_holds_the_rebalance_open(readers: 
     before = set(slow.assignment())
     readers.consumers.remove(slow)  # it makes no call from now on, and its heartbeats keep it in the group
     readers.join(**COOPERATIVE)
-    readers.until(lambda: one._sharing.shares is not None and not one._sharing.shares.settled)
+    readers.until(lambda: one._sharing.membership is not None and not one._sharing.membership.is_stable)
     read: Counter[TopicPartition] = Counter()
     longest = 0.0
     for _ in range(60):
@@ -51,8 +51,8 @@ def test_what_stays_flows_while_a_slow_member_holds_the_rebalance_open(readers: 
         read.update(TopicPartition(record.topic, record.partition) for record in records)
         readers.read.update(record.value for record in records)
         sleep(0.02)
-    assert one._sharing.shares is not None
-    assert not one._sharing.shares.settled  # all this was within one rebalance
+    assert one._sharing.membership is not None
+    assert not one._sharing.membership.is_stable  # all this was within one rebalance
     assert set(one.assignment()) == stays
     assert set(read) == stays
     assert read.total() > 200

@@ -300,7 +300,7 @@ def test_a_failed_commit_before_revocation_is_raised(readers: Readers, monkeypat
         raise OffsetsNotCommitted("refused by the test", {})
 
     monkeypatch.setattr(one._engine.commits, "commit_at_stop", refuse)
-    one._sharing.shares.request_rejoin()  # type: ignore[union-attr]
+    one._sharing.membership.request_rejoin()  # type: ignore[union-attr]
     with pytest.raises(OffsetsNotCommitted, match="refused by the test"):
         one.poll(1, 10)
     monkeypatch.undo()

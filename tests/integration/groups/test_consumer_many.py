@@ -91,7 +91,7 @@ class Crowd:
     def generations(self) -> list[int]:
         found = []
         for consumer in self.consumers:
-            shares: Any = consumer._sharing.shares
+            shares: Any = consumer._sharing.membership
             found.append(shares.generation)
         return found
 
@@ -297,7 +297,7 @@ def test_a_coordinator_that_hangs_holds_up_its_own_groups_only(concurrency: Conc
         crowd = Crowd(client, 40, 20, heartbeat_interval_ms=500)
         until(crowd.handler, crowd.joined, 60)
         assert len(crowd.pulses()) == 2
-        links: list[Any] = [consumer._sharing.shares for consumer in crowd.consumers]
+        links: list[Any] = [consumer._sharing.membership for consumer in crowd.consumers]
         hung = next(shares.coordinator.id for shares in links if shares.coordinator.id != 1)
         well = [shares for shares in links if shares.coordinator.id != hung]
         kafka.pause(hung)

@@ -45,7 +45,7 @@ def test_the_next_call_joins_again(readers: Readers, options: dict[str, Any]) ->
     one = readers.join(**SELDOM, **options)
     read: list[Any] = []
     reading(readers, one, read, 20)
-    shares: Any = one._sharing.shares
+    shares: Any = one._sharing.membership
     before = shares.member_id, shares.generation
     readers.client.admin.remove_members(readers.group, shares.member_id)  # as if its session had ended
     with pytest.raises(ShareLostError, match="the next call for messages joins again"):

@@ -18,7 +18,7 @@ from pykafka.exceptions import (
     OffsetsNotCommitted,
     ResponseTimeoutError,
 )
-from pykafka.groups.classic.coordinator import BaseCoordinator
+from pykafka.groups.classic.coordinator import AbstractCoordinator
 from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, RoundRobinProtocol
 from pykafka.protocol import ConsumerGroupProtocolMetadata, MemberAssignment
 from tests.brokers import KafkaCluster
@@ -102,9 +102,9 @@ def test_a_member_that_is_not_heard_of_is_replaced_and_comes_back_as_another(gro
     assert group.drain(60) == values
     two.commit_offsets()
     former = two._consumer_id
-    two._member.heartbeat_task.disable()
+    two._member.sender.set_target(None)
     group.until(lambda: len(one.partitions) == 3)
-    two._member.heartbeat_task.reset()
+    two._member.send_heartbeats()
     group.sizes(1, 2)
     assert two._consumer_id != former
     more = group.produce(30, start=100)
@@ -205,16 +205,16 @@ def test_start_raises_what_kept_it_from_its_share(group: Managed) -> None:
 def test_a_join_that_is_never_answered_is_tried_once_more(
     group: Managed, monkeypatch: pytest.MonkeyPatch, unanswered: int, retries: int, joins: bool
 ) -> None:
-    answered = BaseCoordinator._ask_to_join
+    answered = AbstractCoordinator._send_join
     missing = [ResponseTimeoutError("no answer") for _ in range(unanswered)]
 
-    def join(self: BaseCoordinator, *args: Any) -> Any:
+    def join(self: AbstractCoordinator, *args: Any) -> Any:
         if missing:
             group.client.cluster.handler.sleep(0.05)  # longer than all retries may take
             raise missing.pop()
         return answered(self, *args)
 
-    monkeypatch.setattr(BaseCoordinator, "_ask_to_join", join)
+    monkeypatch.setattr(AbstractCoordinator, "_send_join", join)
     with nullcontext() if joins else pytest.raises(ResponseTimeoutError):
         group.join(rebalance_max_retries=retries, rebalance_backoff_ms=10)
         group.sizes(3)

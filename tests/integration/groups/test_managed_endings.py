@@ -125,7 +125,7 @@ def test_a_member_that_is_told_its_id_late_leaves_with_it(
     handler = group.client.cluster.handler
     member = group.join(auto_start=False)
     starting = handler.spawn(member.start)
-    group.until(lambda: member._member.open_request.is_open)
+    group.until(lambda: member._member.pending_join.is_open)
     stopping = handler.spawn(member.stop)
     handler.sleep(0.3)
     assert stopping.is_alive()
@@ -145,13 +145,13 @@ def test_a_stop_that_is_cut_off_leaves_all_the_same(
     one, two = group.join(), group.join()
     group.sizes(1, 2)
     handler = group.client.cluster.handler
-    leave_once = CoordinatorConnection._leave_once
+    leave_at = CoordinatorConnection._leave_at
 
     def slowly(self: CoordinatorConnection, *args: Any) -> None:
         self.handler.sleep(1)
-        leave_once(self, *args)
+        leave_at(self, *args)
 
-    monkeypatch.setattr(CoordinatorConnection, "_leave_once", slowly)
+    monkeypatch.setattr(CoordinatorConnection, "_leave_at", slowly)
     with pytest.raises(CutOff), cut_off(handler, seconds):
         one.stop()
     group.until(lambda: len(two.partitions) == 3)

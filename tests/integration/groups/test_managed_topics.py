@@ -11,7 +11,7 @@ from pykafka import KafkaClient, ManagedBalancedConsumer
 from pykafka.common import OffsetType, TopicPartition
 from pykafka.consumer.committed_offsets import GroupOffsets, Membership
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted, RebalanceInProgress, UnknownTopicOrPartition
-from pykafka.groups import group_topics
+from pykafka.groups import subscription
 from pykafka.protocol import wire
 from tests.support.groups import Group
 from tests.support.topics import create_topic
@@ -31,8 +31,8 @@ def delete_topic(client: KafkaClient, name: str) -> None:
 @pytest.mark.later("threads")
 def test_a_topic_that_is_deleted_and_made_anew(group: Managed, monkeypatch: pytest.MonkeyPatch) -> None:
     """The group found new shares every few seconds, for ever."""
-    monkeypatch.setattr(group_topics, "GONE_S", 1.0)
-    monkeypatch.setattr(group_topics, "ASK_S", 0.2)
+    monkeypatch.setattr(subscription, "DELETED_AFTER_S", 1.0)
+    monkeypatch.setattr(subscription, "MISSING_POLL_INTERVAL_S", 0.2)
     values = group.produce(30)
     one, two = group.join(consumer_timeout_ms=500), group.join(consumer_timeout_ms=500)
     group.sizes(1, 2)

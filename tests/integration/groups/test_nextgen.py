@@ -42,19 +42,19 @@ def test_only_what_goes_is_released_and_committed_before(members: Members) -> No
     one = members.join()
     members.settled(6)
     members.settled(6)
-    one.hooks.then["release"] = lambda keys: one.commit(keys, 5)
+    one.hooks.then["on_revoked"] = lambda keys: one.commit(keys, 5)
     two = members.join()
     members.settled(3, 3)
-    released = [keys for name, keys in one.hooks.told if name == "release"]
+    released = [keys for name, keys in one.hooks.called if name == "on_revoked"]
     assert released == [frozenset(two.share)]
-    assert set(one.hooks.names()) == {"extend", "release"}
-    assert set(two.hooks.names()) == {"extend"}
+    assert set(one.hooks.names()) == {"on_added", "on_revoked"}
+    assert set(two.hooks.names()) == {"on_added"}
     assert {found.offset for found in one.offsets.fetch(list(two.share)).values()} == {5}
     share = frozenset(two.share)
     members.leave(two)
-    assert two.hooks.told[-1] == ("revoke", share)
+    assert two.hooks.called[-1] == ("on_revoked_all", share)
     members.settled(6)
-    assert one.hooks.told[-1] == ("extend", share)
+    assert one.hooks.called[-1] == ("on_added", share)
 
 
 @pytest.mark.later("threads")
@@ -101,8 +101,8 @@ def test_a_member_that_the_group_has_dropped_loses_its_share_and_joins_again(mem
     with pytest.raises(ShareLostError):
         one.offsets.commit(dict.fromkeys(share, 3), identity=identity)
     members.settled(3, 3)
-    assert ("lose", share) in one.hooks.told
-    assert one.hooks.names()[-1] == "extend"
+    assert ("on_lost", share) in one.hooks.called
+    assert one.hooks.names()[-1] == "on_added"
     with pytest.raises(ShareLostError):  # of a former membership, though it may have the partitions again
         one.offsets.commit(dict.fromkeys(share, 3), identity=identity)
 
@@ -115,7 +115,7 @@ def test_a_member_that_takes_nothing_leaves_and_joins_again(members: Members) ->
     share = frozenset(one.share)
     members.until(lambda: len(two.share) == 6, among=[two])
     members.settled(3, 3)
-    assert ("lose", share) in one.hooks.told
+    assert ("on_lost", share) in one.hooks.called
 
 
 def test_a_member_whose_group_was_deleted_joins_again(members: Members) -> None:
@@ -123,8 +123,8 @@ def test_a_member_whose_group_was_deleted_joins_again(members: Members) -> None:
     members.settled(6)
     members.forget(one)
     members.client.admin.delete_groups(members.name)
-    one.subscriber.beats.hurry()
-    members.until(lambda: "lose" in one.hooks.names())
+    one.subscriber.heartbeats.hurry()
+    members.until(lambda: "on_lost" in one.hooks.names())
     members.settled(6)
 
 
@@ -132,12 +132,12 @@ def test_a_member_whose_group_was_deleted_joins_again(members: Members) -> None:
 def test_a_static_member_comes_back_to_its_share(members: Members) -> None:
     one, two = members.join(), members.join(group_instance_id="two")
     members.settled(3, 3)
-    share, told = frozenset(two.share), len(one.hooks.told)
+    share, told = frozenset(two.share), len(one.hooks.called)
     members.leave(two)
     again = members.join(group_instance_id="two")
     members.settled(3, 3)
     assert again.share == share
-    assert len(one.hooks.told) == told
+    assert len(one.hooks.called) == told
 
 
 @pytest.mark.matrix
@@ -147,14 +147,14 @@ def test_a_second_member_of_an_instance_id_waits_for_the_first(
     one = members.join(group_instance_id="one")
     one.serve(None)
     two = members.join(group_instance_id="one")
-    members.until(lambda: two.subscriber.beats._unreleased_since is not None)
+    members.until(lambda: two.subscriber.heartbeats._unreleased_since is not None)
     monkeypatch.setattr(heartbeats, "UNRELEASED_S", 0.1)
     with pytest.raises(UnreleasedInstanceId, match="group_instance_id"):
         members.until(lambda: False, 20)
     monkeypatch.setattr(heartbeats, "UNRELEASED_S", 60)
     members.leave(one)
     members.settled(6)
-    assert set(two.hooks.names()) == {"extend"}
+    assert set(two.hooks.names()) == {"on_added"}
 
 
 @pytest.mark.later("greenlets")
@@ -162,18 +162,18 @@ def test_a_static_member_whose_place_was_taken_ends(members: Members) -> None:
     one = members.join(group_instance_id="one")
     members.settled(6)
     share = frozenset(one.share)
-    beats = one.subscriber.beats
-    place = beats.place
-    assert place.broker.call(beats.leaving(place), "forget").error_code == 0
-    beats.beat(None)
+    heartbeats = one.subscriber.heartbeats
+    place = heartbeats.target
+    assert place.broker.call(heartbeats.leaving(place), "forget").error_code == 0
+    heartbeats.set_target(None)
     again = members.join(group_instance_id="one")
     members.until(lambda: len(again.share) == 6, among=[again])
-    beats.beat(place._replace(group=place.group))
+    heartbeats.set_target(place._replace(group=place.group))
     with pytest.raises(FencedInstanceId):
         members.until(lambda: False, 20, among=[one])
-    assert one.hooks.told[-1] == ("lose", share)
+    assert one.hooks.called[-1] == ("on_lost", share)
     with pytest.raises(FencedInstanceId):
-        one.subscriber.serve(None)
+        one.subscriber.poll(None)
     members.leave(one)
     members.settled(6)
 
@@ -210,7 +210,7 @@ def test_subscriptions_change_and_partitions_are_added(members: Members) -> None
     members.settled(6)
     one.subscriber.subscribe([first])
     members.settled(3, keys=members.keys(first))
-    assert one.hooks.told[-1] == ("release", frozenset(members.keys(second)))
+    assert one.hooks.called[-1] == ("on_revoked", frozenset(members.keys(second)))
     one.subscriber.subscribe([first, second])
     members.settled(6)
     members.client.admin.create_partitions({first: 5})
@@ -254,7 +254,7 @@ class Broken(Exception):
     """The error of a listener."""
 
 
-@pytest.mark.parametrize("hook", ["release", "extend"])
+@pytest.mark.parametrize("hook", ["on_revoked", "on_added"])
 @pytest.mark.later("greenlets")
 def test_a_listener_s_error_is_raised_and_the_share_is_right(members: Members, hook: str) -> None:
     one = members.join()
@@ -265,11 +265,11 @@ def test_a_listener_s_error_is_raised_and_the_share_is_right(members: Members, h
         raise Broken(hook)
 
     two = members.join()
-    if hook == "extend":
+    if hook == "on_added":
         members.settled(3, 3)
         members.leave(two)
     one.hooks.then[hook] = fail
-    sizes = (3, 3) if hook == "release" else (6,)
+    sizes = (3, 3) if hook == "on_revoked" else (6,)
     with pytest.raises(Broken, match=hook):
         members.settled(*sizes)
     members.settled(*sizes)
@@ -278,35 +278,35 @@ def test_a_listener_s_error_is_raised_and_the_share_is_right(members: Members, h
 def test_a_hook_may_leave(members: Members) -> None:
     one = members.join()
     members.settled(6)
-    one.hooks.then["release"] = lambda keys: one.subscriber.leave()
+    one.hooks.then["on_revoked"] = lambda keys: one.subscriber.leave()
     two = members.join()
     members.until(lambda: len(two.share) == 6)
-    assert one.hooks.names()[-2:] == ["extend", "release"]
-    assert not one.subscriber.due
+    assert one.hooks.names()[-2:] == ["on_added", "on_revoked"]
+    assert not one.subscriber.needs_poll
 
 
-@pytest.mark.later("extend")
-@pytest.mark.parametrize("hook", ["release", "extend"])
+@pytest.mark.later("on_added")
+@pytest.mark.parametrize("hook", ["on_revoked", "on_added"])
 def test_a_timeout_in_a_listener_runs_it_again(kafka: KafkaCluster, hook: str) -> None:
     with KafkaClient(hosts=kafka.hosts, use_greenlets=True) as client:
         members = Members(client, defaults=CONSUMER)
         one = members.join()
         members.settled(6)
         two = members.join()
-        if hook == "extend":
+        if hook == "on_added":
             members.settled(3, 3)
-        before = len(one.hooks.told)
+        before = len(one.hooks.called)
         one.hooks.then[hook] = lambda keys: gevent.sleep(10)
-        if hook == "extend":
+        if hook == "on_added":
             members.leave(two)
         with pytest.raises(gevent.Timeout), gevent.Timeout(3):
             members.settled(7)
         del one.hooks.then[hook]
-        assert one.subscriber.due
-        name, keys = one.hooks.told[-1]
-        one.hooks.share = one.hooks.share | keys if name == "release" else one.hooks.share - keys
-        members.settled(*([3, 3] if hook == "release" else [6]))
-        assert one.hooks.told[before:].count((name, keys)) == 2
+        assert one.subscriber.needs_poll
+        name, keys = one.hooks.called[-1]
+        one.hooks.share = one.hooks.share | keys if name == "on_revoked" else one.hooks.share - keys
+        members.settled(*([3, 3] if hook == "on_revoked" else [6]))
+        assert one.hooks.called[before:].count((name, keys)) == 2
         members.leave()
 
 

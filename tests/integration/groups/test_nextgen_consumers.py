@@ -172,13 +172,13 @@ def test_a_transaction_commits_offsets_by_epoch_and_not_of_who_is_out(client: Ka
         keys = sorted(TopicPartition(topic, id_) for id_ in range(2))
         offsets = GroupOffsets(client.cluster, group, 100, 5).fetch(keys)
         assert sum(found.offset for found in offsets.values()) == 20
-        epoch = one._sharing.shares.member.generation_id  # type: ignore[union-attr]
+        epoch = one._sharing.membership.identity.generation_id  # type: ignore[union-attr]
         producer.begin_transaction()
         two = client.consumer(topic, group=group, **CONSUMER)
         while len(two.assignment()) < 1:
             two.poll(timeout=0.1)
             one.poll(timeout=0.1)
-        assert one._sharing.shares.member.generation_id > epoch  # type: ignore[union-attr]
+        assert one._sharing.membership.identity.generation_id > epoch  # type: ignore[union-attr]
         (gone,) = two.assignment()
         with pytest.raises(TransactionAbortableError):
             producer.send_offsets(one, {gone: 3})
@@ -216,17 +216,10 @@ def test_a_timeout_inside_of_on_revoked_loses_nothing(kafka: KafkaCluster) -> No
 class NextGenMember(churn.Member):
     """A member of the next-generation protocol."""
 
-    def vanish(self) -> None:
-        """End without a word to the coordinator."""
-        shares: Any = self.consumer._sharing.shares
-        if shares is not None:
-            shares.link.leave_by = lambda *_: None
-        self.close()
-
     def be_put_out(self) -> None:
         """Remove it from its group by another request, as the coordinator does with one that it has not heard of."""
-        shares: Any = self.consumer._sharing.shares
-        place = None if shares is None else shares.beats.place
+        shares: Any = self.consumer._sharing.membership
+        place = None if shares is None else shares.heartbeats.target
         if place is not None and place.instance_id is None:
             group, id_ = place.group, shares.member_id
             request = wire.ConsumerGroupHeartbeatRequest(group_id=group, member_id=id_, member_epoch=-1)

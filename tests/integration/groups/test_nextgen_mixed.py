@@ -12,8 +12,8 @@ from confluent_kafka import Consumer
 from pykafka import KafkaClient, SubscriptionPattern
 from pykafka.common import TopicPartition
 from pykafka.exceptions import GroupIdNotFound, UnsupportedVersion
-from pykafka.groups.classic.membership import Subscriber
-from pykafka.groups.kip848.membership import NextGenSubscriber
+from pykafka.groups.classic.membership import ClassicMembership
+from pykafka.groups.kip848.membership import ConsumerGroupMembership
 from tests.brokers import KafkaCluster
 from tests.integration.groups.test_subscriber_mixed import JavaMember
 from tests.support.loops import Concurrency
@@ -52,17 +52,17 @@ def test_auto_takes_the_next_generation_where_the_group_has_no_classic_members(m
     members.defaults = {"protocol": "auto"}
     one, two = members.join(), members.join()
     shared(members, 3, 3)
-    assert {kind(one), kind(two)} == {NextGenSubscriber}
+    assert {kind(one), kind(two)} == {ConsumerGroupMembership}
     members.leave()
     classic = members.join(protocol="classic", assignor="range")  # the group is empty, and keeps its offsets
     classic.serve(None)
     three = members.join(assignor="range")
     shared(members, 2, 4)
-    assert kind(three) is Subscriber
+    assert kind(three) is ClassicMembership
     members.leave(classic, three)
     four = members.join(assignor="sticky")
     four.serve(None)
-    assert kind(four) is Subscriber
+    assert kind(four) is ClassicMembership
 
 
 @pytest.mark.needs("groups")
@@ -70,7 +70,7 @@ def test_auto_takes_the_next_generation_where_the_group_has_no_classic_members(m
 def test_old_brokers_have_the_classic_protocol_alone(members: Members) -> None:
     one = members.join(protocol="auto")
     one.serve(None)
-    assert kind(one) is Subscriber
+    assert kind(one) is ClassicMembership
     members.leave(one)
     for topics, protocol in ((members.topics, "consumer"), ([SubscriptionPattern("t.*")], "auto")):
         two = Member(members.client, f"{members.name}-2", topics, protocol=protocol)
@@ -91,11 +91,11 @@ def test_a_live_group_moves_to_the_next_generation_and_back(members: Members) ->
     for options in (consumer, classic):
         for _ in range(2):
             one = members.members[0]
-            one.hooks.then["revoke"] = partial(one.commit, offset=5)
+            one.hooks.then["on_revoked_all"] = partial(one.commit, offset=5)
             members.leave(one)
             members.join(**options)
             shared(members, 2, 4)
-    assert not [told for one in members.members for told in one.hooks.told if told[0] == "lose"]
+    assert not [told for one in members.members for told in one.hooks.called if told[0] == "on_lost"]
     offsets = members.members[0].offsets.fetch(sorted(members.keys()))
     assert {found.offset for found in offsets.values()} == {5}
 
@@ -114,22 +114,22 @@ def test_a_group_that_may_not_move(concurrency: Concurrency) -> None:
         members.leave(two)
         three = members.join(protocol="auto")
         shared(members, 2, 4)
-        assert kind(three) is Subscriber
+        assert kind(three) is ClassicMembership
         members.leave()
         # The group changes below a member: it is of the classic protocol when the member joins again.
         four = members.join(protocol="auto")
         four.serve(None)
-        assert kind(four) is NextGenSubscriber
+        assert kind(four) is ConsumerGroupMembership
         chosen: Any = four.subscriber.chosen
-        place = chosen.beats.place
-        chosen.beats.beat(None)
-        assert place.broker.call(chosen.beats.leaving(place), "forget").error_code == 0
+        place = chosen.heartbeats.target
+        chosen.heartbeats.set_target(None)
+        assert place.broker.call(chosen.heartbeats.leaving(place), "forget").error_code == 0
         five = members.join(protocol="classic")
         five.serve(None)
-        chosen.beats.beat(place._replace(group=place.group))
+        chosen.heartbeats.set_target(place._replace(group=place.group))
         shared(members, 2, 4)
-        assert kind(four) is Subscriber
-        assert "lose" in four.hooks.names()
+        assert kind(four) is ClassicMembership
+        assert "on_lost" in four.hooks.names()
         members.leave()
 
 

@@ -36,7 +36,7 @@ def test_a_dead_coordinator_takes_no_share_with_it(members3: Members, kafka3: Ka
     members = members3
     one, two = members.join(), members.join()
     members.settled(3, 3)
-    calls = [list(member.hooks.told) for member in (one, two)]
+    calls = [list(member.hooks.called) for member in (one, two)]
     victim = members.client.cluster.get_group_coordinator(members.name).id
     now = members.client.cluster.handler.now
     kafka3.kill(victim)
@@ -50,12 +50,12 @@ def test_a_dead_coordinator_takes_no_share_with_it(members3: Members, kafka3: Ka
         assert longest < 2  # a call keeps its deadline while the coordinator is away
         members.until(lambda: not one.subscriber.link.is_unknown() and not two.subscriber.link.is_unknown(), 60)
         one.commit(one.share)
-        assert [member.hooks.told for member in (one, two)] == calls
+        assert [member.hooks.called for member in (one, two)] == calls
         three = members.join()
         members.settled(2, 2, 2)
         members.leave(three)
         members.settled(3, 3)
-        assert "lose" not in [*one.hooks.names(), *two.hooks.names()]
+        assert "on_lost" not in [*one.hooks.names(), *two.hooks.names()]
     finally:
         kafka3.start(victim)
 
@@ -82,7 +82,7 @@ def test_a_coordinator_that_hangs_holds_up_no_call(members3: Members, kafka3: Ka
         kafka3.resume(victim)
     two = members.join()
     members.settled(3, 3)
-    assert two.hooks.names()[0] == "extend"
+    assert two.hooks.names()[0] == "on_added"
 
 
 @pytest.mark.matrix
@@ -96,22 +96,22 @@ def test_an_answer_that_is_lost_comes_again(members3: Members) -> None:
         ends = time.monotonic() + 1
         while time.monotonic() < ends:
             for member in (one, two):
-                pulse = member.subscriber.beats._pulse
+                pulse = member.subscriber.heartbeats._thread
                 if pulse is not None and pulse._run is not None:
                     pulse._run.cut()
                 member.serve(0.02)
         members.settled(3, 3)
         members.leave(two)
         members.settled(6)
-    assert "lose" not in one.hooks.names()
+    assert "on_lost" not in one.hooks.names()
 
 
 @pytest.mark.matrix
 def test_a_static_member_whose_join_was_not_answered_has_its_place_all_the_same(members3: Members) -> None:
     members = members3
     one = members.join(group_instance_id="one")
-    beats = one.subscriber.beats
-    ask = beats._ask
+    heartbeats = one.subscriber.heartbeats
+    ask = heartbeats._heartbeat_call
     cut: list[Any] = []
 
     def lost(place: Any) -> Any:
@@ -126,10 +126,10 @@ def test_a_static_member_whose_join_was_not_answered_has_its_place_all_the_same(
 
         return call._replace(answered=answered)
 
-    beats._ask = lost
+    heartbeats._heartbeat_call = lost
     members.settled(6)
     assert len(cut) == 2
-    assert one.hooks.names()[0] == "extend"
+    assert one.hooks.names()[0] == "on_added"
 
 
 @pytest.mark.matrix
@@ -144,11 +144,11 @@ def test_heartbeats_go_on_while_the_application_computes(kafka: KafkaCluster) ->
         members = Members(client, defaults={"protocol": "consumer"})
         one = members.join()
         members.settled(6)
-        joined = one.subscriber.beats.joins
+        joined = one.subscriber.heartbeats.joins
         time.sleep(2)  # blocks the hub: eight heartbeats are due
         members.settled(6)
-        assert one.subscriber.beats.joins == joined
-        assert "lose" not in one.hooks.names()
+        assert one.subscriber.heartbeats.joins == joined
+        assert "on_lost" not in one.hooks.names()
         members.leave()
 
 
@@ -179,9 +179,9 @@ def test_a_forked_child_is_a_member_of_its_own(kafka: KafkaCluster) -> None:
         with os.fdopen(reading, "rb") as pipe:
             told = pipe.read().decode()
         os.waitpid(child, 0)
-        assert "'lose'" in told, told
-        assert told.endswith("'extend']"), told
-        assert "lose" not in one.hooks.names()
+        assert "'on_lost'" in told, told
+        assert told.endswith("'on_added']"), told
+        assert "on_lost" not in one.hooks.names()
         members.leave()
 
 
@@ -191,12 +191,12 @@ def test_a_member_whose_heartbeats_stop_is_replaced(members3: Members) -> None:
     one, two = members.join(), members.join()
     members.settled(3, 3)
     share = frozenset(one.share)
-    beats = one.subscriber.beats
-    place = beats.place
-    beats.beat(None)  # a network that loses heartbeats
+    heartbeats = one.subscriber.heartbeats
+    place = heartbeats.target
+    heartbeats.set_target(None)  # a network that loses heartbeats
     members.forget_at(place, one)
     members.until(lambda: len(two.share) == 6, among=[two])
-    beats.beat(place._replace(group=place.group))
+    heartbeats.set_target(place._replace(group=place.group))
     members.settled(3, 3)
-    assert ("lose", share) in one.hooks.told
-    until(members.client.cluster.handler, lambda: one.subscriber.settled)
+    assert ("on_lost", share) in one.hooks.called
+    until(members.client.cluster.handler, lambda: one.subscriber.is_stable)

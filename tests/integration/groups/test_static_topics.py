@@ -165,7 +165,7 @@ def test_a_static_member_that_comes_back_with_its_topics_causes_no_rebalance(
     readers.until(
         lambda: one.assignment() and leader.assignment() and len({*one.assignment(), *leader.assignment()}) == 7
     )
-    readers.until(lambda: leader._sharing.settled and one._sharing.settled)
+    readers.until(lambda: leader._sharing.is_stable and one._sharing.is_stable)
     before = leader.assignment(), one.assignment(), _generation(leader)
     for _ in range(2):
         readers.close(one)
@@ -177,7 +177,7 @@ def test_a_static_member_that_comes_back_with_its_topics_causes_no_rebalance(
 
 
 def _generation(consumer: Any) -> int:
-    return int(consumer._sharing.shares.generation)
+    return int(consumer._sharing.membership.generation)
 
 
 @pytest.mark.parametrize("alone", [True, False], ids=["leader", "follower"])

@@ -16,9 +16,9 @@ from pykafka.exceptions import (
     InconsistentGroupProtocol,
     ShareLostError,
 )
-from pykafka.groups.classic.heartbeat import News
+from pykafka.groups.classic.heartbeat import Report
 from tests.brokers import KafkaCluster
-from tests.support.subscribers import Member, Members
+from tests.support.subscribers import Member, Members, put_out
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
@@ -36,19 +36,19 @@ def test_members_share_topics_and_hand_over_in_order(members: Members) -> None:
     one = members.join()
     one.serve(None)
     assert one.share == members.keys()
-    assert one.hooks.told == [("assign", frozenset(members.keys()))]
+    assert one.hooks.called == [("on_assigned", frozenset(members.keys()))]
     two = members.join()
-    one.hooks.then["revoke"] = lambda keys: one.commit(keys, 5)
+    one.hooks.then["on_revoked_all"] = lambda keys: one.commit(keys, 5)
     members.settled(2, 4)
-    assert one.hooks.names() == ["assign", "revoke", "assign"]
-    assert one.hooks.told[1][1] == members.keys()
+    assert one.hooks.names() == ["on_assigned", "on_revoked_all", "on_assigned"]
+    assert one.hooks.called[1][1] == members.keys()
     # what stays goes on where it was; what is new does not
     assert (one.hooks.kept[-1], two.hooks.kept[-1]) == (frozenset(one.share), frozenset())
     assert {found.offset for found in one.offsets.fetch(list(members.keys())).values()} == {5}
     assert (one.identity.generation_id, one.identity.member_id) == (one.subscriber.generation, one.subscriber.member_id)
     share = frozenset(one.share)
     members.leave(one)
-    assert one.hooks.told[-1] == ("revoke", share)
+    assert one.hooks.called[-1] == ("on_revoked_all", share)
     assert (one.identity.generation_id, one.identity.member_id) == (-1, "")
     members.settled(6)
 
@@ -62,13 +62,13 @@ def test_a_call_keeps_its_deadline_and_the_next_one_goes_on(members: Members) ->
         started = now()
         two.serve(0.05)
         assert now() - started < 1
-    assert two.subscriber.due
+    assert two.subscriber.needs_poll
     assert not two.share
-    sent = two.subscriber.open_request._asked
+    sent = two.subscriber.pending_join._sent
     two.serve(0.05)
-    assert two.subscriber.open_request._asked is sent is not None  # the same JoinGroup
+    assert two.subscriber.pending_join._sent is sent is not None  # the same JoinGroup
     members.settled(2, 4)
-    assert two.hooks.names() == ["assign"]
+    assert two.hooks.names() == ["on_assigned"]
 
 
 @pytest.mark.later("greenlets")
@@ -92,7 +92,7 @@ def test_members_may_read_different_topics(members: Members) -> None:
     one.subscriber.subscribe([first, second])
     members.until(lambda: one.share >= members.keys(first) and len(one.share) + len(two.share) == 6)
     two.subscriber.leave()
-    assert (two.share, two.subscriber.due, two.subscriber.topics) == (set(), False, frozenset())
+    assert (two.share, two.subscriber.needs_poll, two.subscriber.topics) == (set(), False, frozenset())
     members.members.remove(two)
     members.settled(6)
     two.subscriber.subscribe([second])  # and comes back
@@ -124,8 +124,8 @@ def test_partitions_and_topics_that_match_are_read_as_they_come(members: Members
     assert not one.share & two.share
     lost: set[Any] = set()
     for member in (one, two):
-        member.hooks.then["lose"] = lost.update
-        member.hooks.then["revoke"] = member.commit  # which the coordinator refuses for a topic that is gone
+        member.hooks.then["on_lost"] = lost.update
+        member.hooks.then["on_revoked_all"] = member.commit  # which the coordinator refuses for a topic that is gone
     members.client.admin.delete_topics([second])
     members.until(lambda: len(one.share | two.share) == 4, 60)
     assert {key.topic for key in lost} == {second}
@@ -147,27 +147,27 @@ def test_a_member_that_stalls_loses_its_share_and_joins_again(members: Members) 
     one.serve(None)
     share, generation = frozenset(one.share), one.identity.generation_id
     members.client.cluster.handler.sleep(1.5)
-    assert one.subscriber.due
+    assert one.subscriber.needs_poll
     with pytest.raises(ShareLostError, match=r"out of the group .* max_poll_interval_ms") as caught:
         one.commit(share)
     assert set(caught.value.failures) == set(share)
     one.serve(None)
-    assert one.hooks.names() == ["assign", "lose", "assign"]
-    assert one.hooks.told[1][1] == share == one.share
+    assert one.hooks.names() == ["on_assigned", "on_lost", "on_assigned"]
+    assert one.hooks.called[1][1] == share == one.share
     assert one.hooks.kept[-1] == frozenset()
     assert one.identity.generation_id != generation or one.identity.member_id
     one.commit(share)
-    one.subscriber.idle(waiting=True)  # waiting for messages is no stall
+    one.subscriber.set_waiting(waiting=True)  # waiting for messages is no stall
     members.client.cluster.handler.sleep(1.2)
     assert not one.subscriber.sender.idle
-    one.subscriber.idle(waiting=False)
+    one.subscriber.set_waiting(waiting=False)
 
 
 class Broken(Exception):
     """The error of a listener."""
 
 
-@pytest.mark.parametrize("hook", ["revoke", "assign", "lose"])
+@pytest.mark.parametrize("hook", ["on_revoked_all", "on_assigned", "on_lost"])
 def test_a_listener_s_error_is_raised_once_the_rebalance_is_over(members: Members, hook: str) -> None:
     one = members.join(max_poll_interval_ms=6000)
     one.serve(None)
@@ -177,24 +177,24 @@ def test_a_listener_s_error_is_raised_once_the_rebalance_is_over(members: Member
         raise Broken(hook)
 
     one.hooks.then[hook] = fail
-    if hook == "lose":
-        one.subscriber.link.leave(one.subscriber.member_id, 5000)
-        one.subscriber._take(_idle(one))
+    if hook == "on_lost":
+        put_out(one.subscriber)
+        one.subscriber._handle_report(_idle(one))
     else:
         one.subscriber.request_rejoin()
     with pytest.raises(Broken, match=hook):
         one.serve(None)
     assert one.share == members.keys()
-    assert one.hooks.names() == ["assign", "lose" if hook == "lose" else "revoke", "assign"]
+    assert one.hooks.names() == ["on_assigned", "on_lost" if hook == "on_lost" else "on_revoked_all", "on_assigned"]
     one.serve(None)
     assert not one.subscriber.sender.idle
 
 
-def _idle(member: Member) -> News:
-    return News(member.subscriber.generation, member.subscriber.member_id, 0, "", None, idle=True)
+def _idle(member: Member) -> Report:
+    return Report(member.subscriber.generation, member.subscriber.member_id, 0, "", None, idle=True)
 
 
-@pytest.mark.parametrize("hook", ["revoke", "assign"])
+@pytest.mark.parametrize("hook", ["on_revoked_all", "on_assigned"])
 def test_a_timeout_in_a_listener_runs_it_again(kafka: KafkaCluster, hook: str) -> None:
     with KafkaClient(hosts=kafka.hosts, use_greenlets=True) as client:
         members = Members(client)
@@ -205,11 +205,11 @@ def test_a_timeout_in_a_listener_runs_it_again(kafka: KafkaCluster, hook: str) -
         with pytest.raises(gevent.Timeout), gevent.Timeout(0.3):
             one.serve(None)
         del one.hooks.then[hook]
-        assert one.subscriber.due
+        assert one.subscriber.needs_poll
         one.serve(None)
         assert one.share == members.keys()
         calls = one.hooks.names()
-        assert calls.count(hook) == (2 if hook == "revoke" else 3)
+        assert calls.count(hook) == (2 if hook == "on_revoked_all" else 3)
         assert one.hooks.kept[-1] == members.keys()
         members.leave()
 
@@ -234,11 +234,11 @@ def test_leaving_ends_a_join_of_another_worker(members: Members) -> None:
 def test_a_hook_may_leave(members: Members) -> None:
     one = members.join()
     one.serve(None)
-    one.hooks.then["revoke"] = lambda keys: one.subscriber.leave()
+    one.hooks.then["on_revoked_all"] = lambda keys: one.subscriber.leave()
     one.subscriber.request_rejoin()
     one.serve(None)
-    assert (one.share, one.subscriber.due, one.subscriber.member_id) == (set(), False, "")
-    assert one.hooks.names() == ["assign", "revoke"]
+    assert (one.share, one.subscriber.needs_poll, one.subscriber.member_id) == (set(), False, "")
+    assert one.hooks.names() == ["on_assigned", "on_revoked_all"]
 
 
 @pytest.mark.needs("static")
@@ -260,7 +260,7 @@ def test_a_static_member_comes_back_to_its_share_and_a_second_one_puts_it_out(me
                 again.serve()
                 members.client.cluster.handler.sleep(0.05)
         assert again.share == set()
-    assert again.hooks.names() == ["assign", "lose"]
+    assert again.hooks.names() == ["on_assigned", "on_lost"]
     with pytest.raises(ShareLostError, match="another member has joined as 'two'"):
         again.commit(share)
     members.leave(one, again, rival)

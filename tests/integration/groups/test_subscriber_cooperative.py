@@ -11,9 +11,9 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.exceptions import FencedInstanceId, ShareLostError
-from pykafka.groups.classic.heartbeat import News
+from pykafka.groups.classic.heartbeat import Report
 from tests.brokers import KafkaCluster
-from tests.support.subscribers import Member, Members
+from tests.support.subscribers import Member, Members, put_out
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
 
@@ -31,21 +31,21 @@ def members(client: KafkaClient) -> Iterator[Members]:
 def test_only_what_goes_is_released(members: Members) -> None:
     one = members.join()
     one.serve(None)
-    assert one.hooks.told == [("extend", frozenset(members.keys()))]
-    one.hooks.then["release"] = lambda keys: one.commit(keys, 5)
+    assert one.hooks.called == [("on_added", frozenset(members.keys()))]
+    one.hooks.then["on_revoked"] = lambda keys: one.commit(keys, 5)
     two = members.join()
     members.settled(3, 3)
-    released = [keys for name, keys in one.hooks.told if name == "release"]
+    released = [keys for name, keys in one.hooks.called if name == "on_revoked"]
     assert released == [frozenset(two.share)]
-    assert set(one.hooks.names()) == {"extend", "release"}
-    assert next(keys for name, keys in one.hooks.told[1:] if name == "extend") == frozenset()
-    assert set(two.hooks.names()) == {"extend"}
+    assert set(one.hooks.names()) == {"on_added", "on_revoked"}
+    assert next(keys for name, keys in one.hooks.called[1:] if name == "on_added") == frozenset()
+    assert set(two.hooks.names()) == {"on_added"}
     assert {found.offset for found in one.offsets.fetch(list(two.share)).values()} == {5}
     share = frozenset(two.share)
     members.leave(two)
-    assert two.hooks.told[-1] == ("revoke", share)
+    assert two.hooks.called[-1] == ("on_revoked_all", share)
     members.settled(6)
-    assert one.hooks.told[-1] == ("extend", share)
+    assert one.hooks.called[-1] == ("on_added", share)
 
 
 def test_a_call_of_a_member_with_a_share_waits_for_nobody_and_its_commits_pass(members: Members) -> None:
@@ -56,13 +56,13 @@ def test_a_call_of_a_member_with_a_share_waits_for_nobody_and_its_commits_pass(m
     three = members.join()
     three.serve(0.1)
     members.until(
-        lambda: one.subscriber._aside is not None, among=[one, three]
+        lambda: one.subscriber._background is not None, among=[one, three]
     )  # two makes no call, so the group waits
     for _ in range(5):
         started = now()
-        one.subscriber.serve(None)
+        one.subscriber.poll(None)
         assert now() - started < 0.5
-        assert not one.subscriber.due
+        assert not one.subscriber.needs_poll
         assert len(one.share) == 3
         one.commit(one.share, 7)
     members.settled(2, 2, 2)
@@ -77,14 +77,14 @@ def test_a_commit_between_join_and_sync_is_made_by_the_member_of_the_next_genera
     members.settled(6)
     two = members.join()
     members.settled(3, 3)
-    share_out, held, go_on = one.subscriber._assigning.share_out, handler.Event(), handler.Event()
+    assign, held, go_on = one.subscriber._assignors.assign, handler.Event(), handler.Event()
 
     def stalled(*arguments: Any) -> Any:
         held.set()
         go_on.wait(20)
-        return share_out(*arguments)
+        return assign(*arguments)
 
-    monkeypatch.setattr(one.subscriber._assigning, "share_out", stalled)
+    monkeypatch.setattr(one.subscriber._assignors, "assign", stalled)
     generation, kept = two.identity.generation_id, sorted(two.share)
     three = members.join()
     members.until(held.is_set)
@@ -114,14 +114,14 @@ def test_a_member_that_was_out_loses_its_share_and_joins_again(members: Members)
     share = frozenset(one.share)
     members.client.cluster.handler.sleep(1.5)
     one.serve(None)
-    assert one.hooks.told == [("extend", share), ("lose", share), ("extend", share)]
+    assert one.hooks.called == [("on_added", share), ("on_lost", share), ("on_added", share)]
 
 
 class Broken(Exception):
     """The error of a listener."""
 
 
-@pytest.mark.parametrize("hook", ["release", "extend", "lose"])
+@pytest.mark.parametrize("hook", ["on_revoked", "on_added", "on_lost"])
 def test_a_listener_s_error_is_raised_and_the_share_is_right(members: Members, hook: str) -> None:
     one = members.join()
     one.serve(None)
@@ -131,10 +131,10 @@ def test_a_listener_s_error_is_raised_and_the_share_is_right(members: Members, h
         raise Broken(hook)
 
     one.hooks.then[hook] = fail
-    if hook == "lose":
-        one.subscriber.link.leave(one.subscriber.member_id, 5000)
+    if hook == "on_lost":
+        put_out(one.subscriber)
         subscriber = one.subscriber
-        subscriber._take(News(subscriber.generation, subscriber.member_id, 0, "", None, idle=True))
+        subscriber._handle_report(Report(subscriber.generation, subscriber.member_id, 0, "", None, idle=True))
         with pytest.raises(Broken, match=hook):
             one.serve(None)
     else:
@@ -147,14 +147,14 @@ def test_a_listener_s_error_is_raised_and_the_share_is_right(members: Members, h
 def test_a_hook_may_leave(members: Members) -> None:
     one = members.join()
     one.serve(None)
-    one.hooks.then["release"] = lambda keys: one.subscriber.leave()
+    one.hooks.then["on_revoked"] = lambda keys: one.subscriber.leave()
     two = members.join()
     members.until(lambda: len(two.share) == 6, among=[one, two])
-    assert one.hooks.names() == ["extend", "release"]
-    assert (one.subscriber.due, one.subscriber.member_id) == (False, "")
+    assert one.hooks.names() == ["on_added", "on_revoked"]
+    assert (one.subscriber.needs_poll, one.subscriber.member_id) == (False, "")
 
 
-@pytest.mark.parametrize("hook", ["release", "extend"])
+@pytest.mark.parametrize("hook", ["on_revoked", "on_added"])
 def test_a_timeout_in_a_listener_runs_it_again(kafka: KafkaCluster, hook: str) -> None:
     with KafkaClient(hosts=kafka.hosts, use_greenlets=True) as client:
         members = Members(client, defaults={"assignor": COOPERATIVE})
@@ -165,12 +165,12 @@ def test_a_timeout_in_a_listener_runs_it_again(kafka: KafkaCluster, hook: str) -
         with pytest.raises(gevent.Timeout), gevent.Timeout(3):
             members.settled(3, 3)
         del one.hooks.then[hook]
-        assert one.subscriber.due
-        one.hooks.share |= {key for name, keys in one.hooks.told[-1:] if name == "release" for key in keys}
-        one.hooks.share -= {key for name, keys in one.hooks.told[-1:] if name == "extend" for key in keys}
+        assert one.subscriber.needs_poll
+        one.hooks.share |= {key for name, keys in one.hooks.called[-1:] if name == "on_revoked" for key in keys}
+        one.hooks.share -= {key for name, keys in one.hooks.called[-1:] if name == "on_added" for key in keys}
         members.settled(3, 3)
         assert one.hooks.names().count(hook) >= 2
-        assert two.hooks.names().count("release") == 0
+        assert two.hooks.names().count("on_revoked") == 0
         members.leave()
 
 
@@ -180,7 +180,7 @@ def test_leaving_ends_a_join_that_goes_on_aside(members: Members) -> None:
     one, two = members.join(), members.join()
     members.settled(3, 3)
     three = members.join()
-    members.until(lambda: one.subscriber._aside is not None, among=[one, three])
+    members.until(lambda: one.subscriber._background is not None, among=[one, three])
     started = handler.now()
     members.leave(one)
     assert handler.now() - started < 3
@@ -193,12 +193,12 @@ def test_a_fenced_member_ends_also_while_it_joins(members: Members) -> None:
     one, two = members.join(group_instance_id="one"), members.join()
     members.settled(3, 3)
     three = members.join()
-    members.until(lambda: one.subscriber._aside is not None, among=[one, three])
+    members.until(lambda: one.subscriber._background is not None, among=[one, three])
     share = frozenset(one.share)
     again = Member(members.client, members.name, members.topics, group_instance_id="one", assignor=COOPERATIVE)
     with pytest.raises(FencedInstanceId):
         members.until(lambda: again.serve(0.05), among=[one, three])
-    assert one.hooks.told[-1] == ("lose", share)
+    assert one.hooks.called[-1] == ("on_lost", share)
     members.leave(one)
     members.members.append(again)
     members.settled(2, 2, 2)
@@ -222,10 +222,10 @@ def test_topics_that_are_no_longer_read_are_released_and_the_others_stay(members
     one.serve(None)
     one.subscriber.subscribe([first])
     members.settled(3, keys=members.keys(first))
-    assert one.hooks.told[1] == ("release", frozenset(members.keys(second)))
+    assert one.hooks.called[1] == ("on_revoked", frozenset(members.keys(second)))
     one.subscriber.subscribe([first, second])
     members.settled(6)
-    assert one.hooks.told[-1] == ("extend", frozenset(members.keys(second)))
+    assert one.hooks.called[-1] == ("on_added", frozenset(members.keys(second)))
 
 
 def test_a_signal_of_threads_is_no_worker_too_few(members: Members) -> None:

@@ -16,7 +16,7 @@ from pykafka import KafkaClient
 from pykafka.exceptions import UnsupportedVersion
 from tests.brokers import KafkaCluster
 from tests.support.loops import Concurrency
-from tests.support.subscribers import Member, Members
+from tests.support.subscribers import Member, Members, put_out
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
@@ -44,7 +44,7 @@ def test_a_dead_coordinator_takes_no_share_with_it(members3: Members, kafka3: Ka
     members = members3
     one, two = members.join(session_timeout_ms=20_000), members.join(session_timeout_ms=20_000)
     members.settled(2, 4)
-    calls = [list(member.hooks.told) for member in (one, two)]
+    calls = [list(member.hooks.called) for member in (one, two)]
     victim = members.client.cluster.get_group_coordinator(members.name).id
     now = members.client.cluster.handler.now
     kafka3.kill(victim)
@@ -59,10 +59,10 @@ def test_a_dead_coordinator_takes_no_share_with_it(members3: Members, kafka3: Ka
         assert longest < 2  # a call keeps its deadline while the coordinator is away
         members.until(lambda: not one.subscriber.link.is_unknown() and not two.subscriber.link.is_unknown(), 60)
         one.commit(one.share)
-        assert [member.hooks.told for member in (one, two)] == calls
+        assert [member.hooks.called for member in (one, two)] == calls
         three = members.join()
         members.settled(2, 2, 2)
-        one.hooks.then["revoke"] = one.commit
+        one.hooks.then["on_revoked_all"] = one.commit
         members.leave(three)
         members.settled(2, 4)
     finally:
@@ -77,12 +77,12 @@ def test_a_rebalance_goes_on_at_the_next_coordinator(members3: Members, kafka3: 
     one.serve(None)
     two = members.join(session_timeout_ms=20_000)
     two.serve(0.5)  # joins; one does not yet
-    assert two.subscriber.open_request.is_open
+    assert two.subscriber.pending_join.is_open
     victim = members.client.cluster.get_group_coordinator(members.name).id
     kafka3.kill(victim)
     try:
         members.settled(2, 4)
-        assert "lose" not in one.hooks.names()
+        assert "on_lost" not in one.hooks.names()
     finally:
         kafka3.start(victim)
 
@@ -103,7 +103,7 @@ def test_a_silent_coordinator_holds_up_no_call(members: Members, kind: str) -> N
             filler = stack.enter_context(socket.socket())
             filler.setblocking(False)
             filler.connect_ex(silent.getsockname())
-        coordinator = one.subscriber.link.found()
+        coordinator = one.subscriber.link.find()
         one.subscriber.link.drop_connection()
         port, coordinator._port = coordinator._port, silent.getsockname()[1]
         one.subscriber.request_rejoin()
@@ -123,17 +123,17 @@ def test_a_deleted_group_is_joined_anew(members: Members) -> None:
     one = members.join(session_timeout_ms=6000)
     one.serve(None)
     share = frozenset(one.share)
-    beat = one.subscriber.sender._beat
-    one.subscriber.sender.beat(None)  # a network that loses heartbeats
-    one.subscriber.link.leave(one.subscriber.member_id, 5000)
+    beat = one.subscriber.sender._target
+    one.subscriber.sender.set_target(None)  # a network that loses heartbeats
+    put_out(one.subscriber)
     until(
         members.client.cluster.handler,
         lambda: not members.client.admin.describe_groups([members.name])[members.name].members,
     )
     members.client.admin.delete_groups([members.name])
-    one.subscriber.sender.beat(beat)
-    members.until(lambda: one.hooks.names() == ["assign", "lose", "assign"])
-    assert one.hooks.told[1][1] == share == one.share
+    one.subscriber.sender.set_target(beat)
+    members.until(lambda: one.hooks.names() == ["on_assigned", "on_lost", "on_assigned"])
+    assert one.hooks.called[1][1] == share == one.share
 
 
 @pytest.mark.needs("groups")
@@ -165,8 +165,8 @@ def test_a_forked_child_is_a_member_of_its_own(kafka: KafkaCluster) -> None:
         with os.fdopen(reading, "rb") as pipe:
             told = pipe.read().decode()
         os.waitpid(child, 0)
-        assert told.startswith("['assign', 'lose', 'assign'"), told
-        assert "lose" not in one.hooks.names()
+        assert told.startswith("['on_assigned', 'on_lost', 'on_assigned'"), told
+        assert "on_lost" not in one.hooks.names()
         members.leave()
 
 
@@ -194,19 +194,19 @@ def test_a_cooperative_share_stays_when_the_coordinator_dies_within_a_rebalance(
     two = members.join()
     members.settled(3, 3)
     held, go_on = handler.Event(), handler.Event()
-    share_out = one.subscriber._assigning.share_out
+    assign = one.subscriber._assignors.assign
 
     def stalled(*arguments: Any) -> Any:
         held.set()
         go_on.wait(30)
-        return share_out(*arguments)
+        return assign(*arguments)
 
-    monkeypatch.setattr(one.subscriber._assigning, "share_out", stalled)
+    monkeypatch.setattr(one.subscriber._assignors, "assign", stalled)
     members.join()
     if when == "sync":
         members.until(held.is_set)
     else:
-        members.until(lambda: two.subscriber._aside is not None, among=members.members[1:])
+        members.until(lambda: two.subscriber._background is not None, among=members.members[1:])
     victim = members.client.cluster.get_group_coordinator(members.name).id
     kafka3.kill(victim)
     try:
@@ -220,7 +220,7 @@ def test_a_cooperative_share_stays_when_the_coordinator_dies_within_a_rebalance(
         assert longest < 1
         go_on.set()
         members.settled(2, 2, 2)
-        assert "lose" not in [*one.hooks.names(), *two.hooks.names()]
+        assert "on_lost" not in [*one.hooks.names(), *two.hooks.names()]
         one.commit(one.share)
     finally:
         go_on.set()

@@ -120,7 +120,7 @@ def test_what_is_written_meanwhile_is_read_once(readers: Readers, mortal: ZooKee
 def test_a_member_that_is_cut_off_gives_up_before_others_take(
     readers: Readers, mortal: ZooKeeper, check_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(membership, "CHECK_S", check_s)
+    monkeypatch.setattr(membership, "OWNER_POLL_INTERVAL_S", check_s)
     handler = readers.handler
     with CuttingProxy(mortal.port) as proxy:
         hosts = f"127.0.0.1:{proxy.port}", mortal.hosts
@@ -162,8 +162,8 @@ def test_iteration_over_what_is_buffered_ends_before_others_take(readers: Reader
         for count, _ in enumerate(behind, 1):
             handler.sleep(0.01)
             if count == 50:
-                shares = behind._sharing.shares
-                assert isinstance(shares, membership.ZooKeeperShares)
+                shares = behind._sharing.membership
+                assert isinstance(shares, membership.ZooKeeperMembership)
                 shares.changed()  # a watch: from this pass on nothing is due
             if count == 70:
                 proxy.refuse()
@@ -184,7 +184,7 @@ def test_another_server_of_the_ensemble_takes_over_in_time(
     readers: Readers, mortal: ZooKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A member that asks again and again would keep kazoo from looking for it."""
-    monkeypatch.setattr(membership, "CHECK_S", 0.5)
+    monkeypatch.setattr(membership, "OWNER_POLL_INTERVAL_S", 0.5)
     with CuttingProxy(mortal.port) as one, CuttingProxy(mortal.port) as another:
         hosts = f"127.0.0.1:{one.port},127.0.0.1:{another.port}"
         member = readers.join(hosts, session_timeout_ms=LONGEST_MS)

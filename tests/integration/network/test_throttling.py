@@ -45,7 +45,7 @@ def _make_topic(kafka: KafkaCluster) -> str:
 
 def _throttled(client: KafkaClient) -> bool:
     client.update_cluster()
-    return any(broker.muted_for() > 0 for broker in client.brokers.values())
+    return any(broker.throttled_for() > 0 for broker in client.brokers.values())
 
 
 def _next(consumer: Any) -> bytes:

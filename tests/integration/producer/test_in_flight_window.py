@@ -175,7 +175,7 @@ def test_too_few_replicas_in_sync_for_a_while(kafka3: KafkaCluster, concurrency:
         finally:
             waited.set()
             dip.join(120)
-        reports = [producer._engine.settlement.reports.get(True, 1) for _ in range(count)]
+        reports = [producer.get_delivery_report(timeout=1) for _ in range(count)]
         assert {error for _, error in reports} == {None}
         check(topic, 2, count)
 

@@ -142,13 +142,13 @@ def test_an_error_of_another_reason_stays_what_it_is(client: KafkaClient, monkey
     """The broker is asked once for the format, and says that the topic is in none of the old ones."""
     topic = create_topic(client).name
     asked: list[str] = []
-    ask = message_formats.Formats.ask
+    ask = message_formats.MessageFormats.ask
 
-    def counted(self: message_formats.Formats, topic: str, broker: Any) -> bool:
+    def counted(self: message_formats.MessageFormats, topic: str, broker: Any) -> bool:
         asked.append(topic)
         return ask(self, topic, broker)
 
-    monkeypatch.setattr(message_formats.Formats, "ask", counted)
+    monkeypatch.setattr(message_formats.MessageFormats, "ask", counted)
     with client.producer(acks=1) as producer:
         unknown = UnknownError(topic=topic)
         monkeypatch.setattr("pykafka.producer.produce_request._read", lambda *_: unknown.again())
@@ -175,18 +175,18 @@ def test_the_format_may_change_while_the_producer_runs(
             for _ in range(more):
                 producer.produce(topic, b"%d" % count)
                 count += 1
-            return producer._engine.routing.queues[topic, 0].lane
+            return producer._engine.routing.queues[topic, 0].window
 
         assert produce(1000) is not None
         producer.flush()
         client.admin.alter_configs({ConfigResource.topic(topic): {FORMAT: then}})
         deadline = time.monotonic() + 60
-        while (lane := produce(100)).plain != (then == "0.10.2"):  # the broker hears of it a little later
+        while (window := produce(100)).plain != (then == "0.10.2"):  # the broker hears of it a little later
             assert time.monotonic() < deadline
             client.cluster.handler.sleep(0.01)
         produce(1000)
         producer.flush()
-        assert lane.numbers == (then == "2.8")
+        assert window.numbers == (then == "2.8")
     assert values(client, topic, count) == [b"%d" % number for number in range(count)]
 
 

@@ -207,11 +207,11 @@ def test_a_share_that_is_being_given_away_is_not_left_out(client: KafkaClient) -
         producer.begin_transaction()
         for record in read_all(consumer):
             producer.produce(made, record.value)
-        consumer._engine.shelve(list(consumer._engine.partitions))
+        consumer._engine.suspend_assignment(list(consumer._engine.partitions))
         with pytest.raises(TransactionAbortableError):
             producer.send_offsets(consumer)
         producer.abort_transaction()
-        consumer._engine.unshelve([TopicPartition(given, number) for number in range(PARTITIONS)])
+        consumer._engine.resume_assignment([TopicPartition(given, number) for number in range(PARTITIONS)])
         copy(producer, consumer, given, made)
     once(client, made)
 

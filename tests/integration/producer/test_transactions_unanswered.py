@@ -200,9 +200,9 @@ def test_an_answer_that_proves_nothing_is_an_error_of_its_own(
         for call in (producer.commit_transaction, producer.abort_transaction, lambda: producer.produce(topic, b"x")):
             with pytest.raises(TransactionOutcomeUnknownError):
                 call()
-        epoch = producer._transactions.ledger.epoch  # type: ignore[union-attr]
+        epoch = producer._transactions.status.epoch  # type: ignore[union-attr]
         write(producer, topic, b"2")
-        assert producer._transactions.ledger.epoch > epoch  # type: ignore[union-attr]
+        assert producer._transactions.status.epoch > epoch  # type: ignore[union-attr]
     assert committed(client, topic) == [b"1", b"2"]
 
 
@@ -298,9 +298,9 @@ def test_a_late_end_of_a_call_that_was_interrupted(client: KafkaClient, proxy: F
             with pytest.raises(KeyboardInterrupt):
                 producer.commit_transaction()
             producer.commit_transaction()
-            epoch = producer._transactions.ledger.epoch  # type: ignore[union-attr]
+            epoch = producer._transactions.status.epoch  # type: ignore[union-attr]
             write(producer, topic, b"2")
-            assert producer._transactions.ledger.epoch > epoch  # type: ignore[union-attr]
+            assert producer._transactions.status.epoch > epoch  # type: ignore[union-attr]
         finally:
             del broker.call
     assert committed(client, topic) == [b"1", b"2"]
@@ -329,7 +329,7 @@ def test_other_requests_that_come_late(client: KafkaClient, proxy: FrameProxy, k
                 copied += len(records)
             consumer.committed()  # waits until the transaction has ended there
             proxy.send_late(held[0])
-        epoch = producer._transactions.ledger.epoch  # type: ignore[union-attr]
+        epoch = producer._transactions.status.epoch  # type: ignore[union-attr]
         assert epoch > 0
         write(producer, made, b"last")
         assert [one.offset for one in consumer.committed().values() if one is not None] == [20]
@@ -360,7 +360,7 @@ def test_brokers_that_give_no_new_epoch(
     client: KafkaClient, proxy: FrameProxy, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Before Kafka 2.5 the producer goes on in its epoch, and a warning says what may happen."""
-    monkeypatch.setattr(Coordinator, "renews", lambda *_: False)
+    monkeypatch.setattr(Coordinator, "can_bump_epoch", lambda *_: False)
     topic = create_topic(client).name
     with client.producer(transactional_id=unique()) as producer:
         with refusing(proxy, END):

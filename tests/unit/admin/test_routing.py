@@ -54,7 +54,7 @@ class Node:
         self.lacks = False
         self.down: KafkaException | None = None
 
-    def muted_for(self, name: str) -> float:
+    def throttled_for(self, name: str) -> float:
         return 0.0
 
     def channel(self, name: str) -> Node:

@@ -219,8 +219,7 @@ def test_a_users_mechanisms_come_in_one_order() -> None:
     answer = wire.DescribeUserScramCredentialsResponse.Result
     info = answer.CredentialInfo
     infos = [info(mechanism=2, iterations=8192), info(mechanism=1, iterations=4096)]
-    nowhere: Any = SimpleNamespace()
-    found = described(answer(user="u", credential_infos=infos), nowhere)
+    found = described(answer(user="u", credential_infos=infos))
     assert found == (
         ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096),
         ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,12 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import CompressionType, OffsetType
+from pykafka.compat.options import GroupOptions, ZooKeeperOptions
 from pykafka.config import Configuration
 from pykafka.config.keys import LEVELS, MAX_INT32, PROTOCOL, SASL, TLS, flag, is_ignored, number, targets, why_refused
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.exceptions import ConfigurationError
-from pykafka.groups.options import GroupOptions, MemberOptions, ZooKeeperOptions
+from pykafka.groups.options import MemberOptions
 from pykafka.membershipprotocol import RoundRobinProtocol
 from pykafka.metadata.options import MetadataSettings
 from pykafka.network.options import CANONICAL, ConnectionSettings
@@ -58,7 +58,7 @@ KINDS = (
     MemberOptions,
     ZooKeeperOptions,
 )
-DEFAULTS = {one.name: one.default for kind in KINDS for one in fields(kind)}
+DEFAULTS = {row.name: row.default for kind in KINDS for row in kind.rows()}
 OPTIONS = [
     (key, target)
     for key, aimed in targets().items()

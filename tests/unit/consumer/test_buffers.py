@@ -1,4 +1,4 @@
-"""Buffers of fetched messages: read one by one, in batches, or lent out, with their bytes counted."""
+"""Buffers of fetched messages: read one by one, in batches, or borrowed out, with their bytes counted."""
 
 from __future__ import annotations
 
@@ -143,14 +143,14 @@ def test_what_is_lent_is_nobody_elses_until_it_is_settled(handler: Handler) -> N
     one = Round(handler, 2)
     one.put(0, 3, 3, 3)
     one.put(1, 1)
-    loan = one.buffers.lend(4, 100)
-    assert loan is not None
-    assert (loan.owned.partition_id, loan.rows, len(loan.readers)) == (0, 6, 2)
+    borrow = one.buffers.borrow(4, 100)
+    assert borrow is not None
+    assert (borrow.owned.partition_id, borrow.rows, len(borrow.readers)) == (0, 6, 2)
     one.put(0, 1, start=9)
     assert one.take(100) == [(1, 0)]
-    for reader in [loan.readers[0]] * 3 + [loan.readers[1]]:
+    for reader in [borrow.readers[0]] * 3 + [borrow.readers[1]]:
         reader.next()
-    one.buffers.settle(loan, 3)
+    one.buffers.return_borrowed(borrow, 3)
     owned = one.owned[0]
     assert (owned.position, owned.last_offset_consumed, owned.messages) == (4, 3, 6)
     assert one.take(100) == [(0, offset) for offset in range(4, 10)]
@@ -161,15 +161,15 @@ def test_what_is_lent_when_a_partition_moves_is_forgotten(handler: Handler) -> N
     one = Round(handler)
     owned = one.owned[0]
     one.put(0, 3)
-    loan = one.buffers.lend(10, 100)
-    assert loan is not None
+    borrow = one.buffers.borrow(10, 100)
+    assert borrow is not None
     one.buffers.move(owned, 7, 6)
     one.put(0, 2, start=7)
-    again = one.buffers.lend(10, 100)
+    again = one.buffers.borrow(10, 100)
     assert again is not None
-    one.buffers.settle(loan, 2)
+    one.buffers.return_borrowed(borrow, 2)
     assert (owned.position, owned.messages, one.take(1)) == (7, 2, [])
-    one.buffers.settle(again, -1)
+    one.buffers.return_borrowed(again, -1)
     assert one.take(5) == [(0, 7), (0, 8)]
     assert one.buffers.nbytes == 0
 
@@ -177,11 +177,11 @@ def test_what_is_lent_when_a_partition_moves_is_forgotten(handler: Handler) -> N
 def test_a_loan_has_no_more_cursors_than_asked_for(handler: Handler) -> None:
     one = Round(handler)
     one.put(0, *[1] * 10)
-    loan = one.buffers.lend(100, 4)
-    assert loan is not None
-    assert len(loan.readers) == 4
-    assert one.buffers.lend(100, 4) is None
-    one.buffers.settle(loan, -1)
+    borrow = one.buffers.borrow(100, 4)
+    assert borrow is not None
+    assert len(borrow.readers) == 4
+    assert one.buffers.borrow(100, 4) is None
+    one.buffers.return_borrowed(borrow, -1)
     assert len(one.take(100)) == 10
 
 
@@ -191,7 +191,7 @@ def test_partitions_that_are_paused_or_moved_have_no_turn_and_the_others_keep_th
     for id_ in range(5):
         one.put(id_, 2)
     assert [one.take(1) for _ in range(3)] == [[(0, 0)], [(0, 1)], [(1, 0)]]
-    one.buffers.suspend(one.owned[1])
+    one.buffers.pause(one.owned[1])
     one.buffers.move(one.owned[3], 0, -1)
     assert one.take(10) == [(2, 0), (2, 1), (4, 0), (4, 1)]
     assert not one.buffers.has_any()
@@ -207,12 +207,12 @@ def test_a_loan_is_of_a_partition_that_has_a_turn(handler: Handler) -> None:
     for id_ in range(5):
         one.put(id_, 1)
     for id_ in (0, 1):
-        one.buffers.suspend(one.owned[id_])
-    lent = [one.buffers.lend(10, 10) for _ in range(4)]
-    assert [None if loan is None else loan.owned.partition_id for loan in lent] == [2, 3, 4, None]
-    for loan in lent[:3]:
-        assert loan is not None
-        assert one.buffers.settle(loan, -1)
+        one.buffers.pause(one.owned[id_])
+    borrowed = [one.buffers.borrow(10, 10) for _ in range(4)]
+    assert [None if borrow is None else borrow.owned.partition_id for borrow in borrowed] == [2, 3, 4, None]
+    for borrow in borrowed[:3]:
+        assert borrow is not None
+        assert one.buffers.return_borrowed(borrow, -1)
     one.buffers.resume(one.owned[0])
     assert sorted(one.take(10)) == [(0, 0), (2, 0), (3, 0), (4, 0)]
 
@@ -222,8 +222,8 @@ def test_rounds_of_one_message_each_pass_by_those_without_a_turn(handler: Handle
     for id_ in range(6):
         one.put(id_, 3)
     assert [one.buffers.next().partition_id for _ in range(2)] == [0, 1]
-    one.buffers.suspend(one.owned[2])
-    one.buffers.suspend(one.owned[0])
+    one.buffers.pause(one.owned[2])
+    one.buffers.pause(one.owned[0])
     assert [one.buffers.next().partition_id for _ in range(8)] == [3, 4, 5, 1, 3, 4, 5, 1]
     one.buffers.resume(one.owned[2])
     left = [message.partition_id for message in iter(one.buffers.next, None)]

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pykafka.common import TopicPartition
-from pykafka.consumer.fetch_plan import Asked, LeaderHint
+from pykafka.consumer.fetch_plan import Asked
 from pykafka.consumer.fetch_request import FetchSettings
 from pykafka.consumer.fetch_response import Answer, AnswerReader
-from pykafka.consumer.leader_epochs import LeaderEpochs, Start
+from pykafka.consumer.leader_epochs import CurrentLeader, LeaderEpochs, Start
 from pykafka.exceptions import (
     FencedLeaderEpoch,
     IncompleteResponseError,
@@ -29,9 +29,9 @@ KEYS = [TopicPartition("t", number) for number in range(3)]
 
 
 def asked(offset: int = 0) -> Asked:
-    owned = SimpleNamespace(lineage=LeaderEpochs((Start(0, 3),)))
+    owned = SimpleNamespace(leader_epochs=LeaderEpochs((Start(0, 3),)))
     member: Any = SimpleNamespace(owned=owned)
-    return Asked(offset, 3, 4, None, [(member, 0)])
+    return Asked(offset, 3, 4, 1000, None, [(member, 0)])
 
 
 def read(*parts: wire.FetchResponse.Topic.Partition, full: bool = False, offset: int = 0, rack: str = "") -> Answer:
@@ -92,10 +92,10 @@ def test_what_is_not_a_batch_fails_its_partition_alone() -> None:
 
 def test_a_log_that_differs_is_named_with_the_place() -> None:
     diverging = Part.EpochEndOffset(epoch=3, end_offset=7)
-    ((_, error, hint),) = read(Part(partition_index=0, diverging_epoch=diverging), offset=9).failed
+    ((_, error, current),) = read(Part(partition_index=0, diverging_epoch=diverging), offset=9).failed
     assert isinstance(error, LogTruncationError)
     assert error.divergent_offset == 7
-    assert hint is None
+    assert current is None
 
 
 @pytest.mark.parametrize(("rack", "redirected"), [("north", 1), ("", 0)])
@@ -106,7 +106,7 @@ def test_a_replica_is_followed_by_consumers_that_have_named_their_rack(rack: str
 
 
 @pytest.mark.parametrize(
-    ("kind", "leader", "epoch", "hinted"),
+    ("kind", "leader", "epoch", "is_taken"),
     [
         (NotLeaderForPartition, 2, 5, True),
         (NotLeaderForPartition, BROKER, 5, False),  # it says that it is not
@@ -116,8 +116,8 @@ def test_a_replica_is_followed_by_consumers_that_have_named_their_rack(rack: str
         (OffsetOutOfRangeError, 2, 5, False),
     ],
 )
-def test_the_leader_is_taken_from_beside_an_error(kind: Any, leader: int, epoch: int, hinted: bool) -> None:
+def test_the_leader_is_taken_from_beside_an_error(kind: Any, leader: int, epoch: int, is_taken: bool) -> None:
     named = Part.Leader(leader_id=leader, leader_epoch=epoch)
-    ((_, error, hint),) = read(Part(partition_index=0, error_code=kind.ERROR_CODE, current_leader=named)).failed
+    ((_, error, current),) = read(Part(partition_index=0, error_code=kind.ERROR_CODE, current_leader=named)).failed
     assert type(error) is kind
-    assert hint == (LeaderHint(leader, epoch, {2: ("two", 9092)}) if hinted else None)
+    assert current == (CurrentLeader(leader, epoch, {2: ("two", 9092)}) if is_taken else None)

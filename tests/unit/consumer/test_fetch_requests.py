@@ -11,7 +11,7 @@ import pytest
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.fetch_plan import Asked, Plan
-from pykafka.consumer.fetch_request import IDS_CEILING, REFUSED_AT_MOST, FetchRequests, FetchSettings
+from pykafka.consumer.fetch_request import REFUSED_AT_MOST, FetchRequests, FetchSettings
 from pykafka.consumer.fetcher import Fetcher
 from pykafka.exceptions import FetchSessionIdNotFound
 from pykafka.handlers import ThreadingHandler
@@ -45,7 +45,7 @@ class FakeBroker:
 
 def asked(topic_id: UUID | None, offset: int = 0) -> Asked:
     member: Any = SimpleNamespace(owned=SimpleNamespace(max_bytes=1000))
-    return Asked(offset, -1, -1, topic_id, [(member, 0)])
+    return Asked(offset, -1, -1, 1000, topic_id, [(member, 0)])
 
 
 def last_request(version: int, *plans: dict[TopicPartition, Asked]) -> wire.FetchRequest:
@@ -55,12 +55,6 @@ def last_request(version: int, *plans: dict[TopicPartition, Asked]) -> wire.Fetc
         request, _ = requests.next(Plan(plan), version)
         requests.session.answered(7)
     return request
-
-
-@pytest.mark.parametrize(("ids", "ceiling"), [([OLD, NEW], IDS_CEILING), ([OLD, None], None), ([None], None)])
-def test_topics_are_named_by_id_where_all_ids_are_known(ids: list[UUID | None], ceiling: int | None) -> None:
-    plan = Plan({TopicPartition("t", number): asked(id_) for number, id_ in enumerate(ids)})
-    assert FetchRequests.ceiling(plan) == ceiling
 
 
 @pytest.mark.parametrize(
@@ -82,6 +76,40 @@ def test_the_broker_waits_longer_each_time_while_a_partition_is_held_back() -> N
     held_back = [True, True, True, True, False, True]
     waits = [requests.next(Plan({KEY: asked(OLD)}, held_back=held), 12)[0].max_wait_ms for held in held_back]
     assert waits == [5, 10, 15, 15, 15, 5]
+
+
+def test_a_plan_that_stands_is_asked_for_again_without_naming_it() -> None:
+    requests, plan = FetchRequests(FetchSettings()), Plan({KEY: asked(OLD)}, max_bytes=7)
+    found = []
+    for _ in range(4):
+        request, full = requests.next(plan, 13)
+        found.append((full, len(request.topics), request.session_id, request.session_epoch, request.max_bytes))
+        requests.session.answered(9)
+    assert found == [(True, 1, 0, 0, 7), (False, 0, 9, 1, 7), (False, 0, 9, 2, 7), (False, 0, 9, 3, 7)]
+    moved, _ = requests.next(Plan({KEY: asked(OLD, 5)}), 13)
+    assert [part.fetch_offset for topic in moved.topics for part in topic.partitions] == [5]
+
+
+@pytest.mark.parametrize("ends", ["refused", "failed"])
+def test_a_plan_that_stands_is_named_again_after_the_end_of_its_session(ends: str) -> None:
+    requests, plan = FetchRequests(FetchSettings()), Plan({KEY: asked(OLD)})
+    for _ in range(2):
+        requests.next(plan, 13)
+        requests.session.answered(9)
+    getattr(requests.session, ends)()
+    request, full = requests.next(plan, 13)
+    assert (full, len(request.topics), request.session_epoch) == (True, 1, 0)
+
+
+def test_without_sessions_each_request_names_its_partitions() -> None:
+    requests, plan = FetchRequests(FetchSettings()), Plan({KEY: asked(OLD)})
+    for version in (6, 6):
+        request, full = requests.next(plan, version)
+        assert (full, len(request.topics)) == (True, 1)
+    for _ in range(2):  # the broker has no room for a session
+        request, full = requests.next(plan, 13)
+        requests.session.answered(0)
+        assert (full, len(request.topics)) == (True, 1)
 
 
 @pytest.mark.parametrize("other", [None, OLD])
@@ -122,11 +150,12 @@ def test_a_worker_that_is_interrupted_as_it_ends_the_session_leaves_the_next_wor
     """It would fail the partitions of that one, and have a third worker started beside it."""
     failures: list[object] = []
     workers: list[object] = []
-    subscriber: Any = SimpleNamespace(fetch_failed=lambda owned, error: failures.append(error), tick=lambda: None)
+    consumer: Any = SimpleNamespace(fetch_failed=lambda owned, error: failures.append(error), tick=lambda: None)
+    ref: Any = lambda: consumer  # noqa: E731
     owned: Any = mock.Mock(fetcher=None)
 
     class Interrupting(FakeBroker):
-        def muted_for(self, channel: str) -> float:
+        def throttled_for(self, channel: str) -> float:
             return 0.0
 
         def channel(self, name: str) -> SimpleNamespace:
@@ -136,7 +165,7 @@ def test_a_worker_that_is_interrupted_as_it_ends_the_session_leaves_the_next_wor
             pass
 
         def send(self, request: wire.FetchRequest, channel: str, **how: Any) -> None:
-            fetcher.attach(owned, subscriber)  # by another thread, at this moment
+            fetcher.attach(owned, ref)  # by another thread, at this moment
             raise KeyboardInterrupt
 
     def spawn(run: object, name: str) -> object:
@@ -151,7 +180,7 @@ def test_a_worker_that_is_interrupted_as_it_ends_the_session_leaves_the_next_wor
         fetcher._run()
     assert failures == []
     assert owned.fetcher is fetcher
-    fetcher.attach(mock.Mock(fetcher=None), subscriber)
+    fetcher.attach(mock.Mock(fetcher=None), ref)
     assert len(workers) == 1
 
 

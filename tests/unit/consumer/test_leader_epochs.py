@@ -9,18 +9,18 @@ from pykafka.consumer.leader_epochs import KEPT, NO_EPOCH, LeaderEpochs, Start
 
 
 def test_the_epoch_before_an_offset_is_that_of_the_last_record() -> None:
-    lineage = LeaderEpochs().with_batches([Start(0, 1), Start(10, 1), Start(20, 3)])
-    assert [lineage.before(offset) for offset in (0, 1, 20, 21, 99)] == [NO_EPOCH, 1, 1, 3, 3]
+    leader_epochs = LeaderEpochs().with_batches([Start(0, 1), Start(10, 1), Start(20, 3)])
+    assert [leader_epochs.before(offset) for offset in (0, 1, 20, 21, 99)] == [NO_EPOCH, 1, 1, 3, 3]
 
 
 def test_batches_that_are_fetched_again_replace_what_was_known() -> None:
-    lineage = LeaderEpochs().with_batches([Start(0, 1), Start(20, 3)]).with_batches([Start(10, 4)])
-    assert [lineage.before(offset) for offset in (10, 11, 30)] == [1, 4, 4]
+    leader_epochs = LeaderEpochs().with_batches([Start(0, 1), Start(20, 3)]).with_batches([Start(10, 4)])
+    assert [leader_epochs.before(offset) for offset in (10, 11, 30)] == [1, 4, 4]
 
 
 def test_batches_without_an_epoch_hide_it() -> None:
-    lineage = LeaderEpochs().with_batches([Start(0, 1)]).with_batches([Start(10, NO_EPOCH)])
-    assert (lineage.before(10), lineage.before(11)) == (1, NO_EPOCH)
+    leader_epochs = LeaderEpochs().with_batches([Start(0, 1)]).with_batches([Start(10, NO_EPOCH)])
+    assert (leader_epochs.before(10), leader_epochs.before(11)) == (1, NO_EPOCH)
 
 
 def test_a_committed_position_brings_the_epoch_before_it() -> None:
@@ -30,22 +30,22 @@ def test_a_committed_position_brings_the_epoch_before_it() -> None:
 
 
 def test_logs_diverge_where_the_leader_ends_or_where_a_later_epoch_was_read() -> None:
-    lineage = LeaderEpochs().with_batches([Start(0, 1), Start(90, 5)])
-    assert lineage.divergence(5, 95) == 95
-    assert lineage.divergence(3, 120) == 90
-    assert lineage.divergence(1, 40) == 40
+    leader_epochs = LeaderEpochs().with_batches([Start(0, 1), Start(90, 5)])
+    assert leader_epochs.divergence(5, 95) == 95
+    assert leader_epochs.divergence(3, 120) == 90
+    assert leader_epochs.divergence(1, 40) == 40
 
 
 def test_what_lies_behind_an_offset_is_forgotten() -> None:
-    lineage = LeaderEpochs().with_batches([Start(0, 1), Start(90, 5)]).until(90)
-    assert lineage.before(100) == 1
+    leader_epochs = LeaderEpochs().with_batches([Start(0, 1), Start(90, 5)]).until(90)
+    assert leader_epochs.before(100) == 1
 
 
 def test_old_epochs_are_forgotten() -> None:
-    lineage = LeaderEpochs().with_batches(Start(number, number) for number in range(2 * KEPT))
-    assert lineage.before(2 * KEPT) == 2 * KEPT - 1
-    assert lineage.before(KEPT) == NO_EPOCH
-    assert lineage.before(KEPT + 1) == KEPT
+    leader_epochs = LeaderEpochs().with_batches(Start(number, number) for number in range(2 * KEPT))
+    assert leader_epochs.before(2 * KEPT) == 2 * KEPT - 1
+    assert leader_epochs.before(KEPT) == NO_EPOCH
+    assert leader_epochs.before(KEPT + 1) == KEPT
 
 
 @given(
@@ -59,9 +59,9 @@ def test_each_offset_has_the_epoch_of_its_batch(batches: list[tuple[int, int]], 
         epoch += rise
         log.append(Start(end, epoch))
         end += size
-    lineage = LeaderEpochs().with_batches(log)
+    leader_epochs = LeaderEpochs().with_batches(log)
     for rewind in rewinds:
-        lineage = lineage.with_batches(start for start in log if start.offset >= rewind)
+        leader_epochs = leader_epochs.with_batches(start for start in log if start.offset >= rewind)
     for offset in range(1, end + 1):
         expected = [start.epoch for start in log if start.offset < offset][-1]
-        assert lineage.before(offset) == expected
+        assert leader_epochs.before(offset) == expected

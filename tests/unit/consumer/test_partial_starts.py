@@ -28,7 +28,7 @@ def test_a_start_that_is_not_known_does_not_hold_up_the_others(concurrency: Call
         broker.logs = {id_: batch([b"%d" % id_]) for id_ in range(3)}
         broker.refused = {1: NOT_LEADER}
         with client.consumer() as consumer:
-            consumer._engine.take_up(consumer._engine.find(KEYS))
+            consumer._engine.assign(consumer._engine.find(KEYS))
             found = [consumer.one(1), consumer.one(1)]
             assert {record.value for record in found if record is not None} == {b"0", b"2"}
             assert consumer.one(0.3) is None

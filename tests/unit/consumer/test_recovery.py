@@ -55,15 +55,15 @@ def end_of_epoch(topic: str = "t", partition: int = 0, error_code: int = 0) -> w
 class Noting(Recovery):
     """Notes failures, and does nothing about them."""
 
-    def __init__(self, reader: Any) -> None:
-        super().__init__(reader)
+    def __init__(self, consumer: Any) -> None:
+        super().__init__(consumer, consumer.options)
         self.failures: list[KafkaException] = []
 
     def failed(self, owned: OwnedPartition, error: KafkaException) -> None:
         self.failures.append(error)
 
 
-class FakeReader:
+class FakeConsumer:
     """A consumer of one partition that has read up to offset 10, written in epoch 4."""
 
     running = True
@@ -71,7 +71,7 @@ class FakeReader:
     def __init__(self, leader: FakeBroker, *replicas: FakeBroker) -> None:
         self.handler = ThreadingHandler()
         self.options = SimpleNamespace(fetch_error_backoff_ms=100, fetch_settings=lambda partition_id, rack: (rack,))
-        self.sources = PreferredReplicas("north", 60.0)
+        self.preferred_replicas = PreferredReplicas("north", 60.0)
         self.cluster = SimpleNamespace(
             topic_id=lambda name: None,
             leader_epoch=lambda *key: 4,
@@ -80,7 +80,7 @@ class FakeReader:
         self.buffers = Buffers(self.handler, 1000)
         partition: Any = SimpleNamespace(id=0, topic_name="t", leader=leader)
         self.owned = OwnedPartition(partition, self.buffers, 1000, 1000)
-        self.buffers.move(self.owned, 10, 9, lineage=LeaderEpochs.ending_at(10, 4))
+        self.buffers.move(self.owned, 10, 9, leader_epochs=LeaderEpochs.ending_at(10, 4))
         me: Any = self
         self.recovery = Noting(me)
         self.failures = self.recovery.failures
@@ -90,28 +90,28 @@ class FakeReader:
 def test_a_replica_is_not_asked_about_its_log(by: str) -> None:
     """Only leaders answer that; this one has just been asked, and has named the replica."""
     leader, replica = FakeBroker(1, end_of_epoch()), FakeBroker(2, end_of_epoch(error_code=NOT_LEADER))
-    reader = FakeReader(leader, replica)
-    reader.sources.told(KEY, 2, now=0.0)
+    consumer = FakeConsumer(leader, replica)
+    consumer.preferred_replicas.named(KEY, 2, now=0.0)
     if by == "attach":
-        reader.recovery.attach(reader.owned)
+        consumer.recovery.attach(consumer.owned)
     else:
-        reader.recovery._attach_all([reader.owned])
-    assert (reader.failures, replica.attached, replica.asked) == ([], [reader.owned], [])
+        consumer.recovery._attach_all([consumer.owned])
+    assert (consumer.failures, replica.attached, replica.asked) == ([], [consumer.owned], [])
 
 
 def test_a_leader_is_asked_about_its_log() -> None:
     leader = FakeBroker(1, end_of_epoch())
-    reader = FakeReader(leader)
-    reader.recovery._attach_all([reader.owned])
-    assert (reader.failures, leader.attached, len(leader.asked)) == ([], [reader.owned], 1)
+    consumer = FakeConsumer(leader)
+    consumer.recovery._attach_all([consumer.owned])
+    assert (consumer.failures, leader.attached, len(leader.asked)) == ([], [consumer.owned], 1)
 
 
 @pytest.mark.parametrize("wrong", [{"topic": "x"}, {"partition": 7}])
 def test_an_answer_about_something_else_fails_the_partition_and_not_the_worker(wrong: dict[str, Any]) -> None:
     leader = FakeBroker(1, end_of_epoch(**wrong))
-    reader = FakeReader(leader)
-    reader.recovery._attach_all([reader.owned])
-    (error,) = reader.failures
+    consumer = FakeConsumer(leader)
+    consumer.recovery._attach_all([consumer.owned])
+    (error,) = consumer.failures
     assert isinstance(error, IncompleteResponseError)
     assert (error.topic, error.partition, error.api) == ("t", 0, "OffsetForLeaderEpoch")
     assert leader.attached == []
@@ -120,8 +120,8 @@ def test_an_answer_about_something_else_fails_the_partition_and_not_the_worker(w
 def test_a_partition_is_attached_once_by_whoever_is_first() -> None:
     """An application may call `_setup_fetch_workers` while recovery is at it."""
     leader = FakeBroker(1, end_of_epoch())
-    reader = FakeReader(leader)
-    handler = reader.handler
+    consumer = FakeConsumer(leader)
+    handler = consumer.handler
     inside, both = handler.Event(), handler.Event()
 
     class Slow(SimpleNamespace):
@@ -132,10 +132,10 @@ def test_a_partition_is_attached_once_by_whoever_is_first() -> None:
             leader.attached.append(owned)
 
     leader.shared = lambda key, make: Slow()  # type: ignore[method-assign]
-    first = handler.spawn(reader.recovery._attach_all, [reader.owned])
+    first = handler.spawn(consumer.recovery._attach_all, [consumer.owned])
     assert inside.wait(10)
-    second = handler.spawn(reader.recovery._attach_to, leader, reader.owned)
+    second = handler.spawn(consumer.recovery._attach_to, leader, consumer.owned)
     for worker in (first, second):
         assert worker.join(10)
         assert worker.error is None
-    assert leader.attached == [reader.owned]
+    assert leader.attached == [consumer.owned]

@@ -17,8 +17,8 @@ def test_it_does_not_wait_long_when_the_group_is_due(held: bool, waits_until: fl
     handler = SimpleNamespace(now=lambda: 5.0)
     engine: Any = SimpleNamespace(handler=handler, buffers=SimpleNamespace(held=held), await_message=waited.append)
     nothing: Any = None
-    sharing = AssignmentFollower(engine, None, nothing, lambda: None)
-    shares: Any = SimpleNamespace(look_s=1.0, idle=lambda waiting: None)
-    sharing.shares = shares
-    assert sharing.wait(None)
+    follower = AssignmentFollower(engine, None, nothing, lambda: None)
+    membership: Any = SimpleNamespace(next_poll_s=1.0, set_waiting=lambda waiting: None)
+    follower.membership = membership
+    assert follower.wait(None)
     assert waited == [waits_until]

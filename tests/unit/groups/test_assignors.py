@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 from hypothesis import given, settings
@@ -19,11 +20,12 @@ from pykafka.coordinator import (
     RoundRobinPartitionAssignor,
     StickyPartitionAssignor,
 )
-from pykafka.exceptions import CorruptResponseError, NoBrokersAvailableError
+from pykafka.exceptions import NoBrokersAvailableError
 from pykafka.groups.assignors.abstract import by_topic
 from pykafka.groups.assignors.sticky import Claim, balanced, owners_of
-from pykafka.groups.classic.assignment import Assigning
+from pykafka.groups.classic.assignment import MemberAssignors
 from pykafka.protocol import ConsumerGroupProtocolMetadata, MemberAssignment, wire
+from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from pykafka.utils.loglimit import LogLimiter
 
 ALL = [
@@ -55,7 +57,7 @@ def said(topics: list[str], owned: set[TopicPartition], generation: int, kind: t
     data = kind.user_data(owned, generation)
     found.user_data = found.user_data if data is None else data
     found.version, found.owned_partitions, found.generation_id = 3, by_topic(owned), generation
-    return ConsumerGroupProtocolMetadata.from_bytestring(found.get_bytes())
+    return ConsumerProtocolSubscription.from_bytestring(found.get_bytes())
 
 
 def divide(
@@ -66,7 +68,7 @@ def divide(
     return taken(kind.assign(topics, metadata))
 
 
-def taken(shares: dict[str, MemberAssignment]) -> GroupMembership:
+def taken(shares: dict[str, ConsumerProtocolAssignment]) -> GroupMembership:
     found = {}
     for member, share in shares.items():
         keys = [TopicPartition(topic, id_) for topic, ids in share.partition_assignment for id_ in ids]
@@ -253,27 +255,9 @@ def test_a_large_group_is_shared_out_in_a_second() -> None:
         assert time.process_time() - began < 10
 
 
-@pytest.mark.parametrize("version", range(5))
-def test_metadata_of_each_version(version: int) -> None:
-    whole = ConsumerGroupProtocolMetadata(version, ["t"], b"data", [("t", [1, 2]), ("u", [0])], 7, "rack")
-    read = ConsumerGroupProtocolMetadata.from_bytestring(bytes(whole.get_bytes()) + b"later" * (version > 3))
-    assert (read.version, read.topic_names, read.user_data) == (version, ["t"], b"data")
-    assert read.owned_partitions == (whole.owned_partitions if version >= 1 else [])
-    assert read.generation_id == (7 if version >= 2 else -1)
-    assert read.rack_id == ("rack" if version >= 3 else None)
-    without = ConsumerGroupProtocolMetadata(version, ["t"], None)
-    assert ConsumerGroupProtocolMetadata.from_bytestring(without.get_bytes()).rack_id is None
-    # PyKafka 2 writes the fields of version 0, whatever the version.
-    complete = len(ConsumerGroupProtocolMetadata(0, ["t"], b"data"))
-    for cut in range(1, len(whole)):
-        if version <= 3 and cut != complete:
-            with pytest.raises(CorruptResponseError):
-                ConsumerGroupProtocolMetadata.from_bytestring(whole.get_bytes()[:cut])
-
-
 @given(data=st.binary())
 def test_user_data_that_nobody_can_read_is_none(data: bytes) -> None:
-    metadata = ConsumerGroupProtocolMetadata(3, ["t"], data)
+    metadata = ConsumerProtocolSubscription(3, ["t"], data)
     for kind in (StickyPartitionAssignor, CooperativeStickyAssignor):
         assert all(key.topic is not None for key in kind.claim(metadata).keys)
 
@@ -282,8 +266,8 @@ def test_user_data_before_generations() -> None:
     share = {TopicPartition("t", 1), TopicPartition("u", 0)}
     data = StickyPartitionAssignor.user_data(share, 9)
     assert data is not None
-    assert StickyPartitionAssignor.claim(ConsumerGroupProtocolMetadata(0, ["t"], data)) == Claim(frozenset(share), 9)
-    assert StickyPartitionAssignor.claim(ConsumerGroupProtocolMetadata(0, ["t"], data[:-4])) == Claim(
+    assert StickyPartitionAssignor.claim(ConsumerProtocolSubscription(0, ["t"], data)) == Claim(frozenset(share), 9)
+    assert StickyPartitionAssignor.claim(ConsumerProtocolSubscription(0, ["t"], data[:-4])) == Claim(
         frozenset(share), -1
     )
     assert StickyPartitionAssignor.user_data(share, -1) is None
@@ -314,24 +298,26 @@ class _Cluster:
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_leader_asks_for_racks_where_members_have_some(fails: bool) -> None:
     cluster = _Cluster()
-    leader = Assigning(cast(Any, cluster), "g", [RangePartitionAssignor])
+    leader = MemberAssignors(cast(Any, cluster), "g", [RangePartitionAssignor])
     plain = leader.protocols(["t"])[0][1]
-    assert ConsumerGroupProtocolMetadata.from_bytestring(plain).version == 0
-    leader.share_out("range", [("a", plain), ("b", plain)])
+    assert ConsumerProtocolSubscription.from_bytestring(plain).version == 0
+    leader.assign("range", [("a", plain), ("b", plain)])
     assert cluster.asked == 0
     cluster.fails = fails
     near = [(member, leader.protocols(["t"], rack)[0][1]) for member, rack in (("a", "r1"), ("b", "r2"))]
-    shares = leader.share_out("range", near)
+    shares = leader.assign("range", near)
     assert cluster.asked == 1
-    read = {one: MemberAssignment.from_bytestring(share).partition_assignment for one, share in shares.items()}
+    read = {
+        one: ConsumerProtocolAssignment.from_bytestring(share).partition_assignment for one, share in shares.items()
+    }
     assert read == {"a": [("t", [0, 1] if fails else [1])], "b": [("t", [2] if fails else [0, 2])]}
 
 
 def test_a_member_tells_what_it_had() -> None:
-    member = Assigning(cast(Any, _Cluster()), "g", [StickyPartitionAssignor, RangePartitionAssignor])
-    share = member.share_out("sticky", [("a", member.protocols(["t"])[0][1])])["a"]
-    keys = member.taken("sticky", share, 4)
-    sticky, plain = (ConsumerGroupProtocolMetadata.from_bytestring(data) for _, data in member.protocols(["t"]))
+    member = MemberAssignors(cast(Any, _Cluster()), "g", [StickyPartitionAssignor, RangePartitionAssignor])
+    share = member.assign("sticky", [("a", member.protocols(["t"])[0][1])])["a"]
+    keys = member.accept("sticky", share, 4)
+    sticky, plain = (ConsumerProtocolSubscription.from_bytestring(data) for _, data in member.protocols(["t"]))
     assert StickyPartitionAssignor.claim(sticky) == Claim(frozenset(keys), 4)
     assert len(keys) == 3
     assert plain.user_data == b""
@@ -340,7 +326,34 @@ def test_a_member_tells_what_it_had() -> None:
 def test_a_member_takes_nothing_of_a_topic_that_it_does_not_subscribe_to(caplog: pytest.LogCaptureFixture) -> None:
     cluster: Any = _Cluster()
     cluster.limiter = LogLimiter(_Cluster.handler)
-    member = Assigning(cluster, "g", [RangePartitionAssignor])
-    share = bytes(MemberAssignment([("t", [0]), ("former", [1, 2])]).get_bytes())
-    assert member.taken("range", share, 4, {"t"}) == [TopicPartition("t", 0)]
+    member = MemberAssignors(cluster, "g", [RangePartitionAssignor])
+    share = bytes(ConsumerProtocolAssignment([("t", [0]), ("former", [1, 2])]).get_bytes())
+    assert member.accept("range", share, 4, {"t"}) == [TopicPartition("t", 0)]
     assert "the leader assigned topics former, which this member does not subscribe to" in caplog.text
+
+
+class _OfPyKafka2(AbstractPartitionAssignor):
+    """An assignor whose author has the documented classes."""
+
+    name = "mine"
+    seen: ClassVar[list[object]] = []
+
+    @classmethod
+    def metadata(cls, topics: Iterable[str]) -> ConsumerGroupProtocolMetadata:
+        return ConsumerGroupProtocolMetadata(0, [*topics])
+
+    @classmethod
+    def assign(
+        cls, partitions: Mapping[str, Collection[int]], members: Mapping[str, ConsumerProtocolSubscription]
+    ) -> dict[str, ConsumerProtocolAssignment]:
+        cls.seen += [name for said in members.values() for name in said.topic_names]
+        return {member: MemberAssignment([(b"t", [0, 2])]) for member in members}
+
+
+def test_an_assignor_may_return_the_documented_classes() -> None:
+    member = MemberAssignors(cast(Any, _Cluster()), "g", [_OfPyKafka2])
+    [(name, metadata)] = member.protocols(["t"])
+    share = member.assign(name, [("a", metadata)])["a"]
+    assert share.endswith(b"\0\0\0\0")  # user data, for Java's consumers
+    assert member.accept(name, share) == [TopicPartition("t", 0), TopicPartition("t", 2)]
+    assert [type(topic) for topic in _OfPyKafka2.seen] == [str]

@@ -1,4 +1,4 @@
-"""`Contact`: how long a member can be sure of its session in ZooKeeper, by a clock that the tests set."""
+"""`SessionState`: how long a member can be sure of its session in ZooKeeper, by a clock that the tests set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kazoo.exceptions import ConnectionLoss, NoNodeError
 from kazoo.protocol.states import KazooState
 
 from pykafka.exceptions import ZooKeeperError
-from pykafka.groups.zookeeper.session import Contact
+from pykafka.groups.zookeeper.session import SessionState
 
 TIMEOUT_S = 6.0
 
@@ -67,9 +67,9 @@ class Place:
         )
         self.contact = self.join()
 
-    def join(self) -> Contact:
+    def join(self) -> SessionState:
         """Make a contact on the client, which others may have, too."""
-        return Contact(SimpleNamespace(now=lambda: self.time), self.client, self._changed)  # type: ignore[arg-type]
+        return SessionState(SimpleNamespace(now=lambda: self.time), self.client, self._changed)  # type: ignore[arg-type]
 
     def _changed(self) -> None:
         self.changes += 1
@@ -258,7 +258,7 @@ def test_what_a_contact_owed_counts_on_when_it_ends(place: Place) -> None:
     result.end()
     assert another.sure_s == math.inf
     another.end()
-    assert not another._together
+    assert not another._of_client
 
 
 class Hanging:
@@ -276,7 +276,7 @@ class Hanging:
             get_async=self._get,
         )
         handler: Any = SimpleNamespace(now=lambda: self.time)
-        self.contacts = [Contact(handler, self.client, int) for _ in range(members)]
+        self.contacts = [SessionState(handler, self.client, int) for _ in range(members)]
 
     def _get(self, _path: str) -> Result:
         result = Result(lambda _: None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from types import SimpleNamespace
 from typing import Any
@@ -11,20 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka.compat.coordinator.metrics import ConsumerCoordinatorMetrics, GroupCoordinatorMetrics
-from pykafka.compat.messages.groups import assignment_bytes
+from pykafka.compat.membership_protocol import DecidePartitions, as_brokers_keep_it
 from pykafka.compat.topic_member import TopicMember
 from pykafka.exceptions import CorruptResponseError
 from pykafka.groups.assignors.abstract import AbstractPartitionAssignor
 from pykafka.groups.assignors.range_and_roundrobin import RangePartitionAssignor, RoundRobinPartitionAssignor
-from pykafka.groups.classic.heartbeat import Heartbeat, News
-from pykafka.groups.classic.membership import Subscriber
+from pykafka.groups.classic.heartbeat import Report
+from pykafka.groups.classic.membership import ClassicMembership
 from pykafka.groups.classic.state import EVENT_OF_ERROR, TABLE, Event, ImpossibleEvent, MemberState, State
+from pykafka.groups.heartbeat_sender import Heartbeat
 from pykafka.membershipprotocol import (
-    DecidePartitions,
     GroupMembershipProtocol,
     RangeProtocol,
     RoundRobinProtocol,
-    as_brokers_keep_it,
     decide_partitions_range,
     decide_partitions_roundrobin,
 )
@@ -42,32 +42,35 @@ from pykafka.protocol import (
     SyncGroupResponse,
     wire,
 )
+from pykafka.protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    assignment_bytes,
+)
+from pykafka.utils.name import Name
 
 
-@pytest.mark.parametrize(("kind", "call"), [(TopicMember, "consume()"), (Subscriber, "poll()")])
-def test_the_log_has_the_call_that_reads(
-    kind: type[TopicMember | Subscriber], call: str, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("kind", [TopicMember, ClassicMembership])
+def test_the_log_has_what_to_do_for_an_idle_application(
+    kind: type[TopicMember | ClassicMembership], caplog: pytest.LogCaptureFixture
 ) -> None:
     member = object.__new__(kind)
     member.group_id = "g"
     member.config = {"max_poll_interval_ms": 4000}
     member.membership = MemberState()
     member.membership.apply(Event.JOIN)
-    member._take(News(-1, "m", 0, "a:9092", idle=True))
-    assert (
-        f"took no messages for 4000 ms, so this member has left the group; call {call} more often, or raise"
-        in caplog.text
-    )
+    member._handle_report(Report(-1, "m", 0, "a:9092", idle=True))
+    assert "took no messages for 4000 ms, so this member has left the group; read more often, or raise" in caplog.text
 
 
 def test_a_member_warns_of_heartbeats_that_were_refused_for_longer_than_its_session(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    member = object.__new__(Subscriber)
+    member = object.__new__(ClassicMembership)
     member.group_id = "g"
     member.config = {"session_timeout_ms": 4000}
     member.membership = MemberState()
-    member._take(News(3, "m", 30, "a:9092", overdue=True))
+    member._handle_report(Report(3, "m", 30, "a:9092", overdue=True))
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert (
@@ -344,9 +347,53 @@ def test_metadata_and_assignments_are_written_as_documented() -> None:
         MemberAssignment.from_bytestring(sent[:12])
 
 
+@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("kind", [ConsumerProtocolSubscription, ConsumerGroupProtocolMetadata])
+def test_metadata_of_each_version(version: int, kind: type[ConsumerProtocolSubscription]) -> None:
+    whole = kind(version, ["t"], b"data", [("t", [1, 2]), ("u", [0])], 7, "rack")
+    read = kind.from_bytestring(bytes(whole.get_bytes()) + b"later" * (version > 3))
+    assert (read.version, read.topic_names, read.user_data) == (version, ["t"], b"data")
+    assert read.owned_partitions == (whole.owned_partitions if version >= 1 else [])
+    assert read.generation_id == (7 if version >= 2 else -1)
+    assert read.rack_id == ("rack" if version >= 3 else None)
+    without = kind(version, ["t"], None)
+    assert kind.from_bytestring(without.get_bytes()).rack_id is None
+    # PyKafka 2 writes the fields of version 0, whatever the version.
+    complete = len(kind(0, ["t"], b"data"))
+    for cut in range(1, len(whole)):
+        if version <= 3 and cut != complete:
+            with pytest.raises(CorruptResponseError):
+                kind.from_bytestring(whole.get_bytes()[:cut])
+
+
+def test_only_the_documented_classes_have_names_that_equal_bytes() -> None:
+    subscription = ConsumerProtocolSubscription(3, ["t"], b"", [("t", [1])], 7, "rack").get_bytes()
+    assignment = ConsumerProtocolAssignment([("t", [1])]).get_bytes()
+    for cls, share, text in (
+        (ConsumerProtocolSubscription, ConsumerProtocolAssignment, str),
+        (ConsumerGroupProtocolMetadata, MemberAssignment, Name),
+    ):
+        read = cls.from_bytestring(subscription)
+        [(topic, ids)] = share.from_bytestring(assignment).partition_assignment
+        assert (topic, ids, read.owned_partitions) == ("t", [1], [("t", [1])])
+        texts = [*read.topic_names, read.owned_partitions[0][0], read.rack_id, topic]
+        assert [type(each) for each in texts] == [text] * 4
+        copied = pickle.loads(pickle.dumps(read))
+        assert (type(copied), copied.get_bytes()) == (cls, subscription)
+    empty: list[Any] = [
+        cls.from_bytestring(b"").topic_names for cls in (ConsumerProtocolSubscription, ConsumerGroupProtocolMetadata)
+    ]
+    assert empty == [[], [b"dummytopic"]]
+
+
 @pytest.mark.parametrize("name", [b"\xff\xff", b"\0\1\xff", b"\0\5a"], ids=["null", "no UTF-8", "cut short"])
 def test_names_that_are_none(name: bytes) -> None:
-    for cls in (ConsumerGroupProtocolMetadata, MemberAssignment):
+    for cls in (
+        ConsumerProtocolSubscription,
+        ConsumerProtocolAssignment,
+        ConsumerGroupProtocolMetadata,
+        MemberAssignment,
+    ):
         with pytest.raises(CorruptResponseError, match="who wrote it"):
             cls.from_bytestring(b"\0\0" + b"\0\0\0\1" + name + bytes(4))
 

@@ -13,7 +13,8 @@ import pytest
 
 from pykafka.broker import Broker
 from pykafka.exceptions import GroupAuthorizationFailed, NotCoordinatorForGroup
-from pykafka.groups.classic.heartbeat import Activity, Beat, Heartbeat, HeartbeatSender, News
+from pykafka.groups.classic.heartbeat import ClassicHeartbeats, HeartbeatTarget, Report
+from pykafka.groups.heartbeat_sender import Activity, Heartbeat
 from pykafka.groups.heartbeat_thread import HeartbeatThread
 from pykafka.handlers import Handler
 from tests.support.waiting import until
@@ -80,14 +81,14 @@ def broker_of(handler: Handler, coordinator: Coordinator, timeout_ms: int = 5000
     return Broker(1, "127.0.0.1", coordinator.port, handler, timeout_ms, timeout_ms)
 
 
-def member(handler: Handler, interval_ms: int = 100, session_ms: int = 1000) -> HeartbeatSender:
+def member(handler: Handler, interval_ms: int = 100, session_ms: int = 1000) -> ClassicHeartbeats:
     clock = handler.native.now
     timer = Heartbeat(session_timeout_ms=session_ms, heartbeat_interval_ms=interval_ms, clock=clock)
-    return HeartbeatSender(handler, timer, Activity(), 300_000, lambda: None)
+    return ClassicHeartbeats(handler, timer, Activity(), 300_000, lambda: None)
 
 
-def beat(broker: Broker, number: int = 0) -> Beat:
-    return Beat(broker, "g", 1, f"m{number}", None, 1, 1)
+def beat(broker: Broker, number: int = 0) -> HeartbeatTarget:
+    return HeartbeatTarget(broker, "g", 1, f"m{number}", None, 1, 1)
 
 
 def test_members_share_a_thread_and_a_connection(
@@ -97,11 +98,11 @@ def test_members_share_a_thread_and_a_connection(
     broker = broker_of(handler, one)
     members = [member(handler) for _ in range(50)]
     for number, sender in enumerate(members):
-        sender.beat(beat(broker, number))
+        sender.set_target(beat(broker, number))
     until(handler, lambda: one.asked > 3 * len(members))
     assert len(one.accepted) == 1
     assert len(HeartbeatThread.at(broker, handler)) == 50
-    assert not any(sender.news for sender in members)
+    assert not any(sender.reports for sender in members)
     assert not any(sender.heartbeat.session_expired() for sender in members)
     for sender in members[1:]:
         sender.stop()
@@ -110,12 +111,12 @@ def test_members_share_a_thread_and_a_connection(
     members[0].stop()
     assert not worker.is_alive()
     asked = one.asked
-    members[0].beat(beat(broker))  # it begins again
+    members[0].set_target(beat(broker))  # it begins again
     until(handler, lambda: one.asked > asked)
     assert len(one.accepted) == 2
     broker.close()
     assert [sender.is_alive for sender in members[:1]] == [False]
-    assert [news.code for news in members[0].news] == [0]
+    assert [news.code for news in members[0].reports] == [0]
 
 
 def test_a_connection_that_breaks_is_made_anew_once_for_all(
@@ -125,7 +126,7 @@ def test_a_connection_that_breaks_is_made_anew_once_for_all(
     broker = broker_of(handler, one)
     members = [member(handler) for _ in range(20)]
     for number, sender in enumerate(members):
-        sender.beat(beat(broker, number))
+        sender.set_target(beat(broker, number))
     until(handler, lambda: one.asked > 40)
     one.hangs = True
     asked = one.asked
@@ -137,8 +138,8 @@ def test_a_connection_that_breaks_is_made_anew_once_for_all(
     until(handler, lambda: one.asked > asked + 60)
     assert len(one.accepted) == 2
     # those that waited for an answer are told, and none of them twice
-    assert any(sender.news for sender in members)
-    assert all(len(sender.news) <= 1 for sender in members)
+    assert any(sender.reports for sender in members)
+    assert all(len(sender.reports) <= 1 for sender in members)
     for sender in members:
         sender.stop()
 
@@ -149,14 +150,14 @@ def test_a_coordinator_that_hangs_holds_up_its_own_groups_only(
     one, two = coordinators
     one.hangs = True
     hung, well = member(handler), member(handler)
-    hung.beat(beat(broker_of(handler, one)))
+    hung.set_target(beat(broker_of(handler, one)))
     until(handler, lambda: one.asked > 0)
-    well.beat(beat(broker_of(handler, two)))
+    well.set_target(beat(broker_of(handler, two)))
     until(handler, lambda: two.asked > 10)
-    assert not well.news
+    assert not well.reports
     assert not well.heartbeat.session_expired()
-    until(handler, lambda: bool(hung.news))  # after its session
-    assert "no answer to a heartbeat in time" in str(hung.news[0].error)
+    until(handler, lambda: bool(hung.reports))  # after its session
+    assert "no answer to a heartbeat in time" in str(hung.reports[0].error)
     # also the last member of one that hangs ends at once
     until(handler, lambda: len(one.accepted) > 1)
     began = handler.now()
@@ -172,9 +173,9 @@ def test_a_member_whose_consumer_is_gone_leaves_alone(
     broker = broker_of(handler, one)
 
     class Consumer:
-        calls = 0
+        poll_count = 0
 
-        def attend(self) -> None:
+        def request_poll(self) -> None:
             """Take note."""
 
         def wake(self) -> None:
@@ -182,14 +183,14 @@ def test_a_member_whose_consumer_is_gone_leaves_alone(
 
     consumer: Any = Consumer()
     dropped, stays = member(handler), member(handler)
-    dropped.attendant = weakref.ref(consumer)
-    dropped.beat(beat(broker, 1))
-    stays.beat(beat(broker, 2))
+    dropped.hooks = weakref.ref(consumer)
+    dropped.set_target(beat(broker, 1))
+    stays.set_target(beat(broker, 2))
     until(handler, lambda: one.asked > 4)
     del consumer
     pulse = HeartbeatThread.at(broker, handler)
     until(handler, lambda: len(pulse) == 1)
-    assert [news.idle for news in dropped.news] == [True]
+    assert [news.idle for news in dropped.reports] == [True]
     stays.stop()
 
 
@@ -210,9 +211,9 @@ def test_a_thread_that_was_interrupted_while_it_was_started_ends(
     with monkeypatch.context() as patch:
         patch.setattr(native, "spawn", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            sender.beat(beat(broker))
+            sender.set_target(beat(broker))
     until(handler, lambda: not lost[0].is_alive())
-    sender.beat(beat(broker))
+    sender.set_target(beat(broker))
     until(handler, lambda: one.asked > 2)
     sender.stop()
 
@@ -224,14 +225,14 @@ def test_heartbeats_that_are_refused_for_longer_than_the_session_are_told_once(
     one, _ = coordinators
     sender = member(handler, interval_ms=50, session_ms=500)
     broker = broker_of(handler, one, timeout_ms=200)
-    sender.beat(beat(broker))
+    sender.set_target(beat(broker))
     until(handler, lambda: one.asked > 3)
 
     def refuse() -> None:
         one.code, one.hangs = code or 0, code is None
 
-    def overdue() -> list[News]:
-        return [news for news in sender.news if news.overdue]
+    def overdue() -> list[Report]:
+        return [news for news in sender.reports if news.overdue]
 
     refuse()
     until(handler, overdue)

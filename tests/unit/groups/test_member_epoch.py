@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from pykafka.groups.heartbeat_sender import Activity
-from pykafka.groups.kip848.heartbeats import SESSION_MS, ConsumerGroupHeartbeats, Place, Wanted
+from pykafka.groups.kip848.heartbeats import (
+    SESSION_MS,
+    ConsumerGroupHeartbeats,
+    ConsumerGroupTarget,
+    HeartbeatSubscription,
+)
 from pykafka.groups.member_epoch import TABLE, EpochMembership, Event, State, Verdict, verdict
 from pykafka.handlers import Handler
 from pykafka.protocol import wire
@@ -74,13 +79,13 @@ def test_heartbeats_that_are_refused_for_longer_than_the_session_are_told_once(h
     timer._clock = lambda: now
     timer.last_receive = timer.last_reset = now
     broker: Any = SimpleNamespace(address="a:9092")
-    place = Place(broker, "g", 1, None, None, 300_000, None)
+    place = ConsumerGroupTarget(broker, "g", 1, None, None, 300_000, None)
     well = wire.ConsumerGroupHeartbeatResponse(member_epoch=3, heartbeat_interval_ms=5000)
     refused = wire.ConsumerGroupHeartbeatResponse(error_code=16)
     for _ in range(2):
-        beats._answered(1, Wanted(("t",)), {}, well)
-        beats.news.clear()
+        beats._answered(1, HeartbeatSubscription(("t",)), {}, well)
+        beats.reports.clear()
         for second in range(2 * SESSION_MS // 1000):
             now += 1
             beats._refused(place, 1, refused)
-            assert sum(news.overdue for news in beats.news) == (1 if second >= SESSION_MS / 1000 else 0)
+            assert sum(news.overdue for news in beats.reports) == (1 if second >= SESSION_MS / 1000 else 0)

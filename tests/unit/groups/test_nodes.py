@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pykafka.compat.zookeeper_group import ZooKeeperGroup
 from pykafka.exceptions import ZooKeeperError
+from pykafka.groups.zookeeper.group import ZooKeeperGroup
 from pykafka.groups.zookeeper.nodes import MemberNodes
 
 

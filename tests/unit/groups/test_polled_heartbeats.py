@@ -21,7 +21,7 @@ def test_an_error_that_ended_the_thread_is_raised_once_and_heartbeats_go_on(
     broker = broker_of(handler, coordinator)
     one, other = member(handler), member(handler)
     for number, sender in enumerate((one, other)):
-        sender.beat(beat(broker, number))
+        sender.set_target(beat(broker, number))
     until(handler, lambda: coordinator.asked > 2)
     error = MemoryError("no room for a heartbeat")
     turn = heartbeat_thread._Run.turn
@@ -32,7 +32,7 @@ def test_an_error_that_ended_the_thread_is_raised_once_and_heartbeats_go_on(
 
     monkeypatch.setattr(heartbeat_thread._Run, "turn", fail)
     until(handler, lambda: not one.is_alive)
-    assert [one.is_beating] == [True]
+    assert [one.is_sending] == [True]
     with pytest.raises(MemoryError) as raised:
         one.raise_error()
     assert raised.value is error
@@ -41,7 +41,7 @@ def test_an_error_that_ended_the_thread_is_raised_once_and_heartbeats_go_on(
     sent = [sender.heartbeat.last_send for sender in (one, other)]
     until(handler, lambda: all(s.heartbeat.last_send > before for s, before in zip((one, other), sent, strict=True)))
     one.stop()
-    assert [one.is_beating] == [False]
+    assert [one.is_sending] == [False]
     one.raise_error()
     other.stop()
     broker.close()
@@ -50,6 +50,6 @@ def test_an_error_that_ended_the_thread_is_raised_once_and_heartbeats_go_on(
 
 def test_a_member_that_is_none_has_no_heartbeat_due(handler: Handler) -> None:
     sender = member(handler)
-    assert not sender.is_beating
+    assert not sender.is_sending
     sender.raise_error()
     assert inf > sender.heartbeat.ttl()

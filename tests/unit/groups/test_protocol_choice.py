@@ -76,5 +76,5 @@ def test_assignors_that_a_protocol_does_not_know_are_refused_by_name(protocol: s
 
 
 def test_an_own_assignor_is_named_where_it_is_refused() -> None:
-    with pytest.raises(ValueError, match="'roundrobin' shares out in the client"):
+    with pytest.raises(ValueError, match="'roundrobin' runs in the client"):
         assignor_for("consumer", (RoundRobinPartitionAssignor,))

@@ -12,7 +12,7 @@ import pytest
 from pykafka.compat.coordinator.offsets import MemberOffsets
 from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.exceptions import GroupAuthorizationFailed, KafkaException, SaslAuthenticationFailed
-from pykafka.groups.classic.coordinator import BaseCoordinator
+from pykafka.groups.classic.coordinator import AbstractCoordinator
 
 ERRORS = pytest.mark.parametrize(
     ("error", "asked_anew"), [(SaslAuthenticationFailed("not let in"), True), (GroupAuthorizationFailed(), False)]
@@ -30,8 +30,10 @@ def test_commits_ask_for_the_coordinator_anew(error: KafkaException, asked_anew:
 
 
 @ERRORS
-@pytest.mark.parametrize("heed", [BaseCoordinator._failed, lambda self, error: MemberOffsets._heed(self, error, None)])
+@pytest.mark.parametrize(
+    "heed", [AbstractCoordinator._failed, lambda self, error: MemberOffsets._heed(self, error, None)]
+)
 def test_members_ask_for_it_anew(heed: Any, error: KafkaException, asked_anew: bool) -> None:
     link = mock.Mock(closing=False)
     heed(mock.Mock(link=link, _link=link), error)
-    assert link.lose.called is asked_anew
+    assert link.mark_unknown.called is asked_anew

@@ -32,8 +32,8 @@ def test_a_pattern_matches_whole_names() -> None:
     assert selection.matched == {"orders-1", "payments"}
     assert selection.topics == {"named", "orders-1", "payments"}
     # other clients would read these
-    assert selection.only_begun(names) == [("^orders", "orders-1")]
-    assert selection.only_begun([*names, "orders"]) == []
+    assert selection.prefix_matches(names) == [("^orders", "orders-1")]
+    assert selection.prefix_matches([*names, "orders"]) == []
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_an_interrupt_at_any_step_leaves_it_open() -> None:
             assert turnstile.await_entry(turn, 1.0)
             handler.now()
 
-    for call in interrupting("turnstile.py", "threads.py"):
+    for call in interrupting("interrupts.py", "threads.py"):
         steps += 1
         with suppress(Interrupted):
             call(work)

@@ -17,7 +17,6 @@ class Recorder:
     def __init__(self, name: str) -> None:
         self.name = name
         self.connected = self.in_trouble = self.is_silent = False
-        self.muted_for = 0.0
         self.calls: list[Any] = []
 
     def close(self, reason: KafkaException | None) -> None:
@@ -61,11 +60,6 @@ def test_reach_grows_with_the_likelihood_of_a_wait(channels: Channels) -> None:
     recorder(channels, "main").is_silent = True
     assert (channels.reach, channels.stands) == (3, True)
     assert (channels.is_up("main"), channels.is_up("produce"), channels.is_up("none")) == (True, False, False)
-
-
-def test_a_channel_that_nobody_has_used_is_not_muted(channels: Channels) -> None:
-    recorder(channels, "main").muted_for = 1.5
-    assert (channels.muted_for("main"), channels.muted_for("none")) == (1.5, 0.0)
 
 
 def test_one_that_is_dropped_is_closed_and_made_anew(channels: Channels) -> None:

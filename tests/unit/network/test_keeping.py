@@ -158,7 +158,7 @@ def test_a_connection_that_the_broker_found_idle_costs_no_time(
     """The worker that took a new one waited a second for the old one's reader, which waited for this worker's turn to read."""
     monkeypatch.setattr("pykafka.network.requests.CHECK_AFTER_S", 0.0)
     monkeypatch.setattr("pykafka.network.requests.JOIN_S", 60.0)
-    monkeypatch.setattr("pykafka.network.turns.LOOK_UP_S", 20.0)
+    monkeypatch.setattr("pykafka.network.turns.READ_POLL_INTERVAL_S", 20.0)
     with Fickle(batch([b"one"])) as server, KafkaClient(server.hosts, **concurrency()) as client:
         handler = client.cluster.handler
         for number in range(3):

@@ -15,17 +15,18 @@ from pykafka.handlers import Handler
 from pykafka.handlers.base import Buffer
 from pykafka.network import reauthentication
 from pykafka.network.authentication import run_step
-from pykafka.network.channel import Outgoing, PendingResponse
 from pykafka.network.connection import BrokerConnection
-from pykafka.network.in_flight import ResponseFuture
+from pykafka.network.in_flight import InFlightRequest, Peer
 from pykafka.network.options import ConnectionSettings
 from pykafka.network.requests import RequestHandler
 from pykafka.protocol import wire
+from pykafka.protocol.schema import encode_request
 from pykafka.security import Mechanism
 from pykafka.security.scram import ScramExchange
 from tests.support.sasl import USERS, SaslBroker
 
 LIMIT = 20.0
+PEER = Peer("", "test", lambda: None, lambda api, seconds: None)
 ALICE = Scram("alice", USERS["alice"])
 
 
@@ -52,12 +53,14 @@ def started(broker: SaslBroker, handler: Handler, sasl: Mechanism = ALICE, **opt
     return requests
 
 
-def ask(requests: RequestHandler, **options: Any) -> ResponseFuture:
-    return requests.request(Outgoing(wire.MetadataRequest(), 5, "test"), **options)
+def ask(requests: RequestHandler, **options: Any) -> InFlightRequest[wire.MetadataResponse]:
+    sent: InFlightRequest[wire.MetadataResponse] = InFlightRequest(requests.handler, wire.MetadataRequest(), 5, PEER)
+    return requests.send(sent, **{"timeout": 30.0, **options})
 
 
-def decode(future: ResponseFuture) -> wire.MetadataResponse:
-    return PendingResponse(future, wire.MetadataRequest, 5, "").get(LIMIT)
+def decode(future: InFlightRequest[wire.MetadataResponse]) -> wire.MetadataResponse:
+    answer: wire.MetadataResponse = future.get(timeout=LIMIT)
+    return answer
 
 
 def until(handler: Handler, done: Callable[[], object]) -> None:
@@ -90,9 +93,9 @@ def test_nothing_is_lost_under_load(broker: SaslBroker, handler: Handler) -> Non
 
 def test_callbacks_of_the_reader_may_begin_it(broker: SaslBroker, handler: Handler) -> None:
     requests = started(broker, handler)
-    answers: list[ResponseFuture] = []
+    answers: list[InFlightRequest[Any]] = []
 
-    def again(future: ResponseFuture) -> None:
+    def again(future: InFlightRequest[Any]) -> None:
         answers.append(future)
         if future.error is None and broker.renewals < 3:
             ask(requests).add_done_callback(again)
@@ -148,7 +151,7 @@ def test_requests_wait_for_the_one_that_renews_a_session_that_is_over(broker: Sa
     """The broker would hang up on them."""
     requests = started(broker, handler, sasl=Thoughtful(handler))
     handler.sleep(0.7)
-    futures: list[ResponseFuture] = []
+    futures: list[InFlightRequest[Any]] = []
     workers = [handler.spawn(lambda: futures.append(ask(requests))) for _ in range(4)]
     for worker in workers:
         worker.join(LIMIT)
@@ -208,7 +211,7 @@ def test_a_renewal_that_is_refused_ends_the_connection(broker: SaslBroker, handl
             with pytest.raises(
                 SocketDisconnectedError, match="could not be renewed: the broker refuses the login"
             ) as lost:
-                pending.get(LIMIT)
+                pending.get(timeout=LIMIT)
             assert lost.value.broker == f"{host}:{port}"
             with pytest.raises(SaslAuthenticationFailed):
                 node.call(wire.MetadataRequest(), version=5)
@@ -429,7 +432,7 @@ class Frame:
         self.size = size
 
     def encode(self, correlation_id: int) -> list[Buffer]:
-        head = Outgoing(wire.MetadataRequest(), 5, "test").encode(correlation_id)
+        head = encode_request(wire.MetadataRequest(), 5, correlation_id, "test")
         frame = b"".join(head)[4:]
         return [(len(frame) + self.size).to_bytes(4, "big"), frame, bytes(self.size)]
 
@@ -443,7 +446,7 @@ class Wide(SaslBroker):
     size = 16 * 1024 * 1024
 
     def _answer(self, frame: bytes) -> bytes | None:
-        answer = super()._answer(frame[: len(b"".join(Outgoing(wire.MetadataRequest(), 5, "test").encode(1))) - 4])
+        answer = super()._answer(frame[: len(b"".join(encode_request(wire.MetadataRequest(), 5, 1, "test"))) - 4])
         assert answer is not None
         body = answer[4:] + bytes(self.size)
         return len(body).to_bytes(4, "big") + body

@@ -353,8 +353,8 @@ def test_a_writer_that_is_interrupted_before_it_writes_what_is_in_the_table_ends
     table = requests.shared.requests
     add = table.add
 
-    def interrupted(correlation_id: int, task: Any) -> None:
-        add(correlation_id, task)
+    def interrupted(request: Any) -> None:
+        add(request)
         raise KeyboardInterrupt
 
     waiting = requests.request(Ask(silent=True))
@@ -454,7 +454,7 @@ def test_stop_when_the_reader_has_died(start: Start, handler: Handler, monkeypat
     def dies(*_: Any) -> None:
         raise LookupError("a bug in the reader")
 
-    monkeypatch.setattr("pykafka.network.requests._hand_out", dies)
+    monkeypatch.setattr("pykafka.network.requests._deliver", dies)
     _fails(future, SocketDisconnectedError, "reader has ended", requests.shared.connection.address)
     _wait(handler, lambda: requests._worker is not None and not requests._worker.is_alive())
     assert isinstance(requests._worker and requests._worker.error, LookupError)

@@ -11,7 +11,7 @@ import pytest
 from pykafka import KafkaClient, MessagesNotDelivered, Scram
 from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenUnavailableError, TopicNotFoundError
 from pykafka.handlers import Handler
-from pykafka.producer.producer_id import Identity
+from pykafka.producer.producer_id import ProducerIds
 from pykafka.protocol import wire
 from tests.support.sasl import USERS, SaslBroker
 from tests.support.scripted import TOPIC, batch
@@ -112,7 +112,7 @@ class Refusing:
 def test_a_refused_login_does_not_end_idempotence(handler: Handler) -> None:
     """A producer that was not told to be idempotent does without only where the cluster refuses the id itself."""
     cluster: Any = Refusing(handler)
-    identity = Identity(cluster, None)
+    identity = ProducerIds(cluster, None)
     with pytest.raises(TokenUnavailableError):
         identity.get(-1)
     with pytest.raises(SaslAuthenticationFailed):

@@ -68,9 +68,9 @@ def test_whoever_gives_up_leaves_the_connection_to_the_others(
     with pytest.raises(ResponseTimeoutError):
         node.call(wire.MetadataRequest(topics=[]), timeout_ms=SHORT_MS, reads=reads)
     assert SHORT_MS / 1000 <= handler.now() - began < SOON_S
-    assert not patient.future.done
+    assert not patient.done
     broker.goes_on.set()
-    assert patient.get(SOON_S).brokers[0].node_id == 1
+    assert patient.get(timeout=SOON_S).brokers[0].node_id == 1
     assert node.call(wire.MetadataRequest(topics=[]), timeout_ms=PATIENT_MS // 2, reads=reads).brokers
     assert broker.connections == 1
 
@@ -81,7 +81,7 @@ def test_a_broker_that_owes_an_answer_is_asked_after_others(broker: SlowBroker, 
     pending = node.send(wire.MetadataRequest(topics=[]))
     until(handler, lambda: node.reach == 3)
     broker.goes_on.set()
-    pending.get(SOON_S)
+    pending.get(timeout=SOON_S)
     assert node.reach == 0
 
 
@@ -90,6 +90,6 @@ def test_a_deadline_of_the_connection_ends_it(broker: SlowBroker, node: Node, ha
     patient = node.send(wire.MetadataRequest(topics=[]))
     with pytest.raises(ResponseTimeoutError):
         node.send(wire.MetadataRequest(topics=[]), timeout_ms=SHORT_MS).get_when_due()
-    until(handler, lambda: patient.future.done)
-    assert patient.future.error is not None
+    until(handler, lambda: patient.done)
+    assert patient.error is not None
     assert not node.is_connected("main")

@@ -115,7 +115,7 @@ def test_a_time_that_no_quota_asks_for_is_not_believed(handler: Handler) -> None
     ):
         broker = client.brokers[1]
         broker.call(_fetch(), "test")
-        assert broker.muted_for("test") == 0
+        assert broker.throttled_for("test") == 0
 
 
 def test_a_throttle_of_hours_is_the_brokers_to_ask_for(handler: Handler) -> None:
@@ -126,7 +126,7 @@ def test_a_throttle_of_hours_is_the_brokers_to_ask_for(handler: Handler) -> None
     ):
         broker = client.brokers[1]
         broker.call(_fetch(), "test")
-        assert broker.muted_for("test") > 2.9 * 3600
+        assert broker.throttled_for("test") > 2.9 * 3600
 
 
 @pytest.mark.later("threads")
@@ -138,7 +138,7 @@ def test_brokers_before_2_0_answer_late_and_are_given_the_time(handler: Handler)
     ):
         broker = client.brokers[1]
         assert broker.call(wire.MetadataRequest()).throttle_time_ms == 1500
-        assert broker.muted_for() == 0
+        assert broker.throttled_for() == 0
         assert broker.call(wire.MetadataRequest(), timeout_ms=700).throttle_time_ms == 1500
         assert broker.call(wire.MetadataRequest(), timeout_ms=700).throttle_time_ms == 0
 

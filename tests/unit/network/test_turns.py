@@ -7,7 +7,7 @@ import pytest
 from pykafka.exceptions import KafkaException, SocketDisconnectedError
 from pykafka.handlers import Handler
 from pykafka.network import turns
-from pykafka.network.turns import ReadingTurn
+from pykafka.network.turns import ReadTurn
 
 
 class Awaited:
@@ -17,8 +17,8 @@ class Awaited:
         self.error: KafkaException | None = None
         self.deadlines: list[float] = []
 
-    def next_deadline(self) -> float | None:
-        return min(self.deadlines, default=None)
+    def is_overdue(self, now: float) -> bool:
+        return now >= min(self.deadlines, default=now + 1)
 
     def __len__(self) -> int:
         return len(self.deadlines)
@@ -27,7 +27,7 @@ class Awaited:
 def test_the_reader_leaves_a_helper_alone(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "LASTING_GRACE_S", 0.02)
     requests = Awaited()
-    turn = ReadingTurn(handler, requests)
+    turn = ReadTurn(handler, requests)
     taken = handler.Event()
 
     def read() -> None:
@@ -47,9 +47,9 @@ def test_the_reader_leaves_a_helper_alone(handler: Handler, monkeypatch: pytest.
 
 def test_the_reader_gives_up_a_helper_that_was_interrupted(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "LASTING_GRACE_S", 0.02)
-    monkeypatch.setattr(turns, "LOOK_UP_S", 0.05)
+    monkeypatch.setattr(turns, "READ_POLL_INTERVAL_S", 0.05)
     requests = Awaited()
-    turn = ReadingTurn(handler, requests)
+    turn = ReadTurn(handler, requests)
     assert turn.help(lasting=True)
     requests.deadlines.append(handler.now() + 0.05)
     with pytest.raises(SocketDisconnectedError, match="interrupted"):
@@ -58,7 +58,7 @@ def test_the_reader_gives_up_a_helper_that_was_interrupted(handler: Handler, mon
 
 def test_the_end_of_the_connection_wakes_the_reader(handler: Handler) -> None:
     requests = Awaited()
-    turn = ReadingTurn(handler, requests)
+    turn = ReadTurn(handler, requests)
     assert turn.help(lasting=True)
     found: list[bool] = []
     reader = handler.spawn(lambda: found.append(turn.take()))

@@ -191,7 +191,7 @@ class TestLimits:
 
         def handle(record: FakeRecord) -> None:
             nonlocal most
-            most = max(most, run._jobs.bytes)
+            most = max(most, run._tasks.bytes)
 
         run = make(handler, consumer, handle, workers=2, max_unacknowledged_bytes=100_000)
         with run:

@@ -17,48 +17,48 @@ def written(queue: PartitionQueue) -> None:
 
 
 def test_without_help_a_sender_sleeps_until_it_is_woken() -> None:
-    doze, queue = WakeupPolicy(LINGER_S, False), PartitionQueue(0, "t")
-    doze.helped = OFTEN - 1
-    assert not doze.goes_on(1.0)
-    doze.disarm(queue)
-    assert not queue.armed
-    assert not doze.end()
+    policy, queue = WakeupPolicy(LINGER_S, False), PartitionQueue(0, "t")
+    policy.helped = OFTEN - 1
+    assert not policy.polls(1.0)
+    policy.set_wakeup(queue)
+    assert queue.wakes_sender
+    assert not policy.end()
 
 
 def test_help_makes_it_doze_until_help_ends() -> None:
-    doze, queue = WakeupPolicy(LINGER_S, False), PartitionQueue(0, "t")
-    doze.helped = OFTEN
-    assert doze.goes_on(1.0)
-    doze.disarm(queue)
-    assert queue.armed
-    assert doze.goes_on(1.0 + LINGER_S / 2)  # roused early
-    assert not doze.goes_on(1.0 + LINGER_S)
-    assert not doze.end()
-    assert not queue.armed
+    policy, queue = WakeupPolicy(LINGER_S, False), PartitionQueue(0, "t")
+    policy.helped = OFTEN
+    assert policy.polls(1.0)
+    policy.set_wakeup(queue)
+    assert not queue.wakes_sender
+    assert policy.polls(1.0 + LINGER_S / 2)  # roused early
+    assert not policy.polls(1.0 + LINGER_S)
+    assert not policy.end()
+    assert queue.wakes_sender
 
 
 def test_help_counts_within_a_linger() -> None:
-    doze = WakeupPolicy(LINGER_S, False)
+    policy = WakeupPolicy(LINGER_S, False)
     for number in range(3 * OFTEN):
-        doze.helped += 1
-        assert not doze.goes_on(1.0 + number * LINGER_S)
+        policy.helped += 1
+        assert not policy.polls(1.0 + number * LINGER_S)
 
 
 def test_the_end_finds_what_has_come_meanwhile() -> None:
-    doze, queue = WakeupPolicy(LINGER_S, False), PartitionQueue(0, "t")
-    doze.helped = OFTEN
-    assert doze.goes_on(1.0)
-    doze.disarm(queue)
+    policy, queue = WakeupPolicy(LINGER_S, False), PartitionQueue(0, "t")
+    policy.helped = OFTEN
+    assert policy.polls(1.0)
+    policy.set_wakeup(queue)
     written(queue)
-    assert doze.end()
-    assert not queue.armed
-    assert not doze.end()
+    assert policy.end()
+    assert queue.wakes_sender
+    assert not policy.end()
 
 
 def test_neither_a_sync_producer_nor_one_without_linger_dozes() -> None:
-    for doze in (WakeupPolicy(LINGER_S, True), WakeupPolicy(0.0, False)):
-        doze.helped = 100
-        assert not doze.goes_on(1.0)
+    for policy in (WakeupPolicy(LINGER_S, True), WakeupPolicy(0.0, False)):
+        policy.helped = 100
+        assert not policy.polls(1.0)
     sync, queue = WakeupPolicy(LINGER_S, True), PartitionQueue(0, "t")
-    sync.disarm(queue)
-    assert queue.armed
+    sync.set_wakeup(queue)
+    assert not queue.wakes_sender

@@ -52,12 +52,12 @@ def test_ctrl_c_at_any_step_of_a_look_for_reports_holds_up_nobody() -> None:
 
 def test_a_batch_whose_launch_was_interrupted_goes_next() -> None:
     """Nobody had told it of its place in the lane: the sender failed over it, and the producer with it."""
-    batch: Any = SimpleNamespace(count=1, flight=None, retry_at=0.0)
+    batch: Any = SimpleNamespace(count=1, in_flight=None, retry_at=0.0)
     queue = PartitionQueue(0)
-    queue.sealed.append(batch)
+    queue.closed_batches.append(batch)
 
     def interrupt(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code is InFlightWindow._take_off.__code__:
+        if event == "call" and frame.f_code is InFlightWindow._mark_sent.__code__:
             raise Interrupted
 
     with pytest.raises(Interrupted):
@@ -68,6 +68,6 @@ def test_a_batch_whose_launch_was_interrupted_goes_next() -> None:
             sys.setprofile(None)
     again: Any = take_next(queue, None)
     assert again is batch
-    queue.lane.adopt(1, 0)
-    queue.lane.number(batch.flight)
-    assert batch.flight.sequence == 0
+    queue.window.adopt(1, 0)
+    queue.window.number(batch.in_flight)
+    assert batch.in_flight.sequence == 0

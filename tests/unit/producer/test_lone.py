@@ -73,7 +73,7 @@ def test_the_response_says_the_same(version: int, error: int) -> None:
     assert (found.written is not None) == (version >= 9 and not error)
     for _ in range(2):  # by the struct, then by the messages
         batch: Any = Batch("t", 5, [])
-        ((settled, problem),) = Request([batch], ids).outcomes(found, "here")
+        ((settled, problem),) = Request([batch], ids).results(found, "here")
         assert settled is batch
         assert (problem is None) == (not error)
         assert batch.base_offset == (-1 if error else 1 << 40)
@@ -90,7 +90,7 @@ def test_a_response_about_another_partition_is_refused(version: int) -> None:
     for other in (Batch("t", 6, []), Batch("u", 5, [])):
         batch: Any = other
         with pytest.raises(CorruptResponseError):
-            Request([batch], {other.topic: UUID(int=78)} if version >= 13 else {}).outcomes(found, "here")
+            Request([batch], {other.topic: UUID(int=78)} if version >= 13 else {}).results(found, "here")
         assert batch.base_offset == -1
 
 

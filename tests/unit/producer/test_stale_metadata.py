@@ -167,7 +167,7 @@ def test_an_absurd_number_of_a_partition_takes_no_memory(broker: Forgetful, conc
     with KafkaClient(broker.hosts, retry_backoff_ms=10, retry_backoff_max_ms=50, **concurrency()) as client:
         with client.producer(max_block_ms=300, linger_ms=0) as producer:
             producer.produce(TOPIC, b"x", partition=1).get(10)
-            assert len(producer._engine.routing.routes[TOPIC].queues) == 3
+            assert len(producer._engine.routing.topics[TOPIC].queues) == 3
 
 
 def test_the_producer_of_a_topic_waits_for_a_partition(broker: Forgetful, concurrency: Concurrency) -> None:

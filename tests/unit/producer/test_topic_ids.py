@@ -1,4 +1,4 @@
-"""`Targets`: what a producer does about a topic that was made anew."""
+"""`TopicIds`: what a producer does about a topic that was made anew."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from pykafka.exceptions import TopicRecreatedError
 from pykafka.producer.options import ProducerOptions
-from pykafka.producer.topic_ids import Targets
+from pykafka.producer.topic_ids import TopicIds
 
 FIRST, SECOND = UUID(int=1), UUID(int=2)
 
@@ -26,7 +26,7 @@ class Known:
 
 def test_a_topic_that_is_gone_keeps_its_id_until_there_is_another(caplog: pytest.LogCaptureFixture) -> None:
     cluster: Any = Known()
-    targets = Targets(cluster)
+    targets = TopicIds(cluster)
     assert targets.id_of("t") == FIRST
     cluster.id_ = None
     assert targets.id_of("t") == FIRST
@@ -40,7 +40,7 @@ def test_a_topic_that_is_gone_keeps_its_id_until_there_is_another(caplog: pytest
 
 def test_it_can_be_told_to_fail() -> None:
     cluster: Any = Known()
-    targets = Targets(cluster, fail=True)
+    targets = TopicIds(cluster, fail=True)
     targets.begin("t")
     cluster.id_ = SECOND
     for _ in range(2):
@@ -54,7 +54,7 @@ def test_it_can_be_told_to_fail() -> None:
 def test_brokers_without_ids() -> None:
     cluster: Any = Known()
     cluster.id_ = None
-    assert Targets(cluster, fail=True).id_of("t") is None
+    assert TopicIds(cluster, fail=True).id_of("t") is None
 
 
 def test_bad_values_are_refused_by_name() -> None:

@@ -37,7 +37,7 @@ def test_leaders_are_looked_up_where_the_broker_has_not_answered(error: KafkaExc
     core: Any = SimpleNamespace(
         handler=handler,
         lock=handler.Lock(),
-        attempts=mock.Mock(),
+        retry_policy=mock.Mock(),
         options=SimpleNamespace(idempotent=False),
         cluster=SimpleNamespace(metadata_error=None),
     )

@@ -13,29 +13,25 @@ from pykafka.exceptions import (
     UnsupportedVersion,
 )
 from pykafka.protocol import wire
-from pykafka.protocol.fields import parse_versions
-from pykafka.protocol.primitives import Cursor, Malformed, uvarint
-from pykafka.protocol.schema import (
-    Message,
-    RequestHeader,
-    Struct,
+from pykafka.protocol.fields import (
     array,
     binary,
     boolean,
-    decode_response,
-    encode_request,
     float64,
     int8,
     int16,
     int32,
     int64,
     nested,
+    parse_versions,
     records,
     string,
     uint16,
     uint32,
     uuid,
 )
+from pykafka.protocol.primitives import Cursor, Malformed, read_uvarint, uvarint
+from pykafka.protocol.schema import Message, RequestHeader, Struct, decode_response, encode_request
 
 
 class Zoo(Message, versions="0-3", flexible="2+"):
@@ -136,13 +132,13 @@ def test_bytes_of_fixed_types_are_big_endian_and_side_by_side() -> None:
 )
 def test_varints(value: int, written: bytes) -> None:
     assert uvarint(value) == written
-    assert Cursor(memoryview(written)).uvarint() == value
+    assert read_uvarint(memoryview(written), 0, len(written)) == (value, len(written))
 
 
 @pytest.mark.parametrize("written", [b"", b"\x80", b"\xff\xff\xff\xff\x10", b"\x80\x80\x80\x80\x80\x01"])
 def test_varints_that_do_not_end_or_are_too_long(written: bytes) -> None:
     with pytest.raises(Malformed):
-        Cursor(memoryview(written)).uvarint()
+        read_uvarint(memoryview(written), 0, len(written))
 
 
 @pytest.mark.parametrize(("text", "first", "last"), [("0+", 0, 0x7FFF), ("3-8", 3, 8), ("2", 2, 2), ("0", 0, 0)])
@@ -207,6 +203,7 @@ def test_what_a_version_may_drop_it_drops() -> None:
         (Zoo(numbers=[1, "two"]), "numbers"),  # type: ignore[list-item]
         (Zoo(inners=[Zoo.Inner(), Zoo.Inner(number=2**40)]), r"inners\[1\]\.number"),
         (Zoo(told=Zoo.Inner(number=2**40)), r"told\.number"),
+        (Zoo(names=["a", 5]), r"names\[1\]"),  # type: ignore[list-item]
         (Zoo(counted=2**40), "counted"),
         (Zoo(batch=5), "batch"),  # type: ignore[arg-type]
     ],
@@ -245,6 +242,46 @@ def test_cut_off_anywhere_it_is_said_where(version: int) -> None:
 def test_the_very_field_is_named(size: int, field: str) -> None:
     with pytest.raises(CorruptResponseError, match=f"at {field}: .* too few"):
         Plain.decode(bytes(size), 0)
+
+
+def test_the_tagged_field_is_named() -> None:
+    told = b"\0\0\0\1\2\xff\0\0"  # its text is not UTF-8
+    encoded = Zoo().encode(2)[:-1] + b"\1\0" + bytes((len(told),)) + told
+    with pytest.raises(CorruptResponseError, match=r"at tagged fields\.told\.text: no UTF-8"):
+        Zoo.decode(encoded, 2)
+    with pytest.raises(CorruptResponseError, match=r"at tagged fields: tag 1 \(counted\) has 1 bytes too many"):
+        Zoo.decode(Zoo().encode(2)[:-1] + b"\1\1\5\0\0\0\1\0", 2)
+
+
+def test_an_interruption_between_elements_leaves_the_decoder() -> None:
+    class Interruption(Exception):
+        """A greenlet's timeout, for instance."""
+
+    def breathe() -> None:
+        raise Interruption
+
+    frame = wire.MetadataResponse(brokers=[wire.MetadataResponse.Broker(node_id=1, host="h", port=1)]).encode(9)
+    with pytest.raises(Interruption):
+        wire.MetadataResponse.read(Cursor(memoryview(frame), breathe), 9)
+
+
+@pytest.mark.parametrize("length", [0, 1, 125, 126, 127, 128, 300, 20000])
+@pytest.mark.parametrize("version", [0, 2])
+def test_lengths_of_one_byte_and_more(length: int, version: int) -> None:
+    zoo = Zoo(
+        name="n" * length,
+        nick="n" * length,
+        data=b"d" * length,
+        numbers=[5] * length,
+        names=[""] * length,
+        inners=[Zoo.Inner()] * length,
+        batch=b"b" * length,
+    )
+    assert Zoo.decode(zoo.encode(version), version) == zoo
+
+
+def test_bytes_are_taken_as_the_utf_8_of_a_string() -> None:
+    assert Zoo(name=b"\xc3\xbc").encode(0) == Zoo(name="ü").encode(0)  # type: ignore[arg-type]
 
 
 def test_bytes_after_the_end_are_said() -> None:

@@ -16,7 +16,14 @@ from pykafka.exceptions import (
 )
 from pykafka.protocol import wire
 from pykafka.protocol.schema import Request
-from pykafka.protocol.versions import RANGES_0_8_2, RANGES_0_9_0, Probe, ProbeState, choose, common_range
+from pykafka.protocol.versions import (
+    RANGES_0_8_2,
+    RANGES_0_9_0,
+    NegotiationState,
+    VersionNegotiation,
+    choose,
+    common_range,
+)
 
 # As Kafka 4.3 says; Produce is not so.
 KAFKA_4 = {0: (0, 13), 1: (4, 18), 2: (1, 11), 3: (0, 13), 8: (2, 10), 11: (0, 9), 18: (0, 4), 19: (2, 7)}
@@ -173,7 +180,7 @@ def closing_on_heartbeats(highest: int) -> Broker:
     return answer
 
 
-def run(probe: Probe, broker: Broker) -> tuple[int, list[tuple[int, int]]]:
+def run(probe: VersionNegotiation, broker: Broker) -> tuple[int, list[tuple[int, int]]]:
     """Do the I/O of a probe; return how many connections it took, and what was asked in which version."""
     connections = 1
     asked: list[tuple[int, int]] = []
@@ -230,10 +237,10 @@ def run(probe: Probe, broker: Broker) -> tuple[int, list[tuple[int, int]]]:
 def test_the_probe_finds_out_what_each_broker_speaks(
     broker: Broker, ranges: dict[int, tuple[int, int]], connections: int, versions_asked: list[int]
 ) -> None:
-    probe = Probe("me", broker="b:1")
+    probe = VersionNegotiation("me", broker="b:1")
     made, asked = run(probe, broker)
     assert probe.result == ranges
-    assert probe.state is ProbeState.DONE
+    assert probe.state is NegotiationState.DONE
     assert probe.next_requests() == []
     assert made == connections
     assert [version for api_key, version in asked if api_key == API_VERSIONS] == versions_asked
@@ -241,27 +248,27 @@ def test_the_probe_finds_out_what_each_broker_speaks(
 
 @pytest.mark.parametrize(("hang_ups", "connections"), [(1, 3), (8, 12)])
 def test_how_often_0_8_must_show_itself_is_for_the_caller_to_say(hang_ups: int, connections: int) -> None:
-    probe = Probe("me", hang_ups=hang_ups)
+    probe = VersionNegotiation("me", hang_ups=hang_ups)
     assert run(probe, kafka_0_8)[0] == connections
     assert (probe.result, probe.evidence, probe.needs_new_connection) == (RANGES_0_8_2, hang_ups, True)
 
 
 def test_a_broker_that_is_known_to_be_newer_is_never_taken_for_0_8() -> None:
     with pytest.raises(SocketDisconnectedError, match="closed the connection on the request for its versions"):
-        run(Probe("me", hang_ups=None), kafka_0_8)
+        run(VersionNegotiation("me", hang_ups=None), kafka_0_8)
 
 
 @pytest.mark.parametrize("highest", [3, 2, 0])
 @pytest.mark.parametrize("hang_ups", [None, 1, 4])
 def test_a_broker_that_closes_on_a_version_is_no_0_8(highest: int, hang_ups: int | None) -> None:
-    probe = Probe("me", hang_ups=hang_ups)
+    probe = VersionNegotiation("me", hang_ups=hang_ups)
     run(probe, closing_above(highest))
     assert probe.result == KAFKA_4
     assert probe.version <= highest
 
 
 def test_a_probe_begins_with_the_version_that_is_known() -> None:
-    probe = Probe("me", version=3)
+    probe = VersionNegotiation("me", version=3)
     assert run(probe, closing_above(3))[0] == 1
     assert probe.result == KAFKA_4
 
@@ -278,14 +285,14 @@ def test_what_answers_once_between_hang_ups_is_no_0_8(connection_well: int) -> N
             return kafka_0_8(api_key, version, connection)
         return broker(api_key, version, connection)
 
-    probe = Probe("me")
+    probe = VersionNegotiation("me")
     run(probe, answer)
     assert probe.result == KAFKA_4
 
 
 @pytest.mark.parametrize("highest", [4, 3, 0])
 def test_the_probe_can_ask_for_versions_alone(highest: int) -> None:
-    probe = Probe("me", api_versions_only=True)
+    probe = VersionNegotiation("me", api_versions_only=True)
     _, asked = run(probe, modern(highest))
     assert probe.result == KAFKA_4
     assert {api_key for api_key, _ in asked} == {API_VERSIONS}
@@ -324,19 +331,19 @@ def noise(*_: int) -> bytes | None:
 )
 def test_the_probe_ends_in_a_named_error(broker: Broker, error: type[KafkaException], only: bool) -> None:
     with pytest.raises(error) as caught:
-        run(Probe("me", broker="b:1", api_versions_only=only), broker)
+        run(VersionNegotiation("me", broker="b:1", api_versions_only=only), broker)
     assert caught.value.broker == "b:1"
 
 
 @pytest.mark.parametrize("frame", [b"", b"\0\0"])
 def test_an_answer_that_is_none(frame: bytes) -> None:
     with pytest.raises(CorruptResponseError, match="Kafka port"):
-        Probe().answered(frame)
+        VersionNegotiation().answered(frame)
 
 
 def test_an_answer_to_nothing_that_was_asked() -> None:
     with pytest.raises(CorrelationIdError, match="correlation id 1213486160"):
-        Probe().answered(b"HTTP/1.1 400 Bad Request")
+        VersionNegotiation().answered(b"HTTP/1.1 400 Bad Request")
 
 
 SOUND = [
@@ -372,10 +379,10 @@ def test_what_a_broker_cannot_have_is_not_believed(keys: list[wire.ApiVersionsRe
         return b"\0\0" if api_key == HEARTBEAT else wire.ApiVersionsResponse(api_keys=keys).encode(version)
 
     with pytest.raises(CorruptResponseError, match=text):
-        run(Probe(broker="b:1"), broker)
+        run(VersionNegotiation(broker="b:1"), broker)
 
 
 def test_versions_with_a_heartbeats_number_show_no_0_9() -> None:
-    probe = Probe(broker="b:1")
+    probe = VersionNegotiation(broker="b:1")
     with pytest.raises(CorruptResponseError, match="where one to a heartbeat was due"):
         probe.answered(b"\0\0\0\2" + api_versions(4, 4))

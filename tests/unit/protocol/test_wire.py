@@ -38,4 +38,4 @@ def test_a_family_is_imported_when_it_is_used() -> None:
 
 def test_another_name_is_none() -> None:
     with pytest.raises(AttributeError, match=r"pykafka\.protocol\.wire.* 'Nonsense'"):
-        wire.Nonsense  # noqa: B018
+        getattr(wire, "Nonsense")  # noqa: B009

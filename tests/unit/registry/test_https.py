@@ -181,11 +181,11 @@ def test_an_address_that_wants_peace_does_not_hold_up_the_others(handler: Handle
         assert (len(resting.asked), len(failing.asked)) == (1, 3)
 
 
-def test_a_registry_that_wants_more_peace_than_there_is_time(handler: Handler) -> None:
+def test_a_registry_that_asks_for_a_longer_pause_than_there_is_time(handler: Handler) -> None:
     with RegistryStub() as server:
         server.fail(429, 1, headers={"Retry-After": "3600"})
         with pytest.raises(
-            RegistryUnavailableError, match="429 .*asked once in 60 s, and wants 3600 s of peace: give it a longer"
+            RegistryUnavailableError, match="429 .*asked once in 60 s, and asks for a pause of 3600 s: give it a longer"
         ):
             Registry(server.url, handler).schema(1)
         assert len(server.asked) == 1
@@ -199,8 +199,8 @@ def test_a_registry_that_wants_more_peace_than_there_is_time(handler: Handler) -
         (401, "answers 401 .*; check its user and password, or its token"),
         (403, "answers 403 .*; this login may not do that"),
         (404, "answers 404 .*; is that its address"),
-        (500, "answers 500 .*asked once in 60 s, and wants"),
-        (502, "answers 502 .*asked once in 60 s, and wants"),
+        (500, "answers 500 .*asked once in 60 s, and asks"),
+        (502, "answers 502 .*asked once in 60 s, and asks"),
     ],
 )
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_an_id_that_becomes_another_schema(handler: Handler) -> None:
         server.schemas[0]["schema"] = server.schemas[0]["schema"].replace(",", " , ")
         assert registry.latest("a-value").id == 1
         server.schemas[0]["schema"] = '"long"'
-        with pytest.raises(RegistryError, match="has another schema 1 than before: it was made anew"):
+        with pytest.raises(RegistryError, match="has another schema 1 than before: it was created again"):
             registry.latest("a-value")
     assert Schema("PROTOBUF", "message A {}").says_the_same(Schema("PROTOBUF", "message  A { }"))
     assert not Schema("AVRO", '"long"').says_the_same(Schema("JSON", '"long"'))

@@ -28,8 +28,8 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
 )
 from pykafka.producer.in_flight_window import Verdict
-from pykafka.transactions.coordinator import Fault, fault_of, fault_of_end, is_fence, is_settled
-from pykafka.transactions.states import TransactionalLane
+from pykafka.transactions.coordinator import Fault, changed_nothing, fault_of, fault_of_end, is_fence
+from pykafka.transactions.states import TransactionalWindow
 
 
 @pytest.mark.parametrize(
@@ -91,46 +91,46 @@ def test_an_answer_of_end_txn_that_proves_nothing_is_no_abort(error: KafkaExcept
     ],
 )
 def test_what_proves_that_a_request_has_changed_nothing(error: KafkaException, proves: bool) -> None:
-    assert is_settled(error) is proves
+    assert changed_nothing(error) is proves
 
 
 def test_numbers_go_on_in_one_epoch_and_begin_anew_in_the_next() -> None:
-    lane: TransactionalLane[str] = TransactionalLane()
+    window: TransactionalWindow[str] = TransactionalWindow()
     for epoch, wanted in ((0, 0), (0, 3), (1, 0)):
-        lane.follow(9, epoch)
-        flight = lane.launch("batch", 3)
-        lane.number(flight)
-        assert (flight.producer_id, flight.epoch, flight.sequence) == (9, epoch, wanted)
-        lane.answered(flight, None)
+        window.follow(9, epoch)
+        in_flight = window.begin("batch", 3)
+        window.number(in_flight)
+        assert (in_flight.producer_id, in_flight.epoch, in_flight.sequence) == (9, epoch, wanted)
+        window.on_result(in_flight, None)
 
 
 def test_a_gap_is_not_numbered_over() -> None:
-    lane: TransactionalLane[str] = TransactionalLane()
-    lane.follow(9, 0)
-    lost = lane.launch("lost", 1)
-    lane.number(lost)
-    lane.drop(lost)
-    lane.launch("next", 1)
-    assert lane.stuck
-    assert lane.epoch == 0
-    lane.follow(9, 1)
-    assert not lane.stuck
+    window: TransactionalWindow[str] = TransactionalWindow()
+    window.follow(9, 0)
+    lost = window.begin("lost", 1)
+    window.number(lost)
+    window.drop(lost)
+    window.begin("next", 1)
+    assert window.stuck
+    assert window.epoch == 0
+    window.follow(9, 1)
+    assert not window.stuck
 
 
 def test_a_refused_epoch_fails_the_batch() -> None:
-    lane: TransactionalLane[str] = TransactionalLane()
-    lane.follow(9, 0)
-    flight = lane.launch("batch", 1)
-    lane.number(flight)
-    assert lane.answered(flight, InvalidProducerEpoch()) == [(flight, Verdict.FAILED)]
-    assert not lane.window
+    window: TransactionalWindow[str] = TransactionalWindow()
+    window.follow(9, 0)
+    in_flight = window.begin("batch", 1)
+    window.number(in_flight)
+    assert window.on_result(in_flight, InvalidProducerEpoch()) == [(in_flight, Verdict.FAILED)]
+    assert not window.batches
 
 
 def test_numbers_that_nothing_mends_leave_the_lane_stuck() -> None:
-    lane: TransactionalLane[str] = TransactionalLane()
-    lane.follow(9, 0)
-    flight = lane.launch("batch", 1)
-    lane.number(flight)
-    lane.answered(flight, OutOfOrderSequenceNumber())
-    assert lane.resend() is flight
-    assert lane.stuck
+    window: TransactionalWindow[str] = TransactionalWindow()
+    window.follow(9, 0)
+    in_flight = window.begin("batch", 1)
+    window.number(in_flight)
+    window.on_result(in_flight, OutOfOrderSequenceNumber())
+    assert window.next_retry() is in_flight
+    assert window.stuck

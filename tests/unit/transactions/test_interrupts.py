@@ -7,7 +7,7 @@ from typing import Any
 
 from pykafka.handlers import ThreadingHandler
 from pykafka.transactions.calls import Transaction
-from pykafka.transactions.states import Event, Ledger, State
+from pykafka.transactions.states import Event, State, TransactionStatus
 from pykafka.transactions.transactions import Transactions
 from tests.support.interrupts import Interrupted, interrupting
 
@@ -16,7 +16,7 @@ def test_an_interrupt_at_any_step_of_a_call_lets_the_next_one_in() -> None:
     """All later calls, close() included, waited for a call that was gone."""
     handler = ThreadingHandler()
     transactions: Any = Transactions.__new__(Transactions)
-    transactions._handler, transactions._max_block_ms, transactions.ledger = handler, 1000, Ledger("t")
+    transactions._handler, transactions._max_block_ms, transactions.status = handler, 1000, TransactionStatus("t")
     transactions.begin_process()
     steps = 0
 
@@ -24,7 +24,7 @@ def test_an_interrupt_at_any_step_of_a_call_lets_the_next_one_in() -> None:
         with (turn := handler.Lock()), transactions._call(turn, "begin_transaction()", None):
             handler.now()
 
-    for call in interrupting("transactions.py", "contextlib.py", "turnstile.py", "threads.py"):
+    for call in interrupting("transactions.py", "contextlib.py", "interrupts.py", "threads.py"):
         steps += 1
         with suppress(Interrupted):
             call(work)
@@ -40,7 +40,7 @@ class Engine:
     def __init__(self, handler: ThreadingHandler) -> None:
         self.handler = handler
         self.lock, self.progress = handler.Lock(), handler.Event()
-        self.cluster = self.accumulator = self.settlement = self.failures = self
+        self.cluster = self.accumulator = self.completion = self.failures = self
         self.socket_timeout_ms = 1000
 
     def open(self) -> None: ...
@@ -79,8 +79,8 @@ def test_an_interrupt_at_any_step_of_a_block_that_begins_leaves_nothing_open() -
     for call in interrupting("transactions.py", "states.py"):
         steps += 1
         transactions = Transactions(engine, "t", 1000, 1000)
-        transactions.ledger.apply(Event.INIT)
-        transactions.ledger.identified(1, 0)
+        transactions.status.apply(Event.INIT)
+        transactions.status.identified(1, 0)
         consumer: Any = Consumer()
         block = Transaction(transactions, consumer)
         begun = False
@@ -89,6 +89,6 @@ def test_an_interrupt_at_any_step_of_a_block_that_begins_leaves_nothing_open() -
             begun = True
         if begun:
             break
-        assert transactions.ledger.state is State.READY, f"interrupted at step {steps}"
+        assert transactions.status.state is State.READY, f"interrupted at step {steps}"
         assert consumer.put_back, f"interrupted at step {steps}"
     assert steps > 10

@@ -14,7 +14,7 @@ from pykafka.exceptions import (
     TransactionOutcomeUnknownError,
     TransactionStateError,
 )
-from pykafka.transactions.states import TABLE, Event, Ledger, State
+from pykafka.transactions.states import TABLE, Event, State, TransactionStatus
 
 #: Each way from one state to another, as the Java producer documents them. Ours besides: a call made again, a new epoch before
 #: the next transaction, and an outcome that is not known.
@@ -46,12 +46,12 @@ ALLOWED = {
 @pytest.mark.parametrize("event", Event)
 @pytest.mark.parametrize("state", State)
 def test_each_event_in_each_state(state: State, event: Event) -> None:
-    ledger = Ledger("id")
-    ledger.state = state
+    status = TransactionStatus("id")
+    status.state = state
     following = ALLOWED.get((state, event))
     if following is not None:
-        ledger.apply(event)
-        assert ledger.state is following
+        status.apply(event)
+        assert status.state is following
         return
     wanted = {
         State.FATAL: TransactionFatalError,
@@ -59,9 +59,9 @@ def test_each_event_in_each_state(state: State, event: Event) -> None:
         State.UNKNOWN: TransactionOutcomeUnknownError,
     }
     with pytest.raises(wanted.get(state, TransactionStateError), match="id") as caught:
-        ledger.apply(event)
+        status.apply(event)
     assert event.value in str(caught.value)
-    assert ledger.state is state
+    assert status.state is state
 
 
 def test_the_table_has_nothing_else() -> None:
@@ -69,72 +69,72 @@ def test_the_table_has_nothing_else() -> None:
 
 
 def test_a_commit_that_was_sent_is_not_aborted() -> None:
-    ledger = _open()
-    ledger.apply(Event.COMMIT)
-    ledger.end_sent = True
-    ledger.fail(RecordListTooLarge())
-    assert ledger.state is State.COMMITTING
+    status = _open()
+    status.apply(Event.COMMIT)
+    status.end_sent = True
+    status.fail(RecordListTooLarge())
+    assert status.state is State.COMMITTING
     with pytest.raises(TransactionStateError, match="commit_transaction"):
-        ledger.apply(Event.ABORT)
+        status.apply(Event.ABORT)
 
 
 def test_the_first_error_is_told() -> None:
-    ledger = _open()
-    ledger.fail(RecordListTooLarge("first"))
-    ledger.fail(RecordListTooLarge("second"))
+    status = _open()
+    status.fail(RecordListTooLarge("first"))
+    status.fail(RecordListTooLarge("second"))
     with pytest.raises(TransactionAbortableError, match="first") as caught:
-        ledger.apply(Event.COMMIT)
+        status.apply(Event.COMMIT)
     assert isinstance(caught.value.__cause__, RecordListTooLarge)
 
 
 def test_a_fenced_producer_says_so() -> None:
-    ledger = _open()
-    ledger.die(ProducerFencedError("taken over"))
-    ledger.die(TransactionFatalError("later"))
+    status = _open()
+    status.on_fatal_error(ProducerFencedError("taken over"))
+    status.on_fatal_error(TransactionFatalError("later"))
     with pytest.raises(ProducerFencedError) as caught:
-        ledger.apply(Event.BEGIN)
+        status.apply(Event.BEGIN)
     assert "taken over" in str(caught.value.__cause__)
 
 
 def test_an_end_clears_what_was_in_the_transaction() -> None:
-    ledger = _open()
-    ledger.partitions.add(TopicPartition("t", 0))
-    ledger.started = ledger.broken = True
-    ledger.fail(InvalidProducerEpoch())
-    ledger.apply(Event.ABORT)
-    ledger.ended(7, 3)
-    assert (ledger.producer_id, ledger.epoch) == (7, 3)
-    assert not ledger.partitions
-    assert (ledger.started, ledger.broken, ledger.reason) == (False, False, None)
-    assert ledger.state is State.READY
+    status = _open()
+    status.partitions.add(TopicPartition("t", 0))
+    status.started = status.broken = True
+    status.fail(InvalidProducerEpoch())
+    status.apply(Event.ABORT)
+    status.ended(7, 3)
+    assert (status.producer_id, status.epoch) == (7, 3)
+    assert not status.partitions
+    assert (status.started, status.broken, status.reason) == (False, False, None)
+    assert status.state is State.READY
 
 
 def test_a_request_without_an_answer_counts_until_the_next_epoch() -> None:
-    ledger = _open()
-    ledger.unanswered.add("EndTxn")
-    ledger.apply(Event.COMMIT)
-    ledger.ended()
-    assert ledger.unanswered == {"EndTxn"}
-    ledger.apply(Event.REINIT)
-    ledger.identified(5, 1)
-    assert not ledger.unanswered
-    ledger.apply(Event.BEGIN)
-    ledger.unanswered.add("EndTxn")
-    ledger.apply(Event.COMMIT)
-    ledger.ended(5, 2)
-    assert not ledger.unanswered
+    status = _open()
+    status.unanswered.add("EndTxn")
+    status.apply(Event.COMMIT)
+    status.ended()
+    assert status.unanswered == {"EndTxn"}
+    status.apply(Event.REINIT)
+    status.identified(5, 1)
+    assert not status.unanswered
+    status.apply(Event.BEGIN)
+    status.unanswered.add("EndTxn")
+    status.apply(Event.COMMIT)
+    status.ended(5, 2)
+    assert not status.unanswered
 
 
 def test_an_end_without_a_new_epoch_keeps_it() -> None:
-    ledger = _open()
-    ledger.apply(Event.COMMIT)
-    ledger.ended()
-    assert (ledger.producer_id, ledger.epoch) == (5, 0)
+    status = _open()
+    status.apply(Event.COMMIT)
+    status.ended()
+    assert (status.producer_id, status.epoch) == (5, 0)
 
 
-def _open() -> Ledger:
-    ledger = Ledger("id")
-    ledger.apply(Event.INIT)
-    ledger.identified(5, 0)
-    ledger.apply(Event.BEGIN)
-    return ledger
+def _open() -> TransactionStatus:
+    status = TransactionStatus("id")
+    status.apply(Event.INIT)
+    status.identified(5, 0)
+    status.apply(Event.BEGIN)
+    return status

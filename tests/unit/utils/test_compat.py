@@ -48,4 +48,4 @@ def test_the_package_has_the_membership_protocols() -> None:
 
 def test_the_protocols_names_are_listed() -> None:
     assert {"FetchResponseV1", "FetchResponseV2", "MetadataResponseV5"} <= set(dir(protocol))
-    assert all(getattr(protocol, name) is not None for name in protocol.__all__)
+    assert all(getattr(protocol, name) is not None for name in vars(protocol)["__getattr__"]("__all__"))

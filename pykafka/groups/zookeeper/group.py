@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from pykafka.exceptions import PartitionOwnedError, ZooKeeperError
-from pykafka.groups.options import DEFAULT_ZOOKEEPER
-from pykafka.groups.zookeeper.session import Contact
+from pykafka.groups.zookeeper.session import SessionState
 from pykafka.handlers.interrupts import FinalSteps
 from pykafka.metadata.zookeeper import BROKER_IDS, KAZOO_S, end_session, is_connected, new_client
+from pykafka.metadata.zookeeper_address import DEFAULT_ZOOKEEPER
 from pykafka.network.addresses import parse_address
 
 if TYPE_CHECKING:
@@ -68,14 +68,14 @@ class ZooKeeperGroup:
         self._ending = FinalSteps(handler, "pykafka.ZooKeeper.end")
         self.ids_path = f"/consumers/{group}/ids"
         self._owners_paths = [f"/consumers/{group}/owners/{name}" for name in (topic, repr(topic.encode()))]
-        self._contact: Contact | None = None
+        self._contact: SessionState | None = None
         #: What `may_own` says while there is no session: as of the last one.
         self._owned = True
         #: How to end the session's use by this object.
         self._end: Callable[[], object] = _nothing
 
     @property
-    def contact(self) -> Contact:
+    def contact(self) -> SessionState:
         """The session, as far as this member knows it.
 
         :raises ZooKeeperError: there is none
@@ -111,7 +111,7 @@ class ZooKeeperGroup:
                 "the brokers balance the group (0.9 and later): get_balanced_consumer(..., managed=True)",
                 topic=self._topic,
             )
-        contact = Contact(self._handler, client, self._changed, began)
+        contact = SessionState(self._handler, client, self._changed, began)
         self.share(contact)
 
         def end() -> None:
@@ -156,11 +156,11 @@ class ZooKeeperGroup:
                 "the KazooClient given as zookeeper= is not connected; start() it first, or give zookeeper_hosts=",
                 topic=self._topic,
             )
-        contact = Contact(self._handler, client, self._changed)
+        contact = SessionState(self._handler, client, self._changed)
         self.share(contact)
         self._end = contact.end
 
-    def share(self, contact: Contact) -> None:
+    def share(self, contact: SessionState) -> None:
         """Use the session of another object, which ends it.
 
         :param contact: of that session
@@ -189,7 +189,7 @@ class ZooKeeperGroup:
         self._timeout_s = seconds
 
     def _call(self, name: str, path: str, *args: Any, **kwargs: Any) -> Any:
-        """Ask for something, and wait for the answer; errors as of `Contact.answer`."""
+        """Ask for something, and wait for the answer; errors as of `SessionState.answer`."""
         (result,) = self.contact.ask(name, [path], self._timeout_s, *args, topic=self._topic, **kwargs)
         return self._answer(name, path, result)
 

@@ -1,4 +1,4 @@
-"""`Job`: one record on its way through `handle()`; `Strands`: the order among them; `Progress`: one partition. Without I/O."""
+"""`Task`: one record on its way through `handle()`; `SerialQueues`: their order; `Progress`: one partition. Without I/O."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ T = TypeVar("T")
 #: Acknowledged entries at the front that are kept until there are so many of them: removing them costs a copy of the rest.
 _TRIM = 1024
 
-#: Behind another record of its strand.
+#: Behind another record of its serial queue.
 WAITING: Final = 0
 #: To be taken by the next worker that is free.
 READY: Final = 1
-#: In `handle()`, or a worker looks after its failure.
+#: In `handle()`, or a worker handles its failure.
 RUNNING: Final = 2
 #: `handle()` has returned, and the acknowledgement by hand is still to come.
 RETURNED: Final = 3
 #: In the pause before it is tried again.
 PAUSED: Final = 4
-#: Acknowledged, given up, or handled by a worker for nobody.
+#: Acknowledged, abandoned, or handled after it was dropped.
 ENDED: Final = 5
 
 
 class OffsetTracker(Generic[T]):
     """Offsets in the order in which they were handed out, each with an item until it is acknowledged.
 
-    Offsets that the log lacks (compaction, control records of transactions) are in no ledger, so they hold nothing up.
+    Offsets that the log lacks (compaction, control records of transactions) are not tracked, so they hold nothing up.
     An entry costs 17 bytes and its item; a million of them are handed out and acknowledged in any order within a second.
 
     State: entry `number` is at index `number - _base` of three sequences; all before `_head` are acknowledged. The lock of the
@@ -64,7 +64,7 @@ class OffsetTracker(Generic[T]):
         :raises ValueError: the first offset is below `end`
         """
         if self.end is not None and offsets[0] < self.end:
-            raise ValueError(f"offset {offsets[0]} comes after offset {self.end - 1}: rewind() the ledger first")
+            raise ValueError(f"offset {offsets[0]} comes after offset {self.end - 1}: rewind() the tracker first")
         number = self._base + len(self._items)
         self._offsets.extend(offsets)
         self._acknowledged.extend(bytes(len(items)))
@@ -101,7 +101,7 @@ class OffsetTracker(Generic[T]):
         """The offset to commit: of the lowest unacknowledged entry, else `end`; None before anything was handed out."""
         return self._offsets[self._head] if self.unacknowledged else self.end
 
-    def unsettled(self) -> list[T]:
+    def unacknowledged_items(self) -> list[T]:
         """Return the items of all entries that are not acknowledged, in their order."""
         return [item for item in self._items[self._head :] if item is not None]
 
@@ -125,12 +125,12 @@ class OffsetTracker(Generic[T]):
         return replaced
 
 
-class Job:
+class Task:
     """One record that was handed out. The lock of the run guards all but `record` while it runs.
 
-    :param record: the record; None once it is settled
+    :param record: the record; None once it is acknowledged
     :param progress: of its partition
-    :param key: of its strand; None where it waits for no other record
+    :param key: of its serial queue; None if it waits for no other record
     :param size: bytes that it counts for
     """
 
@@ -144,19 +144,19 @@ class Job:
         self.progress = progress
         self.key = key
         self.size = size
-        #: In the ledger.
+        #: Of its entry in the tracker.
         self.number = 0
         self.state = WAITING
-        #: The job behind it in its strand.
-        self.next: Job | None = None
+        #: The task behind it in its serial queue.
+        self.next: Task | None = None
         #: How often it has failed.
         self.failures = 0
-        #: The failure that a worker has to look after.
+        #: The failure that a worker has to handle.
         self.error: BaseException | None = None
         #: When it is tried again (s, of the handler's clock), while `state` is PAUSED.
         self.due = 0.0
         self.acknowledged = False
-        #: Its partition was given away or rewound: its end is nobody's business but its strand's.
+        #: Its partition was revoked or rewound: its end matters to its serial queue only.
         self.dropped = False
 
     @property
@@ -165,50 +165,50 @@ class Job:
         return not self.acknowledged and (self.state in (RUNNING, RETURNED) or self.failures > 0)
 
 
-class Strands:
+class SerialQueues:
     """The order among the records of one partition: those of one key one after another, and different keys side by side.
 
-    State: {key: last job of its strand}; the jobs of a strand are linked by `next`, and the first of them is READY, RUNNING,
+    State: {key: last task of its queue}; the tasks of a queue are linked by `next`, and the first of them is READY, RUNNING,
     RETURNED or PAUSED. The lock of the run guards it.
     """
 
     __slots__ = ("_last",)
 
     def __init__(self) -> None:
-        self._last: dict[Hashable, Job] = {}
+        self._last: dict[Hashable, Task] = {}
 
     def __len__(self) -> int:
         """Return the number of keys that have records under way."""
         return len(self._last)
 
-    def give(self, jobs: Iterable[Job]) -> list[Job]:
-        """Add jobs in the order of their records; return those that wait for no other one, as READY."""
+    def give(self, tasks: Iterable[Task]) -> list[Task]:
+        """Add tasks in the order of their records; return those that wait for no other one, as READY."""
         last, ready = self._last, []
-        for job in jobs:
-            if job.key is not None:
-                before = last.get(job.key)
-                last[job.key] = job
+        for task in tasks:
+            if task.key is not None:
+                before = last.get(task.key)
+                last[task.key] = task
                 if before is not None:
-                    before.next = job
+                    before.next = task
                     continue
-            job.state = READY
-            ready.append(job)
+            task.state = READY
+            ready.append(task)
         return ready
 
-    def release(self, job: Job) -> Job | None:
-        """Take the first job of a strand out; return the next one that is to run, as READY.
+    def release(self, task: Task) -> Task | None:
+        """Remove the first task of a queue; return the next one that is to run, as READY.
 
-        :param job: the first; its place goes to the next one that was not dropped
+        :param task: the first; the next one that was not dropped takes its place
         """
-        if job.key is None:
+        if task.key is None:
             return None
-        behind, job.next = job.next, None
+        behind, task.next = task.next, None
         while behind is not None and behind.dropped:
             behind.state = ENDED
             dropped, behind = behind, behind.next
             dropped.next = None
         if behind is None:
-            del self._last[job.key]
+            del self._last[task.key]
         else:
             behind.state = READY
         return behind
@@ -218,40 +218,40 @@ class Progress:
     """One partition, for as long as this consumer has it.
 
     :param partition: which
-    :param strands: the order among its records; those of a former assignment that are still being handled are in it
+    :param queues: the order among its records, including those of a former assignment that are still being handled
     :param offset: of its first record
     """
 
     __slots__ = (
-        *("committed", "held", "ledger", "moved_at", "partition", "strands", "under_way", "watched", "withheld"),
+        *("committed", "is_paused", "tracker", "moved_at", "partition", "queues", "under_way", "watched", "is_revoked"),
         "_seen",
     )
 
-    def __init__(self, partition: TopicPartition, strands: Strands, offset: int) -> None:
+    def __init__(self, partition: TopicPartition, queues: SerialQueues, offset: int) -> None:
         self.partition = partition
         #: The offset that was committed last; the first one needs no commit.
         self.committed = offset
         self._seen: int | None = None
         #: When the lowest unacknowledged record was first found to be that one (s).
         self.moved_at = 0.0
-        self.strands = strands
-        self.ledger: OffsetTracker[Job] = OffsetTracker()
-        #: Jobs that are RUNNING or RETURNED.
+        self.queues = queues
+        self.tracker: OffsetTracker[Task] = OffsetTracker()
+        #: Tasks that are RUNNING or RETURNED.
         self.under_way = 0
         #: Whether the run has paused the partition.
-        self.held = False
+        self.is_paused = False
         #: Whether the polling worker waits for something to end here.
         self.watched = False
-        #: Whether nothing of it is handed to a worker any more.
-        self.withheld = False
+        #: Whether its tasks do not start any more.
+        self.is_revoked = False
 
-    def stalled(self, now: float, patience: float) -> bool:
+    def stalled(self, now: float, limit: float) -> bool:
         """Return whether the lowest unacknowledged record has been the same one for long.
 
         :param now: s, of the handler's clock
-        :param patience: s
+        :param limit: s
         """
-        offset = self.ledger.committable
-        if offset != self._seen or not self.ledger.unacknowledged:
+        offset = self.tracker.committable
+        if offset != self._seen or not self.tracker.unacknowledged:
             self._seen, self.moved_at = offset, now
-        return now - self.moved_at >= patience
+        return now - self.moved_at >= limit

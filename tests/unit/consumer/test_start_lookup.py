@@ -10,8 +10,9 @@ import pytest
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.buffers import Buffers, OwnedPartition
+from pykafka.consumer.fetching_consumer import Return, Wanted
 from pykafka.consumer.leader_epochs import LeaderEpochs
-from pykafka.consumer.start_lookup import Return, StartLookup, Wanted
+from pykafka.consumer.start_lookup import StartLookup
 from pykafka.handlers import Handler
 from tests.support.waiting import until
 
@@ -37,19 +38,19 @@ class Asker:
         self.named: list[Wanted] = []
         self.partitions: dict[TopicPartition, OwnedPartition] = {}
         me: Any = self
-        self.starting = StartLookup(me)
+        self.lookup = StartLookup(me)
 
-    def take_up(self) -> OwnedPartition:
+    def assign(self) -> OwnedPartition:
         """Read the partition, as a share of a group that has come."""
         partition: Any = SimpleNamespace(id=0, topic_name="t", leader=None)
         owned = OwnedPartition(partition, self.buffers, 1000, 1 << 20)
         self.partitions = {KEY: owned}
-        self.starting.begin([(owned, None)])
+        self.lookup.begin([(owned, None)])
         return owned
 
     def give_up(self) -> None:
         """Read it no more."""
-        self.starting.forget([KEY])
+        self.lookup.forget([KEY])
         self.partitions = {}
 
     def answer(self, offset: int) -> None:
@@ -67,10 +68,10 @@ class Asker:
         offset = self.answers.popleft()
         return {key: (offset, LeaderEpochs()) for key in wanted}, {}
 
-    def note_start(self, key: TopicPartition, offset: int) -> None:
-        self.starts[key] = offset
+    def start_found(self, owned: OwnedPartition, offset: int) -> None:
+        self.starts[owned.key] = offset
 
-    def begun(self, owned: OwnedPartition) -> None:
+    def begin(self, owned: OwnedPartition) -> None:
         self.begun_at.append(owned.position)
 
     def arrived(self) -> None:
@@ -84,10 +85,10 @@ def asker(handler: Handler) -> Asker:
 
 def test_an_answer_from_before_a_partition_went_is_not_for_the_one_that_has_come_back(asker: Asker) -> None:
     """Another member has read and committed meanwhile: the old answer would have it read again."""
-    asker.take_up()
+    asker.assign()
     until(asker.handler, lambda: asker.asked == 1)
     asker.give_up()
-    owned = asker.take_up()
+    owned = asker.assign()
     asker.answer(10)
     until(asker.handler, lambda: asker.asked == 2)
     assert owned.position == -1
@@ -97,7 +98,7 @@ def test_an_answer_from_before_a_partition_went_is_not_for_the_one_that_has_come
 
 
 def test_a_partition_that_comes_back_while_the_former_answer_is_read_waits_on(asker: Asker) -> None:
-    asker.take_up()
+    asker.assign()
     until(asker.handler, lambda: asker.asked == 1)
     asker.give_up()
     gone = asker.partitions
@@ -107,7 +108,7 @@ def test_a_partition_that_comes_back_while_the_former_answer_is_read_waits_on(as
 
         def get(self, key: Any, default: Any = None) -> Any:
             if asker.partitions is self:
-                asker.take_up()
+                asker.assign()
             return default
 
     asker.partitions = ComesBack(gone)
@@ -118,7 +119,7 @@ def test_a_partition_that_comes_back_while_the_former_answer_is_read_waits_on(as
 
 
 def test_a_partition_that_was_moved_meanwhile_stays_there(asker: Asker) -> None:
-    owned = asker.take_up()
+    owned = asker.assign()
     until(asker.handler, lambda: asker.asked == 1)
     asker.buffers.move(owned, 7, 6)
     asker.answer(10)
@@ -128,15 +129,15 @@ def test_a_partition_that_was_moved_meanwhile_stays_there(asker: Asker) -> None:
 
 def test_a_partition_that_is_put_back_as_soon_as_it_has_a_start_goes_back_there(asker: Asker) -> None:
     """Before the worker has done all that follows: else the rules would name another start, such as the end."""
-    asker.take_up()
+    asker.assign()
     put_back = iter([True])
 
-    def begun(owned: OwnedPartition) -> None:
+    def begin(owned: OwnedPartition) -> None:
         if next(put_back, False):
-            asker.starting.begin([(owned, Return(asker.starts[KEY]))])
+            asker.lookup.begin([(owned, Return(asker.starts[KEY]))])
         asker.begun_at.append(owned.position)
 
-    asker.begun = begun  # type: ignore[method-assign]
+    asker.begin = begin  # type: ignore[method-assign]
     asker.answer(10)
     asker.answer(10)
     until(asker.handler, lambda: asker.begun_at == [-1, 10])
@@ -145,10 +146,10 @@ def test_a_partition_that_is_put_back_as_soon_as_it_has_a_start_goes_back_there(
 
 def test_the_wait_for_its_worker_keeps_a_deadline(asker: Asker) -> None:
     """`close(timeout=0.5)` waited five seconds for a worker that a silent broker kept."""
-    asker.take_up()
+    asker.assign()
     until(asker.handler, lambda: asker.asked == 1)
     began = asker.handler.now()
-    asker.starting.join(began + 0.1)
+    asker.lookup.join(began + 0.1)
     assert asker.handler.now() - began < 3
     asker.answer(10)
     until(asker.handler, lambda: asker.begun_at == [10])

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any, cast
+from uuid import uuid4
+
+import pytest
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.fetch_plan import Asked, Member, Plan
@@ -23,18 +26,13 @@ class FakeBuffers:
         return self.nbytes >= self.max_bytes
 
 
-class FakeUnderway:
+class FakeCompleted:
     """Has each partition at the offset that the test gives it, and nothing where it gives none."""
 
     def __init__(self) -> None:
         self.fed: set[object] = set()
-
-    def take_fed(self) -> set[object]:
-        fed, self.fed = self.fed, set()
-        return fed
-
-    def sizes(self) -> list[tuple[object, int]]:
-        return []
+        self.coming: dict[object, Any] = {}
+        self.kept: dict[object, Any] = {}
 
     def next_fetch(self, owned: Any) -> tuple[int, int] | None:
         return None if owned.offset is None else (0, owned.offset)
@@ -43,28 +41,30 @@ class FakeUnderway:
 class Owned:
     """A partition of a consumer."""
 
-    lineage = SimpleNamespace(before=lambda at: -1)
+    leader_epochs = SimpleNamespace(before=lambda at: -1)
     leader_epoch = -1
-    topic_id = None
+    topic_id: Any = None
     max_bytes = 300
+    epoch = 0
+    paused = False
 
     def __init__(self, number: int, offset: int | None, buffers: FakeBuffers) -> None:
         self.key = TopicPartition("t", number)
-        self.offset = offset
+        self.offset = self.fetch_offset = offset
         self.buffers = buffers
 
 
 def member(number: int, offset: int | None = 0, *, buffers: FakeBuffers | None = None, gone: bool = False) -> Any:
     owned = Owned(number, offset, buffers or FakeBuffers())
-    return Member(cast(Any, owned), cast(Any, SimpleNamespace(is_gone=lambda: gone)))
+    return Member(cast(Any, owned), cast(Any, lambda: None if gone else SimpleNamespace()))
 
 
-def roster(*members: Member) -> tuple[FetchablePartitions, FakeUnderway]:
-    underway: Any = FakeUnderway()
-    made = FetchablePartitions(underway, cast(Any, None))
+def fetchable(*members: Member) -> tuple[FetchablePartitions, FakeCompleted]:
+    completed: Any = FakeCompleted()
+    made = FetchablePartitions(completed, cast(Any, None))
     for one in members:
         made.add(one)
-    return made, underway
+    return made, completed
 
 
 def numbers(plan: Plan) -> list[int]:
@@ -73,7 +73,7 @@ def numbers(plan: Plan) -> list[int]:
 
 def test_partitions_that_have_enough_are_left_out_and_come_first_next_time() -> None:
     full = member(0, None)
-    made, _ = roster(full, member(1))
+    made, _ = fetchable(full, member(1))
     assert (numbers(plan := made.plan(limited=True)), plan.held_back) == ([1], True)
     full.owned.offset = 5
     assert (numbers(plan := made.plan(limited=True)), plan.held_back) == ([0, 1], False)
@@ -81,13 +81,13 @@ def test_partitions_that_have_enough_are_left_out_and_come_first_next_time() -> 
 
 def test_partitions_that_were_served_come_last() -> None:
     first, second = member(0), member(1)
-    made, underway = roster(first, second)
-    underway.fed.add(first.owned)
+    made, completed = fetchable(first, second)
+    completed.fed.add(first.owned)
     assert numbers(made.plan(limited=True)) == [1, 0]
 
 
 def test_consumers_share_a_request_at_one_offset_and_take_turns_at_two() -> None:
-    made, _ = roster(member(0, 5), member(0, 5), member(0, 6))
+    made, _ = fetchable(member(0, 5), member(0, 5), member(0, 6))
     offsets = [one.offset for one in made.plan(limited=True).partitions.values()]
     assert offsets == [5]
     (asked,) = made.plan(limited=True).partitions.values()
@@ -96,21 +96,66 @@ def test_consumers_share_a_request_at_one_offset_and_take_turns_at_two() -> None
 
 
 def test_an_answer_may_fill_a_quarter_of_the_smallest_buffer() -> None:
-    made, _ = roster(member(0), member(1, buffers=FakeBuffers(max_bytes=400)))
+    made, _ = fetchable(member(0), member(1, buffers=FakeBuffers(max_bytes=400)))
     assert made.plan(limited=True).max_bytes == 100
-    assert roster()[0].plan(limited=True).max_bytes == RESPONSE_MAX_BYTES
+    assert fetchable()[0].plan(limited=True).max_bytes == RESPONSE_MAX_BYTES
 
 
 def test_brokers_without_a_limit_for_answers_are_asked_for_fewer_partitions() -> None:
     buffers = FakeBuffers()
-    made, _ = roster(*(member(number, buffers=buffers) for number in range(6)))
+    made, _ = fetchable(*(member(number, buffers=buffers) for number in range(6)))
     assert numbers(made.plan(limited=False)) == [0, 1, 2, 3]  # 300 bytes each: the fourth exceeds the room of 1000
     assert numbers(made.plan(limited=True)) == [4, 5, 0, 1, 2, 3]
 
 
 def test_partitions_of_dropped_consumers_are_given_back() -> None:
     gone = member(0, gone=True)
-    made, _ = roster(gone, member(1))
+    made, _ = fetchable(gone, member(1))
     assert made.take_gone() == {gone.owned}
     assert numbers(made.plan(limited=True)) == [1]
     assert made.take_gone() == set()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda one, made: setattr(one.owned, "epoch", 1),  # moved
+        lambda one, made: setattr(one.owned, "fetch_offset", 6),
+        lambda one, made: setattr(one.owned, "paused", True),
+        lambda one, made: setattr(one.owned, "leader_epoch", 3),
+        lambda one, made: setattr(one.owned, "max_bytes", 600),
+        lambda one, made: setattr(one.owned, "topic_id", uuid4()),
+        lambda one, made: setattr(one.owned.buffers, "nbytes", 10),  # something was read, or has come
+        lambda one, made: made.add(member(1)),
+        lambda one, made: made.remove(one.owned),
+        lambda one, made: made._completed.fed.add(one.owned),
+        lambda one, made: made._completed.coming.update({one.owned: SimpleNamespace(nbytes=10)}),
+    ],
+)
+def test_a_plan_stands_until_something_changes(change: Any) -> None:
+    one = member(0, 5)
+    made, _ = fetchable(one)
+    assert made.unchanged() is None
+    plan = made.plan(limited=True)
+    assert made.unchanged() is plan
+    change(one, made)
+    assert made.unchanged() is None
+
+
+def test_a_plan_that_leaves_partitions_out_or_has_a_dropped_consumer_does_not_stand() -> None:
+    one, full = member(0), member(1, None)
+    made, _ = fetchable(one, full)
+    assert made.plan(limited=True).held_back
+    assert made.unchanged() is None
+    made, _ = fetchable(member(0, gone=True))
+    made.plan(limited=True)
+    assert made.unchanged() is None
+
+
+def test_a_plan_says_whether_all_topics_have_ids() -> None:
+    first, second = member(0), member(1)
+    made, _ = fetchable(first, second)
+    first.owned.topic_id = uuid4()
+    assert not made.plan(limited=True).has_ids
+    second.owned.topic_id = uuid4()
+    assert made.plan(limited=True).has_ids

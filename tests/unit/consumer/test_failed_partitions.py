@@ -39,7 +39,7 @@ class Clock:
 
 def owned(**state: Any) -> Any:
     """Return a partition."""
-    return mock.Mock(**({"moves": 0, "messages": 0, "loan": 0, "topic_id": None, "trouble_since": None} | state))
+    return mock.Mock(**({"moves": 0, "messages": 0, "borrow": 0, "topic_id": None, "trouble_since": None} | state))
 
 
 @pytest.fixture

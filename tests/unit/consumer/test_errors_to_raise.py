@@ -27,16 +27,16 @@ def test_errors_of_many_partitions_are_one_line_for_each_kind(caplog: pytest.Log
     caplog.set_level(logging.INFO, "pykafka.consumer")
     handler = ThreadingHandler()
     cluster = SimpleNamespace(limiter=LogLimiter(handler), may_pass=lambda error: True, socket_timeout_ms=30_000)
-    reader: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque(), is_patient=False)
-    complaints = ErrorsToRaise(handler.now)
+    consumer: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque(), is_patient=False)
+    errors_to_raise = ErrorsToRaise(handler.now)
     parts: list[Any] = [SimpleNamespace(key=TopicPartition("t", id_), trouble_since=None) for id_ in range(1000)]
     for error in (SocketDisconnectedError("gone"), LeaderNotFoundError("none")):
         for owned in parts * 3:
-            complaints.judge(reader, owned, error)
+            errors_to_raise.judge(consumer, owned, error)
     assert [record.getMessage() for record in caplog.records] == [
         f"partition {TopicPartition('t', 0)}: {text}; trying again" for text in ("gone", "none")
     ]
-    assert not reader.errors
+    assert not consumer.errors
 
 
 def test_an_error_of_all_metadata_is_raised_once_for_all_partitions_and_by_each_consumer_apart() -> None:
@@ -45,14 +45,14 @@ def test_an_error_of_all_metadata_is_raised_once_for_all_partitions_and_by_each_
     cluster = SimpleNamespace(may_pass=lambda error: False, socket_timeout_ms=30_000, metadata_error=error)
     raised = []
     for _ in range(2):
-        reader: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque(), is_patient=False)
-        reader.worker_failed = reader.errors.append
-        complaints = ErrorsToRaise(handler.now)
+        consumer: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque(), is_patient=False)
+        consumer.worker_failed = consumer.errors.append
+        errors_to_raise = ErrorsToRaise(handler.now)
         for id_ in range(40):
             owned: Any = SimpleNamespace(key=TopicPartition("t", id_), trouble_since=None)
-            complaints.judge(reader, owned, error)
-            raised += reader.errors
-            reader.errors.clear()  # the application consumes meanwhile
+            errors_to_raise.judge(consumer, owned, error)
+            raised += consumer.errors
+            consumer.errors.clear()  # the application consumes meanwhile
     assert [type(one) for one in raised] == [LeaderNotFoundError] * 2
     assert len({id(one) for one in [*raised, error]}) == 3  # tracebacks of one would gather in the others
 
@@ -64,15 +64,15 @@ def test_an_outage_ends_no_call_of_a_patient_reader(is_patient: bool, caplog: py
     clock = SimpleNamespace(now=0.0)
     limiter = LogLimiter(ThreadingHandler())
     cluster = SimpleNamespace(limiter=limiter, may_pass=lambda error: True, socket_timeout_ms=4000, metadata_error=None)
-    reader: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque(), is_patient=is_patient)
-    reader.worker_failed = reader.errors.append
-    complaints = ErrorsToRaise(lambda: clock.now)
+    consumer: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque(), is_patient=is_patient)
+    consumer.worker_failed = consumer.errors.append
+    errors_to_raise = ErrorsToRaise(lambda: clock.now)
     outages: list[KafkaException] = [LeaderNotFoundError("none"), SocketDisconnectedError("gone")]
     for id_, error in enumerate([*outages, UnknownTopicOrPartition("deleted"), InvalidMessageError("damaged")]):
         owned: Any = SimpleNamespace(key=TopicPartition("t", id_), trouble_since=None)
         for clock.now in (0.0, 3.0, 5.0):
-            complaints.judge(reader, owned, error)
-    raised = {type(error) for error in reader.errors}
+            errors_to_raise.judge(consumer, owned, error)
+    raised = {type(error) for error in consumer.errors}
     assert raised - {type(one) for one in outages} == {UnknownTopicOrPartition, InvalidMessageError}
     assert raised.isdisjoint(type(one) for one in outages) == is_patient
 
@@ -80,20 +80,20 @@ def test_an_outage_ends_no_call_of_a_patient_reader(is_patient: bool, caplog: py
 def test_an_error_that_waits_to_be_raised_is_reported_once_whatever_is_raised_meanwhile() -> None:
     handler = ThreadingHandler()
     cluster = SimpleNamespace(may_pass=lambda error: False, socket_timeout_ms=30_000, metadata_error=None)
-    reader: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque(), is_patient=False)
-    reader.worker_failed = reader.errors.append
-    complaints = ErrorsToRaise(handler.now)
+    consumer: Any = SimpleNamespace(name="t", cluster=cluster, errors=deque(), is_patient=False)
+    consumer.worker_failed = consumer.errors.append
+    errors_to_raise = ErrorsToRaise(handler.now)
 
     def judge(*partitions: int) -> list[int | None]:
         for id_ in partitions:
             owned: Any = SimpleNamespace(key=TopicPartition("t", id_), trouble_since=None)
-            complaints.judge(reader, owned, LeaderNotFoundError(topic="t", partition=id_))
-        return [error.partition for error in reader.errors]
+            errors_to_raise.judge(consumer, owned, LeaderNotFoundError(topic="t", partition=id_))
+        return [error.partition for error in consumer.errors]
 
     assert judge(0, 1, 0, 1, 2) == [0, 1, 2]
-    reader.errors.popleft()
+    consumer.errors.popleft()
     assert judge(0, 1, 2, 0) == [1, 2, 0]
-    reader.errors.append(LeaderNotFoundError(topic="t", partition=7))
+    consumer.errors.append(LeaderNotFoundError(topic="t", partition=7))
     assert judge(7, 2) == [1, 2, 0, 7]
-    reader.errors.clear()
+    consumer.errors.clear()
     assert judge(7) == [7]

@@ -107,7 +107,7 @@ def test_a_fork_leaves_commits_to_the_parent(handler: Handler) -> None:
 def test_an_interrupt_at_any_step_holds_up_nothing(handler: Handler) -> None:
     order, made, interrupts = CommitOrder(handler), list[int](), 0
     order.add(lambda: made.append(0))
-    for call in interrupting("commitorder.py", "callqueue.py"):
+    for call in interrupting("commit_order.py"):
         try:
             call(lambda: add_and_commit(order, handler, made))
         except Interrupted:

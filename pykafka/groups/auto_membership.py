@@ -1,0 +1,222 @@
+"""`AutoMembership`: the membership for `protocol="auto"`, which chooses a protocol and hands all calls on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pykafka.exceptions import GroupIdNotFound, KafkaException, UnsupportedVersion
+from pykafka.groups.coordinator_connection import CoordinatorConnection
+from pykafka.groups.protocol_choice import CONSUMER, Facts, assignor_for, check_pattern, choose
+from pykafka.groups.subscription import TOPICS_POLL_INTERVAL_S, Subscription
+from pykafka.protocol import wire
+
+if TYPE_CHECKING:
+    from pykafka.consumer.committed_offsets import Membership
+    from pykafka.groups.membership import AssignmentHooks, GroupMembership
+    from pykafka.groups.subscription import Topics
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
+    from pykafka.protocol.schema import Request, Response
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R", bound="Response")
+
+#: Makes a membership, from a protocol, the cluster, hooks, identity and configs.
+Make = Callable[..., "GroupMembership"]
+#: The states of groups of the classic protocol that have no members.
+WITHOUT_MEMBERS = frozenset({"", "Dead", "Empty"})
+
+
+class AutoMembership:
+    """A membership whose protocol is chosen in the first call that reads, and again if the group then refuses it.
+
+    State: changes on the worker that polls; any worker may call `leave`.
+
+    :param make: makes the membership of a protocol
+    :param cluster: that has the group
+    :param hooks: the consumer
+    :param identity: generation and member id of its commits
+    :param configs: of the membership
+    """
+
+    def __init__(
+        self, make: Make, cluster: BaseCluster, hooks: AssignmentHooks, identity: Membership, **configs: Any
+    ) -> None:
+        self._make = make
+        self._cluster = cluster
+        self._hooks = hooks
+        self.identity = identity
+        self._configs = configs
+        self._topics: Topics | None = None
+        self._refused = ""
+        self._link = CoordinatorConnection(cluster, configs["group_id"], configs.get("retry_backoff_ms", 100))
+        #: The membership, once it is chosen.
+        self.chosen: GroupMembership | None = None
+        #: Its protocol.
+        self.protocol = ""
+        cluster.handler.at_fork(self._after_fork)
+
+    def _after_fork(self) -> None:
+        self._link.after_fork()
+
+    @property
+    def needs_poll(self) -> bool:
+        """Whether `poll` has something to do."""
+        chosen = self.chosen
+        return self._topics is not None if chosen is None else chosen.needs_poll
+
+    @property
+    def next_poll_s(self) -> float:
+        """How long a worker may wait before it reads `needs_poll` again (s)."""
+        return TOPICS_POLL_INTERVAL_S if self.chosen is None else self.chosen.next_poll_s
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether the member has its assignment."""
+        return self.chosen is not None and self.chosen.is_stable
+
+    @property
+    def owns_assignment(self) -> bool:
+        """Whether the hooks' assignment is still this member's, as far as it knows."""
+        return self.chosen is not None and self.chosen.owns_assignment
+
+    @property
+    def fences_commits(self) -> bool:
+        """Whether brokers keep the group, as far as that is known."""
+        return self.chosen is None or self.chosen.fences_commits
+
+    @property
+    def in_callback(self) -> bool:
+        """Whether the caller is one of the hooks."""
+        return self.chosen is not None and self.chosen.in_callback
+
+    @property
+    def topics(self) -> Collection[str]:
+        """The topics that the member reads now."""
+        if self.chosen is not None:
+            return self.chosen.topics
+        return frozenset() if self._topics is None else Subscription(self._topics).topics
+
+    def subscribe(self, topics: Topics) -> None:
+        """Read these topics, and no others, from the next `poll` on. Errors: see `Subscription`."""
+        chosen = self.chosen
+        if chosen is None or self.protocol != CONSUMER:
+            check_pattern(self.protocol, topics)
+        Subscription(topics)  # raises if they are none
+        self._topics = topics
+        if chosen is not None:
+            chosen.subscribe(topics)
+        self._hooks.request_poll()
+
+    def poll(self, deadline: float | None, by_application: bool = True) -> None:
+        """Choose the protocol, if need be, and take part by it; for errors see the membership."""
+        for _ in range(2):
+            chosen = self.chosen or self._choose(deadline)
+            if chosen is None:
+                return
+            try:
+                chosen.poll(deadline, by_application)
+            except (GroupIdNotFound, UnsupportedVersion) as error:
+                if self.protocol != CONSUMER or self._must_be_consumer:
+                    raise
+                log.info("group %s: %s; choosing the protocol again", self._link.group_id, error)
+                self._refused = error.text
+                self.chosen = None
+                chosen.leave()
+            else:
+                return
+
+    def leave(self) -> None:
+        """Revoke the whole assignment, and leave the group."""
+        self._topics = None
+        self._link.closing = True
+        if (
+            self.chosen is not None
+        ):  # kept meanwhile: the hooks may read it, and after an interrupt the next call continues
+            try:
+                self.chosen.leave()
+            except KafkaException:
+                self.chosen = None
+                raise
+            self.chosen = None
+        self._link.drop_connection()
+
+    def set_waiting(self, waiting: bool) -> None:
+        """Note that the application waits for records (True), or works on them (False)."""
+        if self.chosen is not None:
+            self.chosen.set_waiting(waiting)
+
+    # -- choosing ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _must_be_consumer(self) -> bool:
+        return choose(self._configs["assignor"], self._by_pattern, Facts(False))[0] == CONSUMER
+
+    @property
+    def _by_pattern(self) -> bool:
+        return self._topics is not None and Subscription(self._topics).broker_pattern is not None
+
+    def _choose(self, deadline: float | None) -> GroupMembership | None:
+        """Return the membership of the protocol that fits; None if the deadline came first."""
+        topics, link = self._topics, self._link
+        if topics is None or link.closing:
+            return None
+        failures = 0
+        while True:
+            left_ms = None if deadline is None else link.left_ms(deadline)
+            try:
+                facts = self._facts(link.find(left_ms), deadline)
+                break
+            except KafkaException as error:
+                if not link.may_try_again(error):
+                    raise
+                link.mark_unknown(error)
+                failures += 1
+                if self._hooks.wakeup_requested or (deadline is not None and self._cluster.handler.now() >= deadline):
+                    return None
+                text = "group %s: the coordinator cannot be asked: %s; trying again"
+                self._cluster.limiter.warn(log, link.group_id, text, link.group_id, error)
+                link.pause(failures, deadline)
+        protocol, why = choose(self._configs["assignor"], self._by_pattern, facts)
+        log.info("group %s: takes part by the %s protocol: %s", link.group_id, protocol, why)
+        self._refused = ""
+        configs = {**self._configs, "assignor": assignor_for(protocol, self._configs["assignor"])}
+        made = self._make(protocol, self._cluster, self._hooks, self.identity, **configs)
+        made.subscribe(topics)
+        if self._topics is None:  # `leave` has come between
+            made.leave()
+            return None
+        self.chosen, self.protocol = made, protocol
+        return made
+
+    def _facts(self, coordinator: Node, deadline: float | None) -> Facts:
+        """Return what the coordinator offers, and which members the group has.
+
+        :raises KafkaException: it cannot be asked
+        """
+        group, link = self._link.group_id, self._link
+        if not coordinator.has(wire.JoinGroupRequest):
+            return Facts(False, keeps_groups=False)
+        if not (
+            coordinator.has(wire.ConsumerGroupHeartbeatRequest) and coordinator.has(wire.ConsumerGroupDescribeRequest)
+        ):
+            return Facts(False)
+        request = wire.ConsumerGroupDescribeRequest(group_ids=[group])
+        (described,) = self._ask(request, coordinator, deadline).groups
+        if not described.error_code:
+            return Facts(True, refused=self._refused)
+        error = link.error(described.error_code, described.error_message, "ConsumerGroupDescribe")
+        if isinstance(error, UnsupportedVersion):
+            return Facts(False)
+        if not isinstance(error, GroupIdNotFound):
+            raise error
+        classic = self._ask(wire.DescribeGroupsRequest(groups=[group]), coordinator, deadline).groups[0]
+        if classic.error_code and classic.error_code != GroupIdNotFound.ERROR_CODE:
+            raise link.error(classic.error_code, classic.error_message, "DescribeGroups")
+        return Facts(True, classic.group_state not in WITHOUT_MEMBERS, self._refused)
+
+    def _ask(self, request: Request[R], coordinator: Node, deadline: float | None) -> R:
+        return self._link.call(request, coordinator, deadline, is_needed=lambda: not self._link.closing)
