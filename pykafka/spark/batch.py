@@ -79,7 +79,7 @@ class KafkaBatchReader(Shipped, DataSourceReader):
         options, offsets = self._options, OffsetReader(self._options)
         report = LossReporter(options.fail_on_data_loss)
         partitions = offsets.first_partitions()
-        ids = offsets.ids  # asked for before the offsets: a task then notices a topic made anew in between
+        ids = offsets.ids  # asked for before the offsets: a task then notices a topic recreated in between
         starting = offsets.located(options.starting, partitions)
         ending = offsets.located(options.ending, partitions)
         bounds = offsets.bounds(partitions)

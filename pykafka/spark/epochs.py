@@ -284,7 +284,7 @@ def _named(query: str) -> str:
 
 def _missing(prefix: str, epoch: int, what: str) -> EpochRecordMissingError:
     return EpochRecordMissingError(
-        f"'transactionalIdPrefix' = {prefix!r}: nothing tells whether micro-batch {epoch} is committed, as {what}. Either the "
+        f"'transactionalIdPrefix' = {prefix!r}: it is unknown whether micro-batch {epoch} is committed, as {what}. Either the "
         "query has not written in transactions so far, or the brokers have forgotten it (offsets.retention.minutes, or the "
         f"topic was deleted). Set 'transactionsFrom' = {epoch} to write this micro-batch; if it was written before, its rows "
         "come twice"

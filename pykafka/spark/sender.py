@@ -95,7 +95,7 @@ class BatchSender:
         self.transaction = transaction
         self._client = options.client
         self._results = BatchResults(self.handler, self.lock, self.retry_policy, self)
-        # The numbers of a transaction are of its epoch: nothing goes on from task to task.
+        # The numbers of a transaction are of its epoch: nothing continues from task to task.
         kept = transaction is None
         self._sequences = take(cluster, options.client) if kept else Sequences(cluster, True)
         self.producer_ids = self._sequences.producer_ids

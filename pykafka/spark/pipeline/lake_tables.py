@@ -250,7 +250,7 @@ def statement(sink: TableSink) -> str:
 
 
 def compact(spark: SparkSession, output: Output) -> str:
-    """Join the small files of a sink; readers and writers may go on meanwhile, and it is tried again if a writer is quicker.
+    """Join the small files of a sink; readers and writers may continue meanwhile, and it is tried again if a writer is quicker.
 
     :returns: a line about the result
     :raises PipelineError: the sink's files cannot be compacted

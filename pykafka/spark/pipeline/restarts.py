@@ -100,7 +100,7 @@ def _names_a_lasting_one(text: str) -> bool:
 class Restarts(Generic[T]):
     """A pipeline that is started again when it fails, up to a number of times without a micro-batch in between.
 
-    The micro-batch must be of the query that failed: others may go on with theirs, while it fails each time.
+    The micro-batch must be of the query that failed: others may continue with theirs, while it fails each time.
 
     :param handler: has the clock, and random numbers for the pauses
     :param policy: how often, and how long the pauses are
