@@ -161,7 +161,7 @@ class MigrationAdmin(GroupOffsetsAdmin):
 
     def _address_of_brokers(self, deadline: float) -> str:
         try:
-            found = zookeeper_of(self._cluster, self._left_ms(deadline))
+            found = zookeeper_of(self._cluster.brokers, self._left_ms(deadline))
         except UnsupportedVersion:
             found = None
         if not found:
