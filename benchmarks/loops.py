@@ -40,7 +40,7 @@ def sealed(codec: int = 0) -> bytes:
     builder = RecordBatchBuilder()
     for value in VALUES:
         builder.append(1_700_000_000_000, None, value, None)
-    return b"".join(bytes(part) for part in builder.seal(codec))
+    return b"".join(bytes(part) for part in builder.build(codec))
 
 
 BATCH_BYTES = sealed()
@@ -60,7 +60,7 @@ def seal(messages: int) -> None:
     for value in VALUES:
         builder.append(1_700_000_000_000, None, value, None)
     for _ in range(messages // BATCH):
-        builder.seal(0)
+        builder.build(0)
 
 
 def decode(messages: int) -> None:
@@ -103,7 +103,7 @@ def produce(messages: int) -> None:
         for queue in accumulator.queues:
             batch = accumulator.take_open(queue)
             assert batch is not None
-            batch.builder.seal(0)
+            batch.builder.build(0)
             accumulator.release(batch)
         left -= BATCH
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from pykafka.broker import CLIENT_ID
 from pykafka.cluster import Cluster, TopicDict
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
-from pykafka.handlers.lastcalls import note_block
+from pykafka.handlers.exit_calls import note_block
 from pykafka.metadata.options import MetadataSettings
 from pykafka.network.addresses import joined_hosts
 from pykafka.network.options import ConnectionSettings
@@ -116,7 +116,7 @@ class KafkaClient:
     :raises SaslAuthenticationFailed: the brokers refuse the credentials
     :raises SaslRequiredError: the brokers want credentials
     :raises ImportError: `use_greenlets` without gevent
-    :raises NoBrokersAvailableError: no broker answered; `.ledger` has every attempt
+    :raises NoBrokersAvailableError: no broker answered; `.attempts` has every attempt
     """
 
     #: For `repr` where the constructor has raised.

@@ -6,7 +6,6 @@ import inspect
 import logging
 import math
 import re
-import weakref
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Never, Self
@@ -23,8 +22,9 @@ from pykafka.consumer.seek_calls import Seeking, valid_keys
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.groups.assignment_follower import AssignmentFollower
 from pykafka.groups.options import SubscriberOptions
-from pykafka.handlers.interrupts import Closure, SingleCaller
+from pykafka.handlers.interrupts import CloseOnce, SingleCaller
 from pykafka.kafkaproducer import KafkaProducer
+from pykafka.metadata.lifecycle import ClosedWithClient
 from pykafka.parallel.consuming import InParallel
 from pykafka.record import Record
 from pykafka.utils.error_handlers import valid_int, valid_timeout
@@ -201,7 +201,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         self._options = options
         self._subscribed: tuple[tuple[str, ...], re.Pattern[str] | SubscriptionPattern | None] = ((), None)
         self._closing = self._closed = False
-        self._closure = Closure(self._handler)
+        self._closure = CloseOnce(self._handler)
         self._engine = ConsumerEngine(cluster, options, options.rules)
         self._buffers = self._engine.buffers  # close at hand: each record is taken from there
         self._pipeline = RecordPipeline(
@@ -219,7 +219,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         now = self._handler.now
         self._sharing = AssignmentFollower(self._engine, listener, members, lambda: later.join(now() + timeout))
         self._reading = SingleCaller(self._handler)
-        self._at_close = _AtClose(self)
+        self._at_close = ClosedWithClient(self)
         cluster.stop_at_close(self._at_close)
         self._handler.at_fork(self._after_fork)
 
@@ -575,30 +575,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
     def _after_fork(self) -> None:
         self._engine.after_fork()
-        self._closure = Closure(self._handler, self._closure.complete)
+        self._closure = CloseOnce(self._handler, self._closure.complete)
         self._buffers = self._engine.buffers
         self._later.after_fork()
         self._reading = SingleCaller(self._handler)
-
-
-class _AtClose:
-    """How a cluster stops a consumer when it is closed.
-
-    :param consumer: held weakly
-    """
-
-    def __init__(self, consumer: KafkaConsumer[Any, Any]) -> None:
-        self._consumer = weakref.ref(consumer)
-
-    def stop(self) -> None:
-        """Close the consumer."""
-        self._close(midway=False)
-
-    def stop_midway(self) -> None:
-        """Close the consumer, and commit nothing of what the last call returned."""
-        self._close(midway=True)
-
-    def _close(self, midway: bool) -> None:
-        consumer = self._consumer()
-        if consumer is not None:
-            consumer._close(midway)

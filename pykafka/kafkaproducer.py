@@ -8,7 +8,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
 from pykafka.exceptions import KafkaException, OnDeliveryError
-from pykafka.handlers.lastcalls import note_block
+from pykafka.handlers.exit_calls import note_block
 from pykafka.partitioners import Murmur2Partitioner
 from pykafka.producer.delivery import Delivery
 from pykafka.producer.delivery_callbacks import Callback

@@ -32,7 +32,7 @@ class BareSocket(Client):
             version = leader.api_version(wire.ProduceRequest)
         builder = RecordBatchBuilder()
         builder.append(-1, None, payloads(job.size)[0], None)
-        part = wire.ProduceRequest.Topic.Partition(index=0, records=builder.seal(0))
+        part = wire.ProduceRequest.Topic.Partition(index=0, records=builder.build(0))
         topic = wire.ProduceRequest.Topic(name=job.topic, partition_data=[part])
         request = wire.ProduceRequest(acks=job.acks, timeout_ms=10_000, topic_data=[topic])
         frame = b"".join(bytes(piece) for piece in encode_request(request, version, 1, "bare"))

@@ -21,7 +21,7 @@ from pykafka.exceptions import (
     UnsupportedVersion,
     ZooKeeperError,
 )
-from pykafka.metadata.zookeeper_address import zookeeper_of
+from pykafka.metadata.configs import zookeeper_of
 
 if TYPE_CHECKING:
     from pykafka.metadata.zookeeper import GroupNodes, NodeOffset
@@ -106,7 +106,7 @@ class MigrationAdmin(GroupOffsetsAdmin):
 
         :param group: its name, in both places
         :param to: "kafka", or "zookeeper" for the way back
-        :param zookeeper_hosts: as of `list_zookeeper_members`
+        :param zookeeper_hosts: see `list_zookeeper_members`
         :param topics: these alone; none stands for all in which the group has offsets
         :param overwrite: whether offsets may go back
         :param dry_run: return what would be done, and change nothing
@@ -115,7 +115,7 @@ class MigrationAdmin(GroupOffsetsAdmin):
         :raises NonEmptyGroup: the group has members, here or there; the text names them
         :raises GroupIdNotFound: there are no such offsets to copy
         :raises OffsetOutOfRangeError: the topic ends before the offset, for instance because it was created again
-        :raises OffsetsNotCommitted: what was read again is not what was written
+        :raises OffsetsNotCommitted: the offsets that were read again differ from those written
         :raises ZooKeeperError: ZooKeeper cannot be reached, or its address is not known
         """
         if to not in NAMES:
@@ -284,7 +284,7 @@ class MigrationAdmin(GroupOffsetsAdmin):
         failed: dict[TopicPartition, KafkaException] = {}
         for key, offset in wanted.items():
             old = there.get(key)
-            if isinstance(old, KafkaException):  # what is there is no offset, and not ours to replace
+            if isinstance(old, KafkaException):  # its content is not an offset, and not ours to replace
                 failed[key] = old
                 continue
             try:
@@ -301,7 +301,7 @@ class MigrationAdmin(GroupOffsetsAdmin):
         moves: Mapping[TopicPartition, OffsetMove | KafkaException],
         deadline: float,
     ) -> dict[TopicPartition, KafkaException]:
-        """Read again what was written; return the partitions where that is something else."""
+        """Read the written offsets again; return the partitions that differ."""
         done = {key: move.after for key, move in moves.items() if isinstance(move, OffsetMove)}
         again = self._there(nodes, group, to, list(done), deadline)
         failed: dict[TopicPartition, KafkaException] = {}

@@ -19,8 +19,8 @@ from pykafka.exceptions import (
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
+from pykafka.metadata.configs import zookeeper_of
 from pykafka.metadata.zookeeper import GroupNodes
-from pykafka.metadata.zookeeper_address import zookeeper_of
 from pykafka.utils import is_legal_name
 
 if TYPE_CHECKING:

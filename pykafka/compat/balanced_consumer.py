@@ -407,11 +407,11 @@ class BalancedConsumer(GroupConsumer):
                     return None
                 group, text = self._consumer_group, "group %s: %s; trying again"
                 self._cluster.limiter.warn(log, group, text, group, error, level=logging.ERROR)
-                contact = self._nodes.contact
-                if not contact.is_silent and not contact.lost:
+                session = self._nodes.session
+                if not session.is_silent and not session.lost:
                     self._worker_failed(error)
                 # without an answer, there may not be much time left to stop consuming
-                sure_s = math.inf if self._consumer is None else max(0.0, contact.sure_s)
+                sure_s = math.inf if self._consumer is None else max(0.0, session.sure_s)
                 self._stopping.wait(min(sure_s, max(0.1, self._group_options.rebalance_backoff_ms / 1000)))
                 self._wanted.set()
             self._check_at = self._handler.now() + pause
@@ -419,9 +419,9 @@ class BalancedConsumer(GroupConsumer):
 
     def _session_holds(self) -> bool:
         """Return whether this member's nodes can be relied on; stop consuming if other members may have its partitions."""
-        contact = self._nodes.contact
-        away_s, reason = contact.away_s, contact.lost
-        if not reason and contact.sure_s <= 0:
+        session = self._nodes.session
+        away_s, reason = session.away_s, session.lost
+        if not reason and session.sure_s <= 0:
             reason = f"ZooKeeper has not answered for {away_s:.1f} s, and may end the session"
         if reason and self._consumer is not None:
             log.warning(
@@ -429,12 +429,12 @@ class BalancedConsumer(GroupConsumer):
             )
             self._halt_or_report()
             self._wanted.set()  # the answer may have come meanwhile, to another member on the same KazooClient
-        if contact.is_silent:
+        if session.is_silent:
             self._tell_of_outage(away_s)
             return False
         self._outage_told_s = 0.0
-        if contact.lost:
-            contact.lost = ""
+        if session.lost:
+            session.lost = ""
             self._add_self()
             self._wanted.set()
         return True

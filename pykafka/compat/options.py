@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from pykafka.compat.membership_protocol import GroupMembershipProtocol, RangeProtocol, valid_protocol
 from pykafka.consumer.startrules import Position
-from pykafka.metadata.zookeeper_address import DEFAULT_ZOOKEEPER
+from pykafka.metadata.configs import DEFAULT_ZOOKEEPER
 from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_callable, valid_ms
 from pykafka.utils.option_table import Options, anything, at_least_0, option, optional

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from pykafka.common import CompressionType
 from pykafka.compat.delivery_reports import Reports
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, MessageSizeTooLarge, ProducerStoppedException
-from pykafka.handlers.lastcalls import note_block
+from pykafka.handlers.exit_calls import note_block
 from pykafka.partitioners import RandomPartitioner
 from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, headers_size
 from pykafka.producer.batch import ProducerBatch
@@ -357,7 +357,7 @@ class Producer:
             )
 
     def _check_format(self, queue: PartitionQueue, has_headers: bool, has_timestamp: bool) -> None:
-        leader = self._engine.routing.leader_of(queue)
+        leader = None if queue.partition is None else queue.partition.leader
         if leader is None or not leader.knows_versions:
             return  # found out when the batch is sent
         version = leader.api_version(wire.ProduceRequest)
@@ -536,6 +536,10 @@ class OwnedBroker(Sender):
     def delivered(self, batch: ProducerBatch) -> None:
         """Complete a batch that was acknowledged, by `Producer._mark_as_delivered`."""
         self.producer._mark_as_delivered(self, [batch])
+
+    def message_is_pending(self) -> bool:
+        """Return whether a message for this broker waits for its acknowledgement."""
+        return bool(self.broker_queue.messages)
 
     def cleanup(self) -> None:
         """End the sender; the same as `stop()`."""

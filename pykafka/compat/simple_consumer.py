@@ -98,6 +98,8 @@ class SimpleConsumer(DocumentedConsumer):
         256 MiB at least
     """
 
+    __module__ = "pykafka.simpleconsumer"  # its documented place
+
     def _build(self, topic: TopicView, cluster: BaseCluster, given: dict[str, Any]) -> None:
         own = TopicConsumerOptions.of(given)
         self._set_up(topic, cluster, ConsumerOptions.of(given), own.partitions, own.deserializer)

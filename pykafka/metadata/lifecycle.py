@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import KafkaException
-from pykafka.handlers.lastcalls import call_last, reach_end
+from pykafka.handlers.exit_calls import call_last, reach_end
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import EventType
@@ -84,6 +84,26 @@ class Closables:
                 log.error("while closing: %s", left)
             raise
         return errors
+
+
+class ClosedWithClient:
+    """Closes a consumer when its client is closed.
+
+    :param consumer: with `_close(midway)`; held weakly
+    """
+
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = weakref.ref(consumer)
+
+    def stop(self, midway: bool = False) -> None:
+        """Close the consumer."""
+        consumer = self._consumer()
+        if consumer is not None:
+            consumer._close(midway)
+
+    def stop_midway(self) -> None:
+        """Close the consumer; the records that the last call returned are neither committed nor accepted."""
+        self.stop(midway=True)
 
 
 def _stop_without_wait(stop: Callable[[], object]) -> None:

@@ -1,4 +1,4 @@
-"""Work in parallel over one consumer: what is handed out, acknowledged out of order, tried again, and committed."""
+"""Work in parallel over one consumer: records are acknowledged out of order, retried, and committed."""
 
 from pykafka.parallel.retry import Retry
 from pykafka.parallel.run import ParallelRun, Stats

@@ -1,4 +1,4 @@
-"""`ParallelRun`: reads with one worker, handles records in a pool of workers, and commits what is done."""
+"""`ParallelRun`: reads with one worker, handles records in a pool of workers, and commits the acknowledged offsets."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class ParallelRun:
     # -- running ------------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Read and handle on this worker until `stop()`, an error, or Ctrl-C; then commit what is acknowledged.
+        """Read and handle on this worker until `stop()`, an error, or Ctrl-C; then commit the acknowledged offsets.
 
         :raises RecordNotHandledError: `handle` failed for good, with topic, partition, offset and the cause
         :raises KafkaException: the consumer's own errors; the last commit failed; the run was used before
@@ -189,7 +189,7 @@ class ParallelRun:
             return
         try:
             self.stop()
-        except Exception as own:  # noqa: BLE001 - the block's own error goes on
+        except Exception as own:  # noqa: BLE001 - the block's own error propagates
             self._handler.report("parallel work, whose block ends with another error,", own)
 
     @property

@@ -43,7 +43,7 @@ def encoder(cls: StructType, version: int, flexible: bool) -> Encoder:
 
 
 def decoder(cls: StructType, version: int, flexible: bool) -> Decoder:
-    """Return the function that reads a struct; it raises DECODING_ERRORS. Parameters as of `encoder`."""
+    """Return the function that reads a struct; it raises DECODING_ERRORS. For parameters see `encoder`."""
     source = _Source("buffer, pos, end, breathe", version, flexible)
     source.line(f"return {source.read_struct(cls)}, pos")
     return source.function()
@@ -361,7 +361,7 @@ def _cut_off(group: list[Field], variables: dict[str, Any]) -> str:
 
 
 def explain(error: Exception) -> tuple[str, str]:
-    """Return the path of the field that a generated function failed at, like "topics[3].name", and what was wrong."""
+    """Return the path of the field that a generated function failed at, like "topics[3].name", and the reason."""
     path: list[str] = []
     text = str(error)
     traceback = error.__traceback__

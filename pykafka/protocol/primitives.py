@@ -42,7 +42,7 @@ class Malformed(Exception):
 class Unfit(Exception):
     """Raised for a value that cannot be encoded.
 
-    :param what: what is wrong
+    :param what: the reason
     :param in_version: True if another version of the message could hold the value
     :param field: name of the field, if the position in the generated function does not show it
     """
@@ -200,7 +200,7 @@ def bytes_reader(kind: str, compact: bool, nullable: bool) -> Reader:
     read_length = _length_reader(WIDTHS[kind], compact)
     converters: dict[str, Callable[[memoryview], Any]] = {"string": _text, "bytes": bytes, "records": _same}
     convert = converters[kind]
-    # A null where the protocol has none reads as empty: refusing the whole response for it would help nobody.
+    # A null where the protocol has none reads as empty: refusing the whole response would not help.
     null = None if nullable or kind == "records" else convert(memoryview(b""))
 
     def read(buffer: memoryview, pos: int, end: int) -> tuple[Any, int]:

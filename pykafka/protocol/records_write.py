@@ -4,7 +4,7 @@
 """`RecordBatchBuilder`: writes messages into the wire format as they are appended.
 
 The bytes live in an object of their own (`bytes` when compiled, `bytearray` in the pure source). To grow, the builder
-allocates a larger object; what `view()` and `seal()` returned keeps the old one alive and never changes.
+allocates a larger object; what `view()` and `build()` returned keeps the old one alive and never changes.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ class RecordBatchBuilder:
         """Yield the appended messages as (timestamp in ms, key, value, headers or None)."""
         return iterate_records(self.view(), self.count, self.first_timestamp)
 
-    def seal(
+    def build(
         self,
         codec: int,
         payload: Any = None,

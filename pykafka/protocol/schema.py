@@ -314,7 +314,7 @@ def encode_request(
 
 @lru_cache(maxsize=256)
 def _header(api_key: int, version: int, header_version: int, client_id: str | None) -> tuple[bytes, bytes]:
-    """Return what is before and behind the correlation id of a request's header."""
+    """Return the parts of a request's header before and behind the correlation id."""
     header = RequestHeader(request_api_key=api_key, request_api_version=version)
     if header_version > 0:
         header.client_id = client_id

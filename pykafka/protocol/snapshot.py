@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Snapshot:
-    """Replaces the batch of a produced message in its copies: what was known of it when it was copied.
+    """Replaces the batch of a produced message in its copies: the outcome at the time of the copy.
 
     :param topic: name of the topic
     :param partition_id: number of the partition
@@ -65,7 +65,7 @@ class Snapshot:
         return self.offset
 
     def wait(self, _batch: object, _index: int, _timeout: float | None) -> None:
-        """Raise the message's error; as of `Delivery.get`.
+        """Raise the message's error; see `Delivery.get`.
 
         :raises ProducerStoppedException: the outcome was not known when the message was copied
         """

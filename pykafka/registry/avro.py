@@ -51,7 +51,7 @@ def parsed(schema: Schema, needed: Mapping[str, Schema]) -> Parsed:
 
 @contextmanager
 def refused() -> Iterator[None]:
-    """Refuse what is none of Avro, by whatever error it ends the block: fastavro takes any names and logical types.
+    """Raise SchemaError if a schema is not valid Avro, for any error of the block: fastavro takes any names and logical types.
 
     :raises SchemaError: with that error
     """

@@ -144,7 +144,7 @@ def compiled(schema: Schema, needed: Mapping[str, Schema]) -> ProtoFile:
 
     :param schema: text, or a descriptor in base64
     :param needed: what it imports, by the names that it imports them by; what Confluent's serializers know may be missing
-    :raises SchemaError: it is none of Protobuf, or imports what is missing
+    :raises SchemaError: it is not valid Protobuf, or an import is missing
     :raises ImportError: grpcio-tools is missing, for one that is text; or the package that has a file of Google's
     """
     if schema.kind != PROTOBUF:
@@ -224,7 +224,7 @@ def _missing(name: str) -> str:
 
 @lru_cache(_COMPILED_MAX)
 def _compile(imports: tuple[tuple[str, str], ...], text: str) -> bytes:
-    """Return the descriptor set of a file with those that it imports, by a process of protoc: once, as each task asks anew.
+    """Return the descriptor set of a file with those that it imports, by a process of protoc: once, as each task asks again.
 
     :param imports: the name and the text of each, or its descriptor in base64
     :param text: of the file itself, or its descriptor

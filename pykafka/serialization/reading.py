@@ -62,7 +62,7 @@ class RecordReader:
 
     State: the two counters.
 
-    :param key_deserializer: as of `deserializer_of`; None leaves keys as bytes
+    :param key_deserializer: see `deserializer_of`; None leaves keys as bytes
     :param value_deserializer: likewise
     :param on_bad_record: "raise", "skip" or dead letters
     :param limiter: for the warnings about skipped records

@@ -56,7 +56,7 @@ TABLE: dict[State, dict[Event, State]] = {
         Event.RENEW: State.RENEWING,
         Event.LOSE: State.LOST,
     },
-    # what was not sent yet may be changed
+    # an acknowledgement that was not sent yet may be changed
     State.DUE: {Event.ACKNOWLEDGE: State.DUE, Event.SEND: State.SENT, Event.LOSE: State.LOST},
     State.SENT: {Event.CONFIRM: State.DONE, Event.LOSE: State.LOST},
     State.RENEWING: {

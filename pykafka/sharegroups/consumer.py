@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import logging
-import weakref
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Self
@@ -12,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 from pykafka.common import TopicPartition
 from pykafka.consumer.call_arguments import unpacked, valid_topics
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ResponseTimeoutError
-from pykafka.handlers.interrupts import Closure, SingleCaller
+from pykafka.handlers.interrupts import CloseOnce, SingleCaller
 from pykafka.metadata.brokers import countdown
+from pykafka.metadata.lifecycle import ClosedWithClient
 from pykafka.record import Record
 from pykafka.serialization.reading import RecordReader
 from pykafka.sharegroups.acquired_records import OPEN, Acknowledged, AcknowledgeType, AcquiredRecord, State
@@ -111,8 +111,8 @@ class ShareConsumer(Generic[K, V]):
         self._waiting_callbacks: list[tuple[list[AcquiredRecord], OnCommit]] = []
         self._reading = SingleCaller(self._handler)
         self._closing = self._closed = self._is_forked = False
-        self._closure = Closure(self._handler)
-        self._at_close = _ClientClose(self)
+        self._closure = CloseOnce(self._handler)
+        self._at_close = ClosedWithClient(self)
         cluster.stop_at_close(self._at_close)
         self._handler.at_fork(self._after_fork)
         names = tuple(topics)
@@ -174,7 +174,7 @@ class ShareConsumer(Generic[K, V]):
         if engine is not None and not self._closure.complete:
             engine.abandon()
 
-    # -- what is read ----------------------------------------------------------------------------------------------
+    # -- subscription ----------------------------------------------------------------------------------------------
 
     def subscribe(self, *topics: str, timeout: float | None = None) -> None:
         """Read these topics, instead of those before.
@@ -478,7 +478,7 @@ class ShareConsumer(Generic[K, V]):
     def _after_fork(self) -> None:
         # The membership and its locks are the parent's.
         self._closing = self._closed = self._is_forked = True
-        self._closure = Closure(self._handler, complete=True)
+        self._closure = CloseOnce(self._handler, complete=True)
 
 
 class _Reader(RecordReader):
@@ -488,29 +488,6 @@ class _Reader(RecordReader):
         return (
             '; the record was released, and comes again. Give on_bad_record="skip" to reject such, or DeadLetters(...)'
         )
-
-
-class _ClientClose:
-    """Closes a share consumer when the client is closed.
-
-    :param consumer: held weakly
-    """
-
-    def __init__(self, consumer: ShareConsumer[Any, Any]) -> None:
-        self._consumer = weakref.ref(consumer)
-
-    def stop(self) -> None:
-        """Close the consumer."""
-        self._close(midway=False)
-
-    def stop_midway(self) -> None:
-        """Close the consumer, and accept nothing of what the last call returned."""
-        self._close(midway=True)
-
-    def _close(self, midway: bool) -> None:
-        consumer = self._consumer()
-        if consumer is not None:
-            consumer._close(midway)
 
 
 def _committed(waiting: list[AcquiredRecord], failed: Committed | dict[TopicPartition, Any]) -> Committed:

@@ -120,7 +120,7 @@ class SessionWorker:
         return self.broker.api_version(wire.ShareAcknowledgeRequest) >= RENEWS_FROM
 
     def stop(self) -> None:
-        """Send what is due, and end the session; call `join` next."""
+        """Send acknowledgements, and end the session; call `join` next."""
         self._stopping = True
         self.wake.set()
 
@@ -155,7 +155,7 @@ class SessionWorker:
             self.broker.drop_channel(self._channel)
 
     def _next_request(self, idle: bool) -> _PlannedRequest | None:
-        """Return what is to be done now; None for nothing."""
+        """Return the next request; None for none."""
         with self._engine.lock:
             session_records, wanted = self.session_records, dict(self.wanted)
             if self._stopping:
@@ -394,7 +394,7 @@ class ShareSession(Generic[P]):
         return epoch
 
     def failed(self) -> None:
-        """Begin anew: the session is over, or a request may have reached the broker or not."""
+        """Start a new session: this one is over, or it is not known whether a request reached the broker."""
         self._epoch = FIRST_EPOCH
         self._known = {}
 
@@ -408,7 +408,7 @@ def read(
     offload: Callable[..., Any],
     max_unpacked: int,
 ) -> tuple[RecordsByOffset, KafkaException | None]:
-    """Return the records of the acquired batches by offset, and what is wrong with the bytes behind them.
+    """Return the records of the acquired batches by offset, and the error of the bytes behind them.
 
     :param offload: of the handler
     :param max_unpacked: what a batch may unpack to (bytes)

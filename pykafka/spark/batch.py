@@ -133,8 +133,8 @@ def read_partition(partition: Any, options: ReadOptions, columns: tuple[str, ...
     if not isinstance(partition, KafkaInputPartition):
         return iter(())
     from pykafka.spark.reader import read_range
-    from pykafka.spark.session import settle
+    from pykafka.spark.session import freeze_objects
 
-    settle()
+    freeze_objects()
     tp = TopicPartition(partition.topic, partition.partition)
     return read_range(OffsetRange(tp, partition.start, partition.end), options, columns, partition.topic_id)

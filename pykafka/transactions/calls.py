@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from pykafka.common import OffsetAndMetadata, TopicPartition
-    from pykafka.transactions.states import Consumer
+    from pykafka.consumer.commit_calls import Committing
     from pykafka.transactions.transactions import Transactions
 
 
@@ -32,7 +32,7 @@ class Transaction:
     :param consumer: put back to its committed offsets by an abort
     """
 
-    def __init__(self, transactions: Transactions, consumer: Consumer | None = None) -> None:
+    def __init__(self, transactions: Transactions, consumer: Committing | None = None) -> None:
         self._transactions = transactions
         self._consumer = consumer
         if consumer is not None:
@@ -134,7 +134,7 @@ class Transacting:
         """
         self._given("abort_transaction()").abort(timeout)
 
-    def transaction(self, consumer: Consumer | None = None) -> Transaction:
+    def transaction(self, consumer: Committing | None = None) -> Transaction:
         """Return a transaction for a `with` block: committed on leaving it, aborted on any exception.
 
         That is also a greenlet's timeout, a cancellation and Ctrl-C.
@@ -147,7 +147,7 @@ class Transacting:
 
     def send_offsets(
         self,
-        consumer: Consumer,
+        consumer: Committing,
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
         timeout: float | None = None,
     ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -21,7 +21,7 @@ from pykafka.exceptions import (
 from pykafka.producer.in_flight_window import InFlightBatch, InFlightWindow, Verdict
 
 if TYPE_CHECKING:
-    from pykafka.common import OffsetAndMetadata, TopicPartition
+    from pykafka.common import TopicPartition
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType, LockType
@@ -234,11 +234,6 @@ class TransactionalWindow(InFlightWindow[T]):
         #: Whether a gap keeps all later batches of this epoch from being stored.
         self.stuck = False
 
-    @property
-    def wants_id(self) -> bool:
-        """Never: `follow` sets it."""
-        return False
-
     def follow(self, producer_id: int, epoch: int) -> None:
         """Number from 0 on if producer id or epoch have changed."""
         if (producer_id, epoch) != (self.producer_id, self.epoch):
@@ -295,56 +290,6 @@ class Engine(Protocol):
     def raise_worker_exception(self) -> None: ...
     def drop_queued(self, error: KafkaException) -> int: ...
     def waiting_partitions(self) -> set[TopicPartition]: ...
-
-
-class OffsetsToSend(Protocol):
-    """The offsets of a consumer for a transaction; `pykafka.consumer.commit_calls.InTransaction` documents each member."""
-
-    @property
-    def group(self) -> Any: ...
-    @property
-    def identity(self) -> tuple[int, str, str | None]: ...
-    @property
-    def offsets(self) -> dict[TopicPartition, OffsetAndMetadata]: ...
-    @property
-    def epochs(self) -> dict[TopicPartition, int]: ...
-
-
-class Consumer(Protocol):
-    """A `KafkaConsumer` of a group, whose offsets are committed in a transaction."""
-
-    def _check_transactional(self, what: str) -> None:
-        """Check that transactions can commit its offsets.
-
-        :param what: the call that needs it
-        :raises ValueError: they cannot
-        """
-        ...
-
-    def _in_transaction(self, what: Mapping[TopicPartition, Any] | None, deadline: float = ...) -> OffsetsToSend:
-        """Return the offsets that a transaction commits for it.
-
-        :param what: offsets; None for the positions behind all returned records
-        :param deadline: of the wait for earlier commits of the consumer, of the handler's clock (s)
-        :raises OffsetsNotCommitted: that took longer
-        :raises RebalanceInProgress: another member may read some of its partitions
-        """
-        ...
-
-    def _check_held(self) -> None:
-        """Check that it still owns all partitions with returned records that are not committed.
-
-        :raises RebalanceInProgress: it does not
-        """
-        ...
-
-    def _settle(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Record that a transaction has the offsets."""
-        ...
-
-    def _put_back(self) -> None:
-        """Seek each assigned partition to its committed offset; return at once."""
-        ...
 
 
 def check_consumer(param: Any, what: str) -> None:

@@ -44,10 +44,11 @@ from pykafka.transactions.states import (
 from pykafka.utils.error_handlers import valid_timeout
 
 if TYPE_CHECKING:
+    from pykafka.consumer.commit_calls import Committing, InTransaction
     from pykafka.handlers.base import LockType
     from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.batch import ProducerBatch
-    from pykafka.transactions.states import Consumer, Engine, OffsetsToSend
+    from pykafka.transactions.states import Engine
 
 log = logging.getLogger(__name__)
 
@@ -85,9 +86,9 @@ class Transactions:
         self._max_block_ms = max_block_ms
         self.status = TransactionStatus(transactional_id)
         self._coordinator = Coordinator(engine.cluster, self.status)
-        self._consumers: WeakSet[Consumer] = WeakSet()
+        self._consumers: WeakSet[Committing] = WeakSet()
         # The offsets in the transaction; those of the last one are kept until the next begins.
-        self._sent: list[OffsetsToSend] = []
+        self._sent: list[InTransaction] = []
         # Whether the consumers have read for a transaction that is neither committed nor aborted yet.
         self._reads = False
         self.begin_process()
@@ -192,7 +193,7 @@ class Transactions:
                         raise
             self._handler.sleep(UNCLEAR_ABORT_PAUSE_S)
 
-    def begin(self, timeout: float | None = None, owner: object = None, consumer: Consumer | None = None) -> None:
+    def begin(self, timeout: float | None = None, owner: object = None, consumer: Committing | None = None) -> None:
         """Begin a transaction; see `KafkaProducer.begin_transaction`.
 
         :param owner: the block that ends it; None: calls do
@@ -422,13 +423,13 @@ class Transactions:
 
     # -- offsets ---------------------------------------------------------------------------------------------------
 
-    def watch(self, consumer: Consumer, what: str) -> None:
+    def watch(self, consumer: Committing, what: str) -> None:
         """Reset a consumer to its committed offsets after each abort from now on; see `check_consumer` for errors."""
         check_consumer(consumer, what)
         self._consumers.add(consumer)
 
     def send_offsets(
-        self, consumer: Consumer, offsets: Mapping[TopicPartition, Any] | None, timeout: float | None = None
+        self, consumer: Committing, offsets: Mapping[TopicPartition, Any] | None, timeout: float | None = None
     ) -> None:
         """Commit a consumer's offsets with the transaction; see `KafkaProducer.send_offsets`."""
         with (turn := self._handler.Lock()), self._call(turn, "send_offsets()", timeout) as deadline:
@@ -442,7 +443,7 @@ class Transactions:
             if to_send.offsets:
                 self._run_step(lambda: self._send_offsets(consumer, to_send, deadline))
 
-    def _send_offsets(self, consumer: Consumer, to_send: OffsetsToSend, deadline: float) -> None:
+    def _send_offsets(self, consumer: Committing, to_send: InTransaction, deadline: float) -> None:
         group, name = to_send.group, to_send.group.name
         if name not in self.status.groups:
             self.status.started = True

@@ -129,7 +129,7 @@ def test_java_reads_what_we_write(java_judge: JavaJudge, magic: int, codec: int,
     for timestamp, key, value, headers in made:
         assert timestamp is not None
         builder.append(timestamp, key, value, headers)
-    data = b"".join(builder.seal(codec)) if magic == 2 else encode_message_set(builder, magic, codec)
+    data = b"".join(builder.build(codec)) if magic == 2 else encode_message_set(builder, magic, codec)
     words = java_judge.ask("read", data.hex()).split(" ")
     records = [word for word in words if not word.startswith("batch/")]
     for index, (word, (timestamp, key, value, headers)) in enumerate(zip(records, made, strict=True)):
@@ -145,7 +145,7 @@ def test_java_and_we_read_snappy_streams_one_after_another(java_judge: JavaJudge
         builder.append(START, None, b"%d" % number * 100, None)
     view = bytes(builder.view())
     streams = b"".join(bytes(compress(2, view[at : at + 5000])) for at in range(0, len(view), 5000))
-    data = b"".join(bytes(piece) for piece in builder.seal(2, streams))
+    data = b"".join(bytes(piece) for piece in builder.build(2, streams))
     words = java_judge.ask("read", data.hex()).split(" ")
     assert [word.split("/")[3] for word in words[1:]] == [written(b"%d" % number * 100) for number in range(100)]
     assert [message.value for message in messages(scan(data)[0])] == [b"%d" % number * 100 for number in range(100)]
@@ -156,7 +156,7 @@ def test_java_reads_what_an_idempotent_producer_says(java_judge: JavaJudge, tran
     builder = RecordBatchBuilder()
     builder.append(START + 5, None, b"a", None)
     builder.append(START, None, b"b", None)
-    data = b"".join(builder.seal(0, None, 4711, 3, 99, transactional))
+    data = b"".join(builder.build(0, None, 4711, 3, 99, transactional))
     said = java_judge.ask("read", data.hex()).split(" ")[0]
     assert said == f"batch/2/0/4711/3/99/{str(transactional).lower()}/{START + 5}/1"
 

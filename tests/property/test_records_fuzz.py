@@ -28,7 +28,7 @@ def encoded(content: list[Any], magic: int, codec: int) -> bytes:
     builder = RecordBatchBuilder()
     for row in content:
         builder.append(*row)
-    return b"".join(builder.seal(codec)) if magic == 2 else encode_message_set(builder, magic, codec)
+    return b"".join(builder.build(codec)) if magic == 2 else encode_message_set(builder, magic, codec)
 
 
 def messages(data: bytes, check_crc: bool = True) -> list[Message]:

@@ -29,7 +29,7 @@ def batch(values: list[bytes], base_offset: int = 0, codec: int = 0) -> bytes:
     builder = RecordBatchBuilder()
     for value in values:
         builder.append(1_600_000_000_000, None, value, None)
-    sent = b"".join(bytes(piece) for piece in builder.seal(codec))
+    sent = b"".join(bytes(piece) for piece in builder.build(codec))
     return base_offset.to_bytes(8, "big") + sent[8:]
 
 

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def kept(given: Iterable[T]) -> Collection[T]:
-    """Return an argument as it is, so that the caller may go on filling it; what can be read only once as a list."""
+    """Return a collection as it is, so that the caller may continue to fill it; another iterable as a list."""
     return given if isinstance(given, Collection) else list(given)
 
 

@@ -237,7 +237,7 @@ class ProduceRequest(Request):
             for message in message_set:
                 # As in PyKafka 2, 0 is none: messages of format 0 have it.
                 builder.append(message.timestamp or -1, message.partition_key, message.value, message.headers)
-            return list(builder.seal(message_set.compression_type))
+            return list(builder.build(message_set.compression_type))
         return numbered(message_set.compression_type, message_set, 1 if version >= _FORMAT_1 else 0)
 
 

@@ -101,7 +101,7 @@ def is_conflict(error: BaseException) -> bool:
 def tried_again(handler: Handler, change: Callable[[], T]) -> T:
     """Return what a change of a table returns, tried again where it loses against others.
 
-    :param handler: has the clock, and chance for the pauses
+    :param handler: has the clock, and random numbers for the pauses
     :param change: changes nothing if it fails
     """
     for number in range(1, _ATTEMPTS):

@@ -52,7 +52,7 @@ def hang(client: KafkaClient, topic: str, producer_id: int) -> None:
     """Write a batch of a transaction that no coordinator knows."""
     builder = RecordBatchBuilder()
     builder.append(-1, None, b"x", None)
-    batch = builder.seal(CompressionType.NONE, None, producer_id, 0, 0, transactional=True)
+    batch = builder.build(CompressionType.NONE, None, producer_id, 0, 0, transactional=True)
     data = wire.ProduceRequest.Topic
     partition = data.Partition(index=0, records=batch)
     request = wire.ProduceRequest(

@@ -283,7 +283,7 @@ def test_a_late_end_of_a_call_that_was_interrupted(client: KafkaClient, proxy: F
     with client.producer(transactional_id=unique()) as producer:
         producer.begin_transaction()
         producer.produce(topic, b"1").get(20)
-        broker: Any = producer._transactions._coordinator._at(1e9)  # type: ignore[union-attr]
+        broker: Any = producer._transactions._coordinator._coordinator(1e9)  # type: ignore[union-attr]
         call = broker.call
         held: list[Any] = []
 

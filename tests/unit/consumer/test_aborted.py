@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 from crc32c import crc32c
 
 from pykafka.consumer.fetch_response import AbortedTransactions
 from pykafka.consumer.options import isolation_number
 from pykafka.exceptions import InvalidMessageError
+from pykafka.protocol import wire
 from pykafka.protocol.records import RawBatch, RecordBatchBuilder, scan
 
 ABORT, COMMIT = 0, 1
+Aborted = wire.FetchResponse.Topic.Partition.AbortedTransaction
 
 
 def batch(producer: int, base_offset: int, count: int = 2, *, transactional: bool = True) -> bytes:
     builder = RecordBatchBuilder()
     for number in range(count):
         builder.append(1, None, b"%d" % number, None)
-    data = bytearray(b"".join(builder.seal(0, producer_id=producer, transactional=transactional)))
+    data = bytearray(b"".join(builder.build(0, producer_id=producer, transactional=transactional)))
     data[:8] = base_offset.to_bytes(8, "big")
     return bytes(data)
 
@@ -27,7 +27,7 @@ def batch(producer: int, base_offset: int, count: int = 2, *, transactional: boo
 def marker(producer: int, base_offset: int, kind: int, key: bytes = b"\0\0") -> bytes:
     builder = RecordBatchBuilder()
     builder.append(1, key + kind.to_bytes(2, "big"), b"\0\0\0\0\0\0", None)
-    data = bytearray(b"".join(builder.seal(0, producer_id=producer, transactional=True)))
+    data = bytearray(b"".join(builder.build(0, producer_id=producer, transactional=True)))
     data[:8] = base_offset.to_bytes(8, "big")
     data[22] |= 32
     data[17:21] = crc32c(bytes(data[21:])).to_bytes(4, "big")
@@ -36,7 +36,7 @@ def marker(producer: int, base_offset: int, kind: int, key: bytes = b"\0\0") -> 
 
 def kept(aborted: list[tuple[int, int]] | None, *batches: bytes) -> list[int]:
     found: list[RawBatch] = scan(b"".join(batches))[0]
-    entries = None if aborted is None else [SimpleNamespace(producer_id=p, first_offset=o) for p, o in aborted]
+    entries = None if aborted is None else [Aborted(producer_id=p, first_offset=o) for p, o in aborted]
     transactions = AbortedTransactions(entries)
     return [raw.base_offset for raw in found if not transactions.drops(raw)]
 

@@ -54,7 +54,7 @@ def log(seed: int = 1, batches: int = 12) -> list[RawBatch]:
                 chance.choice([None, [], [("a", b"1"), ("größe", None), ("", b"")]]),
             )
         stamp = 777_000 if number % 4 == 3 else None
-        data += placed(b"".join(builder.seal(number % 5)), offset, stamp)
+        data += placed(b"".join(builder.build(number % 5)), offset, stamp)
         offset += builder.count + number % 3  # compaction leaves holes
     return scan(data)[0]
 
@@ -115,7 +115,7 @@ def test_batches_are_cut_by_rows_and_by_bytes() -> None:
     builder = RecordBatchBuilder()
     for index in range(100):
         builder.append(index, None, b"x" * 10, None)
-    sealed = b"".join(builder.seal(0))
+    sealed = b"".join(builder.build(0))
     raws, _ = scan(sealed)
     behind, _ = scan((100).to_bytes(8, "big") + sealed[8:])
     decoder = ArrowDecoder("flights", 7, ["value"])
@@ -178,7 +178,7 @@ def test_times_that_microseconds_cannot_express_are_null() -> None:
     builder = RecordBatchBuilder()
     for timestamp in (5, 2**62, 9_223_372_036_854_775, 9_223_372_036_854_776):
         builder.append(timestamp, None, b"", None)
-    raws, _ = scan(b"".join(builder.seal(0)))
+    raws, _ = scan(b"".join(builder.build(0)))
     times = [row["timestamp"] for row in rows_of(list(ArrowDecoder("flights", 7, ["timestamp"]).decode(raws)))]
     assert times == [5000, None, 9_223_372_036_854_775_000, None]
 
@@ -186,7 +186,7 @@ def test_times_that_microseconds_cannot_express_are_null() -> None:
 def test_a_header_name_that_is_not_utf_8() -> None:
     builder = RecordBatchBuilder()
     builder.append(1, None, b"", [("ab", b"x")])
-    data = b"".join(builder.seal(0)).replace(b"ab", b"a\xff")
+    data = b"".join(builder.build(0)).replace(b"ab", b"a\xff")
     (batch,) = ArrowDecoder("flights", 7, ["headers"]).decode(scan(placed(data, 0))[0])
     batch.validate(full=True)
     assert batch.to_pylist() == [{"headers": [{"key": "a\ufffd", "value": b"x"}]}]
@@ -196,12 +196,12 @@ def test_corrupt_records_are_refused_by_name() -> None:
     builder = RecordBatchBuilder()
     for index in range(20):
         builder.append(index, None, b"0123456789", None)
-    data = bytearray(b"".join(builder.seal(0)))
+    data = bytearray(b"".join(builder.build(0)))
     data[61 + 10 * 17] = 0x7E  # the length of the eleventh
     raws, _ = scan(placed(bytes(data), 100))
     with pytest.raises(InvalidMessageError, match="offset 110"):
         list(ArrowDecoder("flights", 7).decode(raws))
-    trailing = bytearray(b"".join(builder.seal(0)) + b"\0\0")
+    trailing = bytearray(b"".join(builder.build(0)) + b"\0\0")
     trailing[8:12] = (len(trailing) - 12).to_bytes(4, "big")
     with pytest.raises(InvalidMessageError, match="2 bytes follow"):
         list(ArrowDecoder("flights", 7).decode(scan(placed(bytes(trailing), 100))[0]))

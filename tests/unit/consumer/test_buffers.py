@@ -21,7 +21,7 @@ def readers(*counts: int, start: int = 0, size: int = 10, partition: int = 0) ->
         builder = RecordBatchBuilder()
         for number in range(count):
             builder.append(1, None, b"%0*d" % (size, start + number), None)
-        data = bytearray(b"".join(builder.seal(0)))
+        data = bytearray(b"".join(builder.build(0)))
         data[:8] = start.to_bytes(8, "big")
         (raw,), _ = scan(bytes(data))
         reader = raw.open()

@@ -158,7 +158,7 @@ def test_sets_within_sets_have_an_end() -> None:
 
 def test_a_log_of_mixed_formats() -> None:
     builder = built()
-    modern = bytearray(b"".join(builder.seal(1)))
+    modern = bytearray(b"".join(builder.build(1)))
     modern[:8] = (20).to_bytes(8, "big")
     data = (
         entry(3, b"old")

@@ -41,7 +41,7 @@ def built(rows: list[Row] = ROWS) -> RecordBatchBuilder:
 
 
 def batch(rows: list[Row] = ROWS, codec: int = 0, base_offset: int = 0) -> bytes:
-    data = bytearray(b"".join(built(rows).seal(codec)))
+    data = bytearray(b"".join(built(rows).build(codec)))
     data[:8] = base_offset.to_bytes(8, "big")
     return bytes(data)
 
@@ -72,7 +72,7 @@ def test_append_numbers_the_messages_and_keeps_the_books() -> None:
     assert builder.count == 5
     assert (builder.first_timestamp, builder.max_timestamp, builder.last_timestamp) == (1000, 2**40, 0)
     assert builder.with_headers == 2
-    assert builder.size == len(b"".join(builder.seal(0))) == 61 + len(builder.view())
+    assert builder.size == len(b"".join(builder.build(0))) == 61 + len(builder.view())
     assert list(builder.records()) == ROWS
 
 
@@ -83,7 +83,7 @@ def test_golden_bytes() -> None:
     records = bytes([2 * 12, 0, 0, 0, 2, ord("k"), 4, ord("v"), ord("v"), 2, 2, ord("h"), 1])
     tail = struct.pack(">hiqqqhii", 0, 0, 5, 5, -1, -1, -1, 1)
     head = struct.pack(">qiibI", 0, 49 + len(records), -1, 2, crc32c(tail + records))
-    assert b"".join(builder.seal(0)) == head + tail + records
+    assert b"".join(builder.build(0)) == head + tail + records
 
 
 def test_time_of_an_injected_clock() -> None:
@@ -125,10 +125,10 @@ class Refusing:
 )
 def test_what_is_refused_leaves_the_batch_alone(row: Any, error: type[Exception], words: str) -> None:
     builder = built()
-    before = b"".join(builder.seal(0))
+    before = b"".join(builder.build(0))
     with pytest.raises(error, match=words):
         builder.append(*row)
-    assert b"".join(builder.seal(0)) == before
+    assert b"".join(builder.build(0)) == before
     builder.append(1, b"after", b"", None)
     assert builder.count == 6
 
@@ -161,7 +161,7 @@ def test_views_stay_as_they_are_while_the_builder_grows() -> None:
         builder.append(index, b"k", b"v" * index, None)
         view = builder.view()
         views.append((view, bytes(view)))
-    sealed = builder.seal(0)
+    sealed = builder.build(0)
     copy = b"".join(sealed)
     for index in range(300):
         builder.append(index, None, b"z" * 999, None)
@@ -172,9 +172,9 @@ def test_views_stay_as_they_are_while_the_builder_grows() -> None:
 
 def test_sealing_again_with_another_sequence() -> None:
     builder = built()
-    payload = builder.seal(4)[1]
+    payload = builder.build(4)[1]
     for sequence in (0, 17):
-        sealed = builder.seal(4, payload, 5, 6, sequence, True)
+        sealed = builder.build(4, payload, 5, 6, sequence, True)
         assert sealed[1] is payload
         (raw,), _ = scan(b"".join(sealed))
         assert (raw.producer_id, raw.producer_epoch, raw.base_sequence, raw.is_transactional) == (5, 6, sequence, True)
@@ -183,7 +183,7 @@ def test_sealing_again_with_another_sequence() -> None:
 
 def test_nothing_cannot_be_sealed() -> None:
     with pytest.raises(ValueError, match="empty"):
-        RecordBatchBuilder().seal(0)
+        RecordBatchBuilder().build(0)
 
 
 def test_record_size_is_a_bound() -> None:
@@ -415,7 +415,7 @@ from pykafka.protocol.messagesets import encode_message_set
 import pykafka.consumer.arrow
 builder = RecordBatchBuilder()
 builder.append(-1, b"k", b"v", None)
-for data in (b"".join(builder.seal(4)), encode_message_set(builder, 1, 3)):
+for data in (b"".join(builder.build(4)), encode_message_set(builder, 1, 3)):
     print(scan(data)[0][0].open().next().value)
 """
     environment = {**os.environ, "PYKAFKA_PURE_PYTHON": "1"}

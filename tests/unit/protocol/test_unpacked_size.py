@@ -24,7 +24,7 @@ def bomb(magic: int, codec: int, size: int) -> bytes:
     builder = RecordBatchBuilder()
     for _ in range(2):
         builder.append(1000, None, bytes(size // 2), None)
-    data: Any = b"".join(builder.seal(codec)) if magic == 2 else encode_message_set(builder, magic, codec)
+    data: Any = b"".join(builder.build(codec)) if magic == 2 else encode_message_set(builder, magic, codec)
     return bytes(data)
 
 
