@@ -24,9 +24,6 @@ class Delivery:
 
     def __cinit__(self, *args):
         self._timestamp = -1
-        if not cython.compiled:
-            self._batch = self.delivery_report_q = self.headers = self.key = self.value = None
-            self._index = 0
 
     def __init__(self, batch, index, key, value, headers, timestamp):
         self._batch = batch
@@ -147,8 +144,10 @@ def call_each(entry, messages, contexts, stop, error_of):
 
 
 def _blank(cls, *args, **fields):
+    # what compiled code begins with
     delivery = object.__new__(cls)
-    delivery.__cinit__()
+    delivery._batch = delivery.delivery_report_q = delivery.headers = delivery.key = delivery.value = None
+    delivery._index, delivery._timestamp = 0, -1
     return delivery
 
 

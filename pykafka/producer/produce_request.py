@@ -225,30 +225,18 @@ class ProduceResponse(wire.ProduceResponse, api_key=0, versions="0-13", flexible
     @classmethod
     def read(cls, cursor: Cursor, version: int) -> Self:
         """Read a body at a cursor. As `Message.read`."""
-        start = cursor.pos
-        found = cls._read_written(cursor, version) if version >= FLEXIBLE_FROM else None
-        if found is None:
-            cursor.pos = start
-            return super().read(cursor, version)
-        return found
-
-    @classmethod
-    def _read_written(cls, cursor: Cursor, version: int) -> Self | None:
-        buffer, name, end = cursor.buffer, cursor.pos + 1, cursor.end
-        if name >= end or buffer[name - 1] != _ONE:
-            return None
-        size = 16
-        if version < IDS_FROM:
+        buffer, name, end, size = cursor.buffer, cursor.pos + 1, cursor.end, 16
+        if version < IDS_FROM and name < end:
             size = buffer[name] - 1
             name += 1
         stop = name + size
-        if not 0 < size < 0x7F or stop + _WRITTEN.size > end:
-            return None
+        if version < FLEXIBLE_FROM or not 0 < size < 0x7F or stop + _WRITTEN.size > end or buffer[cursor.pos] != _ONE:
+            return super().read(cursor, version)
         count, index, error, offset, time_ms, start, bad, text, tags, topic_tags, throttle_ms, last = (
             _WRITTEN.unpack_from(buffer, stop)
         )
         if error or count != _ONE or bad != _EMPTY or text != _NULL or tags or topic_tags or last:
-            return None
+            return super().read(cursor, version)
         topic = bytes(buffer[name:stop])
         found = cls.__new__(cls)
         found.__dict__ = {

@@ -228,35 +228,33 @@ class DeliveryWait:
 
     def wait(self, batch: ProducerBatch, index: int, timeout: float | None) -> None:
         """Wait until a batch is completed, and raise what went wrong with one of its messages; as of `Delivery.get`."""
+        engine = self._engine()
         if not batch.done:
-            self._deliver(batch, timeout)
+            if engine is None or engine.delivery_wait is not self:
+                raise ProducerStoppedException(
+                    "the producer of this message is another process's: this one was forked, and never hears of it",
+                    topic=batch.topic,
+                    partition=batch.partition_id,
+                )
+            self._handler.require_wait()  # another loop's thread would send and read beside the client's
+            now = self._handler.now
+            deadline = now() + (self._longest(engine) if timeout is None else valid_timeout(timeout))
+            with self._lock:
+                batch.urgent = True
+                queue = engine.routing.queues.get((batch.topic, batch.partition_id))
+                owner = None if queue is None else queue.owner
+            if owner is not None and deadline > now():
+                # in this worker, unless another one sends and reads
+                owner.deliver(lambda: batch.done or now() >= deadline)
+            if not batch.done:
+                self._await(engine, batch, deadline, timeout)
+        if batch.error is None and batch.record_errors is None and batch.parts is None:
+            return
         error = batch.error_of(index)
         if error is not None:
-            engine = self._engine()
             if engine is not None:
                 engine.completion.mark_reported(batch, index)
             raise error.again()
-
-    def _deliver(self, batch: ProducerBatch, timeout: float | None) -> None:
-        """Send a batch and read its response in this worker if that can be, and wait until it is completed."""
-        engine = self._engine()
-        if engine is None or engine.delivery_wait is not self:
-            raise ProducerStoppedException(
-                "the producer of this message is another process's: this one was forked, and never hears of it",
-                topic=batch.topic,
-                partition=batch.partition_id,
-            )
-        self._handler.require_wait()  # another loop's thread would send and read beside the client's
-        now = self._handler.now
-        deadline = now() + (self._longest(engine) if timeout is None else valid_timeout(timeout))
-        with self._lock:
-            batch.urgent = True
-            queue = engine.routing.queues.get((batch.topic, batch.partition_id))
-            owner = None if queue is None else queue.owner
-        if owner is not None and deadline > now():
-            owner.deliver(lambda: batch.done or now() >= deadline)
-        if not batch.done:
-            self._await(engine, batch, deadline, timeout)
 
     def _await(self, engine: ProducerEngine, batch: ProducerBatch, deadline: float, timeout: float | None) -> None:
         """Wait until another worker has completed a batch."""

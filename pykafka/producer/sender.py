@@ -238,6 +238,7 @@ class Sender:
                     queue.closed_batches.append(full)
             queue.open = batch
             self.active[queue.key] = queue
+            self._idle_since = None
             if not self._kept:  # the producer lives until its queue is sent, even if nothing refers to it
                 self._kept.append(self)
         if full is not None:
@@ -246,9 +247,6 @@ class Sender:
 
     def _rests(self) -> bool:
         """Release the producer if nothing is queued; return whether the worker is to end, as that is so for a while."""
-        if self._kept and self.broker_queue.messages:
-            self._idle_since = None
-            return False
         now = self._handler.now()
         with self._lock:
             if self._kept and not self.broker_queue.messages and all(one.open is None for one in self.active.values()):
@@ -401,7 +399,9 @@ class Sender:
             self._blocked = len(self._requests.awaiting) >= MAX_IN_FLIGHT
             for queue in list(self.active.values()):
                 self.wakeups.set_wakeup(queue)
-                due = self._due(queue, now, hurried)
+                window = queue.window
+                is_waiting = queue.open is not None or queue.closed_batches or len(window.batches) > window.on_wire
+                due = self._due(queue, now, hurried) if is_waiting else None
                 if due is not None and throttled_until > now:
                     due = self._requests.due_unheard(queue, max(due, throttled_until))
                 if due is not None and due <= now and not self._blocked:
@@ -415,9 +415,9 @@ class Sender:
                 if due is not None and not self._blocked:
                     deadline = due if deadline is None else min(deadline, due)
                 # without a deadline, a response is awaited, or the first message wakes the sender
-                if due is not None or queue.window.on_wire:
+                if due is not None or window.on_wire:
                     queue.wakes_sender = False
-                if queue.open is None and not queue.closed_batches and not queue.window.batches:
+                if queue.open is None and not queue.closed_batches and not window.batches:
                     del self.active[queue.key]
         for batch in waiting:
             self._requests.results.check_age(batch)
@@ -564,7 +564,7 @@ def _run(reference: weakref.ref[Sender], wake: EventType, kept: list[Sender], _:
             if owned is None or not owned.running:
                 return
             pause = owned._step()
-            if owned._rests():
+            if not owned.broker_queue.messages and owned._rests():
                 return
             del owned
             wake.wait(LOOK_UP_S if pause is None else min(pause, LOOK_UP_S))
