@@ -164,7 +164,7 @@ class MigrationAdmin(GroupOffsetsAdmin):
 
     def _told_by_brokers(self, deadline: float) -> str:
         try:
-            found = zookeeper_of(self._cluster, self._left_ms(deadline))
+            found = zookeeper_of(self._cluster.brokers, self._left_ms(deadline))
         except UnsupportedVersion:
             found = None
         if not found:

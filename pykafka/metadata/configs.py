@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pykafka.exceptions import error_for
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
-    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
 
 #: Kinds of resources.
 TOPIC, BROKER = 2, 4
@@ -41,14 +41,15 @@ def read_settings(
     return {setting.name: setting.value for result in results for setting in result.configs}
 
 
-def zookeeper_of(cluster: BaseCluster, timeout_ms: int | None = None) -> str | None:
+def zookeeper_of(brokers: Mapping[int, Node], timeout_ms: int | None = None) -> str | None:
     """Return the brokers' ZooKeeper; None if they have none, or do not show it.
 
+    :param brokers: of the cluster, by number
     :param timeout_ms: how long to wait for the answer (ms); None for the socket timeout
     :raises UnsupportedVersion: the brokers are older than 0.11
     :raises KafkaException: the broker does not answer
     """
-    broker = next(iter(cluster.brokers.values()), None)
+    broker = next(iter(brokers.values()), None)
     if broker is None:
         return None
     setting = (BROKER, str(broker.id), _ZOOKEEPER)
