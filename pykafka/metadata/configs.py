@@ -46,7 +46,7 @@ def read_settings(
 def zookeeper_of(brokers: Mapping[int, Node], timeout_ms: int | None = None) -> str | None:
     """Return the brokers' ZooKeeper; None if they have none, or do not show it.
 
-    :param brokers: those of the cluster, one of which is asked
+    :param brokers: of the cluster, by number
     :param timeout_ms: how long to wait for the answer (ms); None for the socket timeout
     :raises UnsupportedVersion: the brokers are older than 0.11
     :raises KafkaException: the broker does not answer

@@ -10,7 +10,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException, SocketDisconnectedError, WorkerNotStartedError
 from pykafka.network.authentication import RENEW_PAUSE_S, Ask, Login, run_step, session_of
@@ -19,6 +19,7 @@ from pykafka.network.in_flight import InFlightRequest, InFlightRequests
 if TYPE_CHECKING:
     from pykafka.handlers.base import Buffer, Handler
     from pykafka.network.authentication import Session
+    from pykafka.network.connection import BrokerConnection
     from pykafka.network.turns import WriteTurn
 
 log = logging.getLogger(__name__)
@@ -30,15 +31,6 @@ AGAIN_MAX_S = 10.0
 #: The worker that reads writes so much of what was held at most (bytes), which the system takes at once: a broker that sends
 #: reads nothing meanwhile, and waits for that worker. The rest is written by a worker of its own.
 WRITTEN_HERE_MAX = 32 * 1024
-
-
-class Writes(Protocol):
-    """The connection that is written to."""
-
-    @property
-    def address(self) -> str: ...
-    def send(self, buffers: Sequence[Buffer], timeout: float) -> None: ...
-    def disconnect(self) -> None: ...
 
 
 class Reauthentication:
@@ -62,7 +54,7 @@ class Reauthentication:
         self,
         handler: Handler,
         requests: InFlightRequests,
-        connection: Writes,
+        connection: BrokerConnection,
         turn: WriteTurn,
         end: Callable[[KafkaException], object],
         session: Session | None,
@@ -117,7 +109,7 @@ class Reauthentication:
                 if wait_s or self._requests.error is not None:
                     raise self._failed(error) from None
                 # The session holds: the requests need not suffer yet.
-                log.info("the login at %s cannot be renewed yet: %s", self._connection.address, _told(error))
+                log.info("the login at %s cannot be renewed yet: %s", self._connection.address, _text_of(error))
                 self.due = min(self._handler.now() + self._pause, session.ends_at)
                 self._pause = min(2 * self._pause, AGAIN_MAX_S)
                 return
@@ -144,7 +136,7 @@ class Reauthentication:
         """End the connection, as its login could not be renewed, and return the error of its requests."""
         # An error of the connection: the next one logs in anew, and says by name why it cannot.
         ended = SocketDisconnectedError(
-            f"the connection was ended as its login could not be renewed: {_told(error)}",
+            f"the connection was ended as its login could not be renewed: {_text_of(error)}",
             broker=self._connection.address,
         )
         self._end(ended)
@@ -247,6 +239,6 @@ class Reauthentication:
         log.debug("renewed the login at %s", self._connection.address)
 
 
-def _told(error: Exception) -> str:
+def _text_of(error: Exception) -> str:
     """Return what to say of an error; of a mechanism's own one its kind alone, since its text may have secrets."""
     return error.text if isinstance(error, KafkaException) else f"the mechanism has failed with {type(error).__name__}"

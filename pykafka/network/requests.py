@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from types import MethodType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pykafka.exceptions import (
     CorrelationIdError,
@@ -25,6 +25,7 @@ from pykafka.network.turns import WriteTurn
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler, Worker
     from pykafka.network.authentication import Session
+    from pykafka.network.connection import BrokerConnection
     from pykafka.network.in_flight import ResponseFuture
 
 log = logging.getLogger(__name__)
@@ -47,20 +48,6 @@ JOIN_S = 5.0
 #: Before a request goes out on a connection that was not used for so long (s), the client checks that it still stands.
 CHECK_AFTER_S = 1.0
 HUNG_UP = "the peer closed the connection while nothing was in flight; the broker may have found it idle"
-
-
-class Connection(Protocol):
-    """A connection as a RequestHandler uses it; `pykafka.connection.BrokerConnection` is one."""
-
-    @property
-    def connected(self) -> bool: ...
-    @property
-    def address(self) -> str: ...
-    @property
-    def is_hung_up(self) -> bool: ...
-    def send(self, buffers: Sequence[Buffer], timeout: float) -> None: ...
-    def receive(self, timeout: float) -> memoryview: ...
-    def disconnect(self) -> None: ...
 
 
 OnClose = Callable[[KafkaException], object]
@@ -88,7 +75,7 @@ class RequestHandler:
     class Shared(NamedTuple):
         """The state that this object shares with its reader."""
 
-        connection: Connection
+        connection: BrokerConnection
         requests: InFlightRequests
         ending: EventType
 
@@ -99,7 +86,7 @@ class RequestHandler:
         future: ResponseFuture
 
     def __init__(
-        self, handler: Handler, connection: Connection, on_close: OnClose | None = None, max_idle_s: float = 0.0
+        self, handler: Handler, connection: BrokerConnection, on_close: OnClose | None = None, max_idle_s: float = 0.0
     ) -> None:
         self.handler = handler
         requests = InFlightRequests(handler, max_idle_s)
@@ -108,7 +95,7 @@ class RequestHandler:
         self._writing = WriteTurn(handler, connection.address, self._end)
         #: Return the turn to read.
         self.leave = requests.turn.leave
-        session: Session | None = getattr(connection, "session", None)
+        session: Session | None = getattr(connection, "session", None)  # programs bring connections of their own
         self._reauthentication = Reauthentication(
             handler, self.shared.requests, connection, self._writing, self._end, session
         )
