@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from pykafka.exceptions import WorkerNotStartedError
-from pykafka.handlers.aside import ASIDE, Job
 from pykafka.handlers.base import (
     Address,
     EventType,
@@ -29,7 +28,7 @@ from pykafka.handlers.base import (
     process_number,
 )
 from pykafka.handlers.bridge import BridgeLocal, TaskLocal, await_call, await_in_bridge, bridged, in_bridge, running
-from pykafka.handlers.deadline import Patience
+from pykafka.handlers.deadline import Deadline
 from pykafka.handlers.lookups import Reverse, await_lookup
 from pykafka.handlers.looplocks import (
     Loop,
@@ -45,6 +44,7 @@ from pykafka.handlers.looplocks import (
 from pykafka.handlers.native import NativeHandler
 from pykafka.handlers.patching import refuse_eventlet
 from pykafka.handlers.sockets import SocketHandler
+from pykafka.handlers.thread_pool import POOL, Job
 
 R = TypeVar("R")
 
@@ -381,13 +381,13 @@ class AsyncioHandler(SocketHandler):
         loop = self._loop.loop
         done = loop.create_future()
 
-        def tell() -> None:
+        def callback() -> None:
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(_settle, done)
 
-        job = Job(partial(fn, *args, **kwargs), tell)
+        job = Job(partial(fn, *args, **kwargs), callback)
         try:
-            ASIDE.begin(job)
+            POOL.begin(job)
             await_in_bridge(done)
         finally:
             job.leave()
@@ -398,18 +398,18 @@ class AsyncioHandler(SocketHandler):
         return socket.getnameinfo
 
     def _resolve_aside(
-        self, host: str, port: int, patience: Patience, resolver: Callable[..., list[Any]] | None = None
+        self, host: str, port: int, deadline: Deadline, resolver: Callable[..., list[Any]] | None = None
     ) -> list[Address]:
         loop, done = self._loop.loop, self.Event()
 
-        def tell() -> None:
+        def callback() -> None:
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(done.set)
 
         native = self.native
         assert isinstance(native, NativeHandler)
-        lookup = native._look_up_aside(host, port, tell, isinstance(resolver, Reverse))
-        await_lookup(done.wait, host, patience)
+        lookup = native._look_up_aside(host, port, callback, isinstance(resolver, Reverse))
+        await_lookup(done.wait, host, deadline)
         return lookup.result()
 
     @property

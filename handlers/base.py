@@ -293,7 +293,7 @@ class Worker(ABC):
     def __init__(self, name: str) -> None:
         #: As given to `spawn`.
         self.name = name
-        #: The exception that ended the worker, which has been logged as well; None where none did.
+        #: The exception that ended the worker, which has been logged as well; None if none did.
         self.error: BaseException | None = None
 
     @abstractmethod
@@ -429,7 +429,7 @@ class Handler(ABC):
         return True
 
     def require_wait(self) -> None:
-        """Raise an error where the caller may not wait, before it begins what it may have to wait for.
+        """Raise an error if the caller may not wait, before it begins what it may have to wait for.
 
         :raises WouldBlockError: it would block an event loop
         :raises RuntimeError: it runs on another event loop than this handler
@@ -444,7 +444,7 @@ class Handler(ABC):
     def breathe(self) -> None:
         """Yield to the hub if it has not run for a quarter of a millisecond; call this every few hundred cheap steps.
 
-        It costs one clock reading where there is a hub, and nothing where there is none.
+        It costs one clock reading where there is a hub, and nothing if there is none.
         """
 
     @abstractmethod
@@ -453,7 +453,7 @@ class Handler(ABC):
 
         This is for single calls that release the GIL (a codec, a checksum): a Python function in another thread would block
         the hub all the same. `fn` may run in any OS thread, so it must not use anything that this handler made. With
-        threads, where there is no hub, the caller's worker runs it.
+        threads, which have no hub, the caller's worker runs it.
         """
 
     def awaited(self, awaitable: Awaitable[T]) -> T:
@@ -491,7 +491,7 @@ class Handler(ABC):
         """Return the canonical name of an address, by a reverse look-up; the address itself where it has no name.
 
         :param timeout: how long to wait (s)
-        :param wanted: as for `resolve`
+        :param wanted: see `resolve`
         :raises TimeoutError: no name server answered in time
         :raises ConnectionAbortedError: `wanted` returned False
         """
@@ -574,7 +574,7 @@ class Handler(ABC):
 class WeakCall:
     """A weak reference to a function or bound method; calling it returns that, or None when its object is gone.
 
-    `weakref.WeakMethod` does the same, but prints an error where it is freed together with the object.
+    `weakref.WeakMethod` does the same, but prints an error if it is freed together with the object.
 
     :param fn: the function or method
     :param gone: called with `reference` when the object is gone

@@ -1,6 +1,6 @@
 """The bridge between blocking functions and an event loop: `bridged` runs a blocking function in a greenlet of a task.
 
-The greenlet's parent is the task. Where the function has to wait, it switches to the task with what it waits for
+The greenlet's parent is the task. If the function has to wait, it switches to the task with what it waits for
 (`await_in_bridge`); the task awaits that, and switches back with the result, or throws the exception, cancellation included.
 Only the task's own steps switch to the greenlet, never a callback of the loop. So any loop will do, and everything of
 asyncio works as in any other task: `asyncio.timeout`, TaskGroups, cancellation, context variables.
@@ -120,23 +120,23 @@ async def bridged(fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     here = _getcurrent()
     carrier.gr_context = here.gr_context
     carrier.parent = here
-    told = carrier.switch(call)
-    while told is not call:
+    awaited = carrier.switch(call)
+    while awaited is not call:
         try:
-            given = await (_turn() if told is None else told)
+            given = await (_turn() if awaited is None else awaited)
         except GeneratorExit:
             _close(carrier, call)
             raise
         except BaseException as error:  # noqa: BLE001 - the function receives it
-            del told
+            del awaited
             _aim(carrier)
             # Greenlets drop the traceback unless they get it by name: it has the frames of a user's coroutine, below this one.
             trace = error.__traceback__
-            told = carrier.throw(type(error), error, trace and trace.tb_next)
+            awaited = carrier.throw(type(error), error, trace and trace.tb_next)
             del trace
         else:
             _aim(carrier)
-            told = carrier.switch(given)
+            awaited = carrier.switch(given)
             del given
     carrier.gr_context = carrier.values = None
     if len(idle) < IDLE_MAX:
@@ -173,7 +173,7 @@ def in_bridge() -> bool:
 
 
 def require_bridge() -> None:
-    """Raise an error where the caller may not wait.
+    """Raise an error if the caller may not wait.
 
     :raises WouldBlockError: the caller does not run inside of `bridged`
     """
@@ -237,7 +237,7 @@ class _InContext(Coroutine[Any, Any, R]):
         return self._run(self._steps.send, value)
 
     def throw(self, *error: Any) -> Any:
-        """Raise an error where the awaitable waits. As `throw` of a coroutine."""
+        """Raise an error if the awaitable waits. As `throw` of a coroutine."""
         if not hasattr(self._steps, "throw"):
             raise error[0]
         return self._run(self._steps.throw, *error)

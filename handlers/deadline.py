@@ -1,4 +1,4 @@
-"""`Patience`: how long a worker waits for the network, and whether anybody still wants what it waits for."""
+"""`Deadline`: how long a worker waits for the network, and whether anybody still wants what it waits for."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from collections.abc import Callable
 LOOK_UP_S = 0.1
 
 
-class Patience:
+class Deadline:
     """A deadline, and a question that ends a wait early.
 
     :param timeout: how long to wait from now on (s)
-    :param wanted: called every tenth of a second; the wait ends when it returns False. None: nobody loses interest
+    :param wanted: called every tenth of a second; the wait ends when it returns False. None: the caller always waits
     """
 
     __slots__ = ("_deadline", "_wanted", "timeout")
@@ -26,7 +26,7 @@ class Patience:
         self._wanted = wanted
 
     def wait(self, wait: Callable[[float], object]) -> bool:
-        """Wait until `wait` succeeds; return False where the deadline passes first.
+        """Wait until `wait` succeeds; return False if the deadline passes first.
 
         :param wait: waits for the given time at most (s), and returns whether what it waits for has happened
         :raises ConnectionAbortedError: it is not wanted any more
@@ -36,6 +36,6 @@ class Patience:
             if wait(left if self._wanted is None else min(left, LOOK_UP_S)):
                 return True
             if self._wanted is not None and not self._wanted():
-                raise ConnectionAbortedError(errno.ECONNABORTED, "nobody waits for the connection any more")
+                raise ConnectionAbortedError(errno.ECONNABORTED, "the caller does not wait for the connection any more")
             if time.monotonic() >= self._deadline:
                 return False

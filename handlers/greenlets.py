@@ -12,7 +12,6 @@ from contextlib import suppress
 from functools import cache, partial
 from typing import Any, ParamSpec, TypeVar
 
-from pykafka.handlers.aside import ASIDE, Job
 from pykafka.handlers.base import (
     Address,
     EventType,
@@ -23,11 +22,12 @@ from pykafka.handlers.base import (
     SemaphoreType,
     Worker,
 )
-from pykafka.handlers.deadline import Patience
+from pykafka.handlers.deadline import Deadline
 from pykafka.handlers.lookups import Lookup, Reverse, await_lookup
 from pykafka.handlers.native import NativeHandler
 from pykafka.handlers.patching import original, refuse_eventlet
 from pykafka.handlers.sockets import SocketHandler
+from pykafka.handlers.thread_pool import POOL, Job
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -234,9 +234,9 @@ class _Offloaded:
         self._waiter = Waiter(hub)
         # It keeps the loop running meanwhile, unlike a callback of `run_callback_threadsafe`.
         self._watcher = hub.loop.async_()
-        self._job = Job(fn, self._tell)
+        self._job = Job(fn, self._callback)
 
-    def _tell(self) -> None:
+    def _callback(self) -> None:
         with suppress(ValueError):  # the hub has ended
             self._watcher.send()
 
@@ -245,7 +245,7 @@ class _Offloaded:
         _offloaded.add(self)
         try:
             self._watcher.start(self._waiter.switch, None)
-            ASIDE.begin(self._job)
+            POOL.begin(self._job)
             self._waiter.get()
         finally:
             self.leave()
@@ -281,7 +281,7 @@ os.register_at_fork(after_in_child=_forget_offloaded)
 def raise_in_main(error: BaseException) -> None:
     """Raise a signal handler's exception in this thread's main greenlet; return when that greenlet waits again.
 
-    Python runs signal handlers in the greenlet that happens to run. Where one ends a greenlet, gevent raises the exception in
+    Python runs signal handlers in the greenlet that happens to run. If one ends a greenlet, gevent raises the exception in
     the main greenlet, too, but prints the stack first; where threads are greenlets, `threading` swallows the exception.
     """
     import gevent
@@ -310,7 +310,7 @@ def make_lock() -> LockType:
 
 
 def resolve_on_hub(
-    native: Handler, getaddrinfo: Callable[..., list[Any]], host: str, port: int, patience: Patience
+    native: Handler, getaddrinfo: Callable[..., list[Any]], host: str, port: int, deadline: Deadline
 ) -> list[Address]:
     """Look a name up without blocking the hub or one of its few threads, which are for offloaded calls.
 
@@ -327,19 +327,19 @@ def resolve_on_hub(
         asked = Lookup(0.0)
         greenlet = gevent.spawn(asked.ask, getaddrinfo, host, port)
         try:
-            await_lookup(lambda seconds: greenlet.join(seconds) or greenlet.ready(), host, patience)
+            await_lookup(lambda seconds: greenlet.join(seconds) or greenlet.ready(), host, deadline)
         finally:
             greenlet.kill(block=False)
         return asked.result()
     loop, done = hub.loop, Event()
 
-    def tell() -> None:
+    def callback() -> None:
         with suppress(ValueError):  # the hub has ended
             loop.run_callback_threadsafe(done.set)
 
     assert isinstance(native, NativeHandler)
-    lookup = native._look_up_aside(host, port, tell, isinstance(getaddrinfo, Reverse))
-    await_lookup(done.wait, host, patience)
+    lookup = native._look_up_aside(host, port, callback, isinstance(getaddrinfo, Reverse))
+    await_lookup(done.wait, host, deadline)
     return lookup.result()
 
 
@@ -487,9 +487,9 @@ class GEventHandler(SocketHandler):
         return getnameinfo
 
     def _resolve_aside(
-        self, host: str, port: int, patience: Patience, resolver: Callable[..., list[Any]] | None = None
+        self, host: str, port: int, deadline: Deadline, resolver: Callable[..., list[Any]] | None = None
     ) -> list[Address]:
-        return resolve_on_hub(self.native, resolver or self._resolver(), host, port, patience)
+        return resolve_on_hub(self.native, resolver or self._resolver(), host, port, deadline)
 
     @property
     def native(self) -> Handler:

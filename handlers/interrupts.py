@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pykafka.handlers.base import Handler, LockType, Worker
 
 #: How often a call that waits for its turn looks (s).
-TURN_S = 0.002
+TURN_POLL_INTERVAL_S = 0.002
 
 
 class FinalSteps:
@@ -101,7 +101,7 @@ class SingleCaller:
     def await_entry(self, turn: LockType, seconds: float) -> bool:
         """Wait until a call may go in, which it then does; return whether that was in time.
 
-        :param turn: as of `enter`
+        :param turn: see `enter`
         :param seconds: how long to wait
         """
         deadline = self._handler.now() + seconds
@@ -109,11 +109,11 @@ class SingleCaller:
             left = deadline - self._handler.now()
             if left <= 0:
                 return False
-            self._handler.sleep(min(left, TURN_S))
+            self._handler.sleep(min(left, TURN_POLL_INTERVAL_S))
         return True
 
 
-def guard(release: Callable[[], object]) -> Generator[None]:
+def finalizer(release: Callable[[], object]) -> Generator[None]:
     """Return a generator that calls `release()` once: when somebody closes it, or when it is freed unclosed.
 
     Python would call a `__del__` whenever an object is freed, and discards every exception raised there. That includes the
@@ -134,7 +134,7 @@ def _wait(release: Callable[[], object]) -> Generator[None]:
         release()
 
 
-class Closure:
+class CloseOnce:
     """The steps that end an object: one call at a time takes them, until a call has taken all of them.
 
     A greenlet's timeout, a cancellation or Ctrl-C may come at any wait. If the first call set a flag that all later calls heed,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pykafka.handlers.base import Address
-from pykafka.handlers.deadline import Patience
+from pykafka.handlers.deadline import Deadline
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
@@ -129,11 +129,11 @@ class Lookups:
             raise
         return found
 
-    def resolve(self, getaddrinfo: Callable[..., list[Any]], host: str, port: int, patience: Patience) -> list[Address]:
+    def resolve(self, getaddrinfo: Callable[..., list[Any]], host: str, port: int, deadline: Deadline) -> list[Address]:
         """Look a name up in a worker of its own and wait for it, on OS threads. As `Handler.resolve`."""
         done = self._handler.Event()
         lookup = self.join(getaddrinfo, host, port, done.set)
-        await_lookup(done.wait, host, patience)
+        await_lookup(done.wait, host, deadline)
         return lookup.result()
 
     def _run(self, getaddrinfo: Callable[..., list[Any]], key: _Key, lookup: Lookup) -> None:
@@ -160,17 +160,17 @@ def look_up(getaddrinfo: Callable[..., list[Any]], host: str, port: int) -> list
     return list(dict.fromkeys(Address(family, sockaddr) for family, _, _, _, sockaddr in found))
 
 
-def await_lookup(wait: Callable[[float], object], host: str, patience: Patience) -> None:
+def await_lookup(wait: Callable[[float], object], host: str, deadline: Deadline) -> None:
     """Wait for a lookup.
 
     :param wait: waits for the given time at most (s), and returns whether the lookup has ended
     :param host: the name that is looked up
-    :param patience: how long to wait
+    :param deadline: how long to wait
     :raises TimeoutError: the lookup has not ended in time
     :raises ConnectionAbortedError: the address is not wanted any more
     """
-    if not patience.wait(wait):
-        raise TimeoutError(f"no name server answered for {host!r} within {patience.timeout:.3g} s")
+    if not deadline.wait(wait):
+        raise TimeoutError(f"no name server answered for {host!r} within {deadline.timeout:.3g} s")
 
 
 def is_numeric(host: str) -> bool:

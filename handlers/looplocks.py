@@ -62,7 +62,7 @@ class Loop:
         return self.loop.call_later(seconds, call, *args)
 
     def require(self) -> None:
-        """Raise an error where the caller may not wait on this loop.
+        """Raise an error if the caller may not wait on this loop.
 
         :raises WouldBlockError: it does not run inside of `bridged`
         :raises RuntimeError: it runs on another loop

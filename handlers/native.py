@@ -26,7 +26,7 @@ from pykafka.handlers.base import (
     SemaphoreType,
     Worker,
 )
-from pykafka.handlers.deadline import Patience
+from pykafka.handlers.deadline import Deadline
 from pykafka.handlers.events import GateEvent, allocate_lock
 from pykafka.handlers.lookups import Lookup, Lookups, Reverse
 from pykafka.handlers.patching import original
@@ -310,9 +310,9 @@ class NativeHandler(SocketHandler):
         return self._getnameinfo
 
     def _resolve_aside(
-        self, host: str, port: int, patience: Patience, resolver: Callable[..., list[Any]] | None = None
+        self, host: str, port: int, deadline: Deadline, resolver: Callable[..., list[Any]] | None = None
     ) -> list[Address]:
-        return self._lookups.resolve(resolver or self._getaddrinfo, host, port, patience)
+        return self._lookups.resolve(resolver or self._getaddrinfo, host, port, deadline)
 
     def _look_up_aside(self, host: str, port: int, done: Callable[[], object], reverse: bool = False) -> Lookup:
         """Begin to look a name up, or join a lookup under way; its thread calls `done` when it has ended.

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pykafka.handlers.base import Address, Handler, Stream
-from pykafka.handlers.deadline import Patience
+from pykafka.handlers.deadline import Deadline
 from pykafka.handlers.lookups import Reverse, is_numeric, look_up
 from pykafka.handlers.patching import of_system
 from pykafka.handlers.streams import WaiterFactory, connect_stream
@@ -36,7 +36,7 @@ class SocketHandler(Handler):
 
     @abstractmethod
     def _resolve_aside(
-        self, host: str, port: int, patience: Patience, resolver: Callable[..., list[Any]] | None = None
+        self, host: str, port: int, deadline: Deadline, resolver: Callable[..., list[Any]] | None = None
     ) -> list[Address]:
         """Look a name up where the lookup can be left behind: the system's resolver has no deadline. As `resolve`.
 
@@ -49,7 +49,7 @@ class SocketHandler(Handler):
         """Look a name up. As `Handler.resolve`."""
         if is_numeric(host):  # gevent's resolver would wait for a thread of the hub's pool
             return look_up(of_system("socket", "getaddrinfo"), host, port)
-        return self._resolve_aside(host, port, Patience(FOREVER_S if timeout is None else timeout, wanted))
+        return self._resolve_aside(host, port, Deadline(FOREVER_S if timeout is None else timeout, wanted))
 
     @abstractmethod
     def _name_resolver(self) -> Callable[..., Any]:
@@ -59,7 +59,7 @@ class SocketHandler(Handler):
         """Look the name of an address up. As `Handler.name_of`."""
         reverse = Reverse(self._name_resolver())
         host, port = address.sockaddr[:2]
-        found = self._resolve_aside(str(host), int(port), Patience(timeout, wanted), reverse)
+        found = self._resolve_aside(str(host), int(port), Deadline(timeout, wanted), reverse)
         return str(found[0].sockaddr[0])
 
     def connect(
@@ -70,7 +70,7 @@ class SocketHandler(Handler):
         wanted: Callable[[], bool] | None = None,
     ) -> Stream:
         """Connect to an address over TCP. As `Handler.connect`."""
-        return connect_stream(self, address, Patience(timeout, wanted), source_address, self._make_waiter)
+        return connect_stream(self, address, Deadline(timeout, wanted), source_address, self._make_waiter)
 
     def wrap_tls(self, stream: Stream, context: Any, server_hostname: str | None, timeout: float) -> Stream:
         """Speak TLS over a connected stream. As `Handler.wrap_tls`."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.handlers.base import Address, Buffer, check_process, process_number
-from pykafka.handlers.deadline import Patience
+from pykafka.handlers.deadline import Deadline
 from pykafka.handlers.patching import of_system
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class SocketStream:
 
         One worker at a time may call this: the one that is about to write.
 
-        Bytes that it sent before may still be unread. Where the system cannot tell (outside of Linux), False.
+        Bytes that it sent before may still be unread. If the system cannot tell (outside of Linux), False.
         """
         number = self.socket.fileno()
         if number < 0 or self._closed or self._pid != process_number():  # another worker may close it at any moment
@@ -305,14 +305,14 @@ def _drop(views: list[memoryview], sent: int) -> None:
 def connect_stream(
     handler: Handler,
     address: Address,
-    patience: Patience,
+    deadline: Deadline,
     source_address: tuple[str, int] | None,
     make_waiter: WaiterFactory,
 ) -> SocketStream:
     """Connect to an address. As `Handler.connect`.
 
     :param handler: the handler that the calling worker belongs to
-    :param patience: how long to wait for the peer
+    :param deadline: how long to wait for the peer
     :param make_waiter: makes what waits for the socket
     """
     sock = of_system("socket", "socket")(address.family, socket.SOCK_STREAM)
@@ -320,7 +320,7 @@ def connect_stream(
         _prepare(sock)
         if source_address is not None and source_address != ("", 0):
             sock.bind(source_address)
-        _connect(sock, address, patience, make_waiter)
+        _connect(sock, address, deadline, make_waiter)
         send_max = HUB_SEND_MAX if handler.cooperative else None
         return SocketStream(sock, make_waiter, handler.breathe, send_max, lambda: handler.has_ended)
     except BaseException:
@@ -342,14 +342,14 @@ def _prepare(sock: socket.socket) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
-def _connect(sock: socket.socket, address: Address, patience: Patience, make_waiter: WaiterFactory) -> None:
+def _connect(sock: socket.socket, address: Address, deadline: Deadline, make_waiter: WaiterFactory) -> None:
     code = sock.connect_ex(address.sockaddr)
     if code in {errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR}:
         waiter = make_waiter(sock.fileno(), True)
         try:
             # A socket that is not connected yet cannot be woken: closing it would give its number to another one.
-            if not patience.wait(waiter.wait):
-                raise TimeoutError(errno.ETIMEDOUT, f"no answer within {patience.timeout:.3g} s")
+            if not deadline.wait(waiter.wait):
+                raise TimeoutError(errno.ETIMEDOUT, f"no answer within {deadline.timeout:.3g} s")
         finally:
             waiter.close()
         code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)

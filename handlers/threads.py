@@ -26,7 +26,7 @@ from pykafka.handlers.base import (
     Worker,
     process_number,
 )
-from pykafka.handlers.deadline import Patience
+from pykafka.handlers.deadline import Deadline
 from pykafka.handlers.events import GateEvent
 from pykafka.handlers.lookups import Lookups
 from pykafka.handlers.patching import PATCHERS, is_patched, is_patched_by_eventlet
@@ -34,7 +34,7 @@ from pykafka.handlers.sockets import SocketHandler
 from pykafka.handlers.streams import PollWaiter, WaiterFactory
 
 if TYPE_CHECKING:
-    from pykafka.handlers import eventlets
+    from pykafka.handlers import eventlet_hub
     from pykafka.handlers.greenlets import HubWatch
 
 P = ParamSpec("P")
@@ -46,9 +46,9 @@ _numbers = itertools.count(1)
 def _raise_in_main(error: BaseException) -> None:
     """Raise a signal handler's exception in the main greenlet, or green thread."""
     if is_patched_by_eventlet():
-        from pykafka.handlers import eventlets
+        from pykafka.handlers import eventlet_hub
 
-        eventlets.raise_in_main(error)
+        eventlet_hub.raise_in_main(error)
         return
     from pykafka.handlers import greenlets
 
@@ -128,7 +128,7 @@ class ThreadingHandler(SocketHandler):
     """The handler that runs workers in threads.
 
     In a process where gevent.monkey has patched `threading`, those threads are greenlets: the handler then waits on the hub,
-    and offloads to threads of its own. Where eventlet has patched the process, they are green threads, which wait on eventlet's
+    and offloads to threads of its own. If eventlet has patched the process, they are green threads, which wait on eventlet's
     hub. The constructor checks which of these applies.
     """
 
@@ -140,11 +140,11 @@ class ThreadingHandler(SocketHandler):
         self._native: Handler | None = None
         make_waiter: WaiterFactory = PollWaiter
         if self._is_green:
-            from pykafka.handlers import eventlets
+            from pykafka.handlers import eventlet_hub
 
-            make_waiter = eventlets.GreenWaiter
+            make_waiter = eventlet_hub.GreenWaiter
             self._make_lock: Callable[[], LockType] = threading.Lock
-            self._hub: HubWatch | eventlets.GreenWatch = eventlets.GreenWatch()
+            self._hub: HubWatch | eventlet_hub.GreenWatch = eventlet_hub.GreenWatch()
         elif self.cooperative:
             from pykafka.handlers import greenlets
 
@@ -214,7 +214,7 @@ class ThreadingHandler(SocketHandler):
         time.sleep(seconds)
 
     def breathe(self) -> None:
-        """Yield to the hub, where there is one. As `Handler.breathe`."""
+        """Yield to the hub, if there is one. As `Handler.breathe`."""
         if self.cooperative:
             self._hub.breathe()
 
@@ -228,13 +228,13 @@ class ThreadingHandler(SocketHandler):
         return socket.getnameinfo
 
     def _resolve_aside(
-        self, host: str, port: int, patience: Patience, resolver: Callable[..., list[Any]] | None = None
+        self, host: str, port: int, deadline: Deadline, resolver: Callable[..., list[Any]] | None = None
     ) -> list[Address]:
         if self.cooperative and not self._is_green:
             from pykafka.handlers.greenlets import resolve_on_hub
 
-            return resolve_on_hub(self.native, resolver or socket.getaddrinfo, host, port, patience)
-        return self._lookups.resolve(resolver or socket.getaddrinfo, host, port, patience)
+            return resolve_on_hub(self.native, resolver or socket.getaddrinfo, host, port, deadline)
+        return self._lookups.resolve(resolver or socket.getaddrinfo, host, port, deadline)
 
     @property
     def native(self) -> Handler:

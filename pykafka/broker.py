@@ -42,7 +42,7 @@ AT_ONCE_MS = 5000
     """
 )
 class Broker(Node):
-    """A Kafka server, with the documented requests: each one call and one answer. Constructor parameters as of `Node`.
+    """A Kafka server, with the documented requests: each one call and one answer. Constructor parameters: see `Node`.
 
     Each request goes out in the highest version that broker and client have, and comes back in the documented shape. What a
     broker answers for a partition is handed over as it is, error codes included: retrying is left to the caller. All
@@ -442,13 +442,13 @@ class Broker(Node):
     def heartbeat(
         self, connection_id: Any, consumer_group: str | bytes, generation_id: int, member_id: str | bytes
     ) -> messages.HeartbeatResponse:
-        """Keep a membership alive; parameters as of `sync_group`."""
+        """Keep a membership alive; parameters: see `sync_group`."""
         request = messages.HeartbeatRequest(consumer_group, generation_id, member_id)
         return self._ask(request, wire.HeartbeatRequest, messages.HeartbeatResponse, group_channel(connection_id))
 
     def leave_group(
         self, connection_id: Any, consumer_group: str | bytes, member_id: str | bytes
     ) -> messages.LeaveGroupResponse:
-        """Leave a group, so that the others need not wait until the session times out; parameters as of `sync_group`."""
+        """Leave a group, so that the others need not wait until the session times out; parameters: see `sync_group`."""
         request = messages.LeaveGroupRequest(consumer_group, member_id)
         return self._ask(request, wire.LeaveGroupRequest, messages.LeaveGroupResponse, group_channel(connection_id))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from pykafka.broker import CLIENT_ID
 from pykafka.cluster import Cluster, TopicDict
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
-from pykafka.handlers.lastcalls import note_block
+from pykafka.handlers.exit_calls import note_block
 from pykafka.metadata.options import MetadataSettings
 from pykafka.network.addresses import joined_hosts
 from pykafka.network.options import ConnectionSettings
@@ -21,7 +20,6 @@ from pykafka.security.option_names import security_of
 from pykafka.topic import Topic
 from pykafka.utils import INT64_MAX, get_string
 from pykafka.utils.error_handlers import valid_bool
-from pykafka.utils.hints import PRODUCER, unknown_option
 from pykafka.utils.option_table import above_0, optional, up_to
 
 if TYPE_CHECKING:
@@ -46,8 +44,15 @@ log = logging.getLogger(__name__)
 
 __all__ = ["KafkaClient", "Topic"]
 
-K = TypeVar("K")
-V = TypeVar("V")
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    K = TypeVar("K", default=bytes)
+    V = TypeVar("V", default=bytes)
+else:
+    from typing import TypeVar
+
+    K, V = TypeVar("K"), TypeVar("V")
 
 
 class KafkaClient:
@@ -95,7 +100,7 @@ class KafkaClient:
     :param metadata_max_age_ms: how old the metadata of topics in use becomes, before the client asks for it again and
         finds new partitions
     :param metadata_recovery_strategy: what to do when no known broker gives metadata: rebootstrap begins again at
-        `hosts` (or ZooKeeper), with names looked up anew; none goes on asking the known ones
+        `hosts` (or ZooKeeper), with names looked up anew; none keeps asking the known ones
     :param metadata_recovery_rebootstrap_trigger_ms: when no known broker has given metadata for this long although it
         was wanted, `hosts` are asked first
     :param retry_backoff_ms: pause before a request for metadata, coordinators or offsets is tried again; it doubles
@@ -111,7 +116,7 @@ class KafkaClient:
     :raises SaslAuthenticationFailed: the brokers refuse the credentials
     :raises SaslRequiredError: the brokers want credentials
     :raises ImportError: `use_greenlets` without gevent
-    :raises NoBrokersAvailableError: no broker answered; `.ledger` has every attempt
+    :raises NoBrokersAvailableError: no broker answered; `.attempts` has every attempt
     """
 
     #: For `repr` where the constructor has raised.
@@ -302,132 +307,63 @@ class KafkaClient:
             self._admin = Admin(self.cluster)
         return self._admin
 
-    @overload
-    def consumer(
-        self, *topics: str | re.Pattern[str] | SubscriptionPattern, **options: Unpack[KafkaConsumerArguments]
-    ) -> KafkaConsumer[bytes, bytes]: ...
-    @overload
     def consumer(
         self,
         *topics: str | re.Pattern[str] | SubscriptionPattern,
-        value_deserializer: DeserializerLike[V],
+        key_deserializer: DeserializerLike[K] | None = None,
+        value_deserializer: DeserializerLike[V] | None = None,
         **options: Unpack[KafkaConsumerArguments],
-    ) -> KafkaConsumer[bytes, V]: ...
-    @overload
-    def consumer(
-        self,
-        *topics: str | re.Pattern[str] | SubscriptionPattern,
-        key_deserializer: DeserializerLike[K],
-        **options: Unpack[KafkaConsumerArguments],
-    ) -> KafkaConsumer[K, bytes]: ...
-    @overload
-    def consumer(
-        self,
-        *topics: str | re.Pattern[str] | SubscriptionPattern,
-        key_deserializer: DeserializerLike[K],
-        value_deserializer: DeserializerLike[V],
-        **options: Unpack[KafkaConsumerArguments],
-    ) -> KafkaConsumer[K, V]: ...
-    def consumer(self, *topics: str | re.Pattern[str] | SubscriptionPattern, **options: Any) -> KafkaConsumer[Any, Any]:
+    ) -> KafkaConsumer[K, V]:
         """Return a `KafkaConsumer` of topics; without any, `assign()` says what it reads.
 
         :param topics: names; or one pattern: a compiled one, or a text that begins with "^", which whole names have to match
-        :param options: of `KafkaConsumer`
+        :param key_deserializer: of `KafkaConsumer`, and so the others
         :raises TypeError, ValueError: an option is out of bounds, by name
         :raises TopicNotFoundError: there is no such topic
         """
         from pykafka.kafkaconsumer import KafkaConsumer
 
-        return KafkaConsumer.make(self.cluster, topics, options)
+        given = {"key_deserializer": key_deserializer, "value_deserializer": value_deserializer, **options}
+        return KafkaConsumer[K, V].make(self.cluster, topics, given)
 
-    @overload
-    def share_consumer(
-        self, *topics: str, **options: Unpack[ShareConsumerArguments]
-    ) -> ShareConsumer[bytes, bytes]: ...
-    @overload
     def share_consumer(
         self,
         *topics: str,
-        value_deserializer: DeserializerLike[V],
+        key_deserializer: DeserializerLike[K] | None = None,
+        value_deserializer: DeserializerLike[V] | None = None,
         **options: Unpack[ShareConsumerArguments],
-    ) -> ShareConsumer[bytes, V]: ...
-    @overload
-    def share_consumer(
-        self,
-        *topics: str,
-        key_deserializer: DeserializerLike[K],
-        **options: Unpack[ShareConsumerArguments],
-    ) -> ShareConsumer[K, bytes]: ...
-    @overload
-    def share_consumer(
-        self,
-        *topics: str,
-        key_deserializer: DeserializerLike[K],
-        value_deserializer: DeserializerLike[V],
-        **options: Unpack[ShareConsumerArguments],
-    ) -> ShareConsumer[K, V]: ...
-    def share_consumer(self, *topics: str, **options: Any) -> ShareConsumer[Any, Any]:
+    ) -> ShareConsumer[K, V]:
         """Return a `ShareConsumer`: a member of a share group (KIP-932; Kafka 4.2 and later).
 
         :param topics: names
-        :param options: of `ShareConsumer`; `group=` has to be given
+        :param key_deserializer: of `ShareConsumer`, and so the others; `group=` has to be given
         :raises TypeError, ValueError: an option is out of bounds, by name
         :raises TopicNotFoundError: there is no such topic
         """
         from pykafka.sharegroups.consumer import ShareConsumer
 
-        return ShareConsumer.make(self.cluster, topics, options)
+        given = {"key_deserializer": key_deserializer, "value_deserializer": value_deserializer, **options}
+        return ShareConsumer[K, V].make(self.cluster, topics, given)
 
-    @overload
     def producer(
         self,
         *,
-        key_serializer: None = None,
-        value_serializer: None = None,
+        key_serializer: SerializerLike[K] | None = None,
+        value_serializer: SerializerLike[V] | None = None,
         **options: Unpack[KafkaProducerArguments],
-    ) -> KafkaProducer[bytes, bytes]: ...
-    @overload
-    def producer(
-        self,
-        *,
-        key_serializer: None = None,
-        value_serializer: SerializerLike[V],
-        **options: Unpack[KafkaProducerArguments],
-    ) -> KafkaProducer[bytes, V]: ...
-    @overload
-    def producer(
-        self,
-        *,
-        key_serializer: SerializerLike[K],
-        value_serializer: None = None,
-        **options: Unpack[KafkaProducerArguments],
-    ) -> KafkaProducer[K, bytes]: ...
-    @overload
-    def producer(
-        self,
-        *,
-        key_serializer: SerializerLike[K],
-        value_serializer: SerializerLike[V],
-        **options: Unpack[KafkaProducerArguments],
-    ) -> KafkaProducer[K, V]: ...
-    def producer(self, **options: Any) -> KafkaProducer[Any, Any]:
+    ) -> KafkaProducer[K, V]:
         """Return a producer for any topic.
 
         Its defaults are Kafka's own: all replicas in sync acknowledge a message, brokers store it once, keys choose
         partitions as in Java, and a message leaves after 5 ms at most.
 
-        :param options: of `KafkaProducer`; those of the client's configuration are their defaults
+        :param key_serializer: of `KafkaProducer`, and so the others; the client's configuration has their defaults
         :raises TypeError, ValueError: an option does not exist, or its value is out of bounds, by name
         """
-        from pykafka.kafkaproducer import KafkaProducer, configured
-        from pykafka.producer.options import KafkaProducerOptions
+        from pykafka.kafkaproducer import KafkaProducer
 
-        known = inspect.signature(KafkaProducer).parameters.keys() - {"cluster"}
-        if unknown := options.keys() - known:
-            raise unknown_option("producer()", unknown, known, {**KafkaProducerOptions.elsewhere(), **PRODUCER})
-        return KafkaProducer(
-            self.cluster, **{**configured(self.cluster.defaults.get("producer", {}), options), **options}
-        )
+        given = {"key_serializer": key_serializer, "value_serializer": value_serializer, **options}
+        return KafkaProducer[K, V].make(self.cluster, given)
 
     def update_cluster(self) -> None:
         """Fetch metadata and update brokers, topics and partitions in place.

@@ -46,7 +46,7 @@ class Cluster(BaseCluster):
     :param settings: how connections are made and kept; replaces `ssl_config`
     :param client_rack: the rack, or zone, of consumers that do not name their own; None for none
     :param metadata: how the client follows its cluster
-    :raises NoBrokersAvailableError: no address answered; `.ledger` has every attempt
+    :raises NoBrokersAvailableError: no address answered; `.attempts` has every attempt
     """
 
     def __init__(
@@ -67,6 +67,7 @@ class Cluster(BaseCluster):
         client_rack: str | None = None,
         metadata: MetadataSettings | None = None,
     ) -> None:
+        self._handler, self._socket_timeout_ms = handler, socket_timeout_ms  # as PyKafka 2 named them
         super().__init__(
             hosts,
             handler,
@@ -125,7 +126,7 @@ class Cluster(BaseCluster):
         :param controller_id: id of the broker that takes topic changes
         """
         addresses = {id_: (broker.host, broker.port) for id_, broker in broker_metadata.items()}
-        self._knowledge.take_over_brokers(addresses, controller_id, is_first=not self.generation)
+        self._cache.take_over_brokers(addresses, controller_id, is_first=not self.generation)
 
     def _get_metadata(self, topics: Sequence[str | bytes] | None = None) -> messages.MetadataResponse:
         """Return fresh metadata from any broker, without taking it over.
@@ -138,7 +139,7 @@ class Cluster(BaseCluster):
     def _request_metadata(
         self, broker_connects: Iterable[tuple[str, int]], topics: Sequence[str | bytes] | None
     ) -> messages.MetadataResponse:
-        """Return the first metadata that one of these addresses gives; errors as of `ask_any`."""
+        """Return the first metadata that one of these addresses gives; errors: see `ask_any`."""
         return self.ask_any(broker_connects, lambda broker: broker.request_metadata(topics))
 
     def _request_random_broker(
@@ -163,7 +164,7 @@ class Cluster(BaseCluster):
         """
         from pykafka.metadata.zookeeper import broker_addresses
 
-        return broker_addresses(zk_connect, self._handler, self._socket_timeout_ms)
+        return broker_addresses(zk_connect, self.handler, self.socket_timeout_ms)
 
     def fetch_api_versions(self) -> dict[int, messages.ApiVersionsSpec]:
         """Return which versions of which APIs a broker takes, of any that answers: {API key: ApiVersionsSpec}.
@@ -179,15 +180,15 @@ class Cluster(BaseCluster):
         :raises ProtocolClientError: a broker cannot tell its groups, also after it had the socket timeout to load them
         """
         found: dict[str, messages.DescribeGroupResponse] = {}
-        deadline = self._handler.now() + self._socket_timeout_ms / 1000
+        deadline = self.handler.now() + self.socket_timeout_ms / 1000
         for broker in list(self.brokers.values()):
             asked = 0
             while (listed := broker.list_groups()).error:
                 error = error_for(listed.error, broker=broker.address, api="ListGroups")
-                if not error.retriable or self._handler.now() > deadline:
+                if not error.retriable or self.handler.now() > deadline:
                     raise error
                 asked += 1
-                self._handler.sleep(self.retry_backoff.seconds(asked))
+                self.handler.sleep(self.retry_backoff.seconds(asked))
             if listed.groups:
                 found.update(broker.describe_groups(list(listed.groups)).groups)
         return found

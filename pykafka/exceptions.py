@@ -188,6 +188,8 @@ class RecordNotHandledError(KafkaException):
     :param context: as for KafkaException
     """
 
+    attempts: int = 0
+
     def __init__(self, text: str, offset: int, attempts: int, **context: Any) -> None:
         self.offset = offset
         self.attempts = attempts
@@ -354,7 +356,7 @@ class TopicRecreatedError(KafkaException):
 
 
 class NoBrokersAvailableError(KafkaException):
-    """Raised when no broker can be reached; `.ledger` lists each attempt."""
+    """Raised when no broker can be reached; `.attempts` lists each attempt."""
 
     retriable = True
 

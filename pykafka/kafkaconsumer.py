@@ -22,8 +22,8 @@ from pykafka.consumer.seek_calls import Seeking, valid_keys
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.groups.assignment_follower import AssignmentFollower
 from pykafka.groups.options import SubscriberOptions
-from pykafka.handlers.interrupts import Closure, SingleCaller
-from pykafka.kafkaproducer import KafkaProducer, configured
+from pykafka.handlers.interrupts import CloseOnce, SingleCaller
+from pykafka.kafkaproducer import KafkaProducer
 from pykafka.metadata.lifecycle import ClosedWithClient
 from pykafka.parallel.consuming import InParallel
 from pykafka.record import Record
@@ -77,7 +77,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         `auto_offset_reset`
     :param auto_commit: commit regularly the records that the calls before the last one have returned, and at `close()`
         all that were returned; after an error that ends the `with` block, all but those of the last call
-    :param auto_commit_interval_ms: how often `auto_commit` commits (ms)
+    :param auto_commit_interval_ms: how often offsets are committed automatically (ms)
     :param auto_commit_timeout_ms: how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator
         that moves, a connection that breaks) before a call raises one; until then each is logged, and the next interval
         tries again
@@ -92,29 +92,30 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     :param session_timeout_ms: the coordinator removes a member without a heartbeat for this long (ms); brokers have
         limits for it
     :param heartbeat_interval_ms: how often heartbeats go out (ms); below the session timeout
-    :param max_poll_interval_ms: a member that takes no message for this long loses its share (ms)
-    :param protocol: how the member takes part: "classic", by JoinGroup; "consumer", the next-generation protocol, where
-        the broker shares out (KIP-848; Kafka 4.0 and later); "zookeeper", where members agree through ZooKeeper (for
-        brokers before 0.9); "auto" takes "consumer" where brokers and group permit it, and "zookeeper" where brokers
+    :param max_poll_interval_ms: a member that takes no message for this long loses its partitions (ms)
+    :param protocol: how the member takes part: "classic", by JoinGroup; "consumer", the next-generation protocol, in
+        which the broker assigns (KIP-848; Kafka 4.0 and later); "zookeeper", by which members agree through ZooKeeper
+        (for brokers before 0.9); "auto" takes "consumer" if brokers and group permit it, and "zookeeper" if brokers
         keep no groups
     :param assignor: how the group shares out partitions: "range", "roundrobin", "sticky" (KIP-54), "cooperative-sticky"
         (KIP-429) or an assignor of your own; several, the best first: the best that all members know. With
         `protocol="consumer"` a name of the broker's: "uniform" or "range". None: "range", or what the broker has by
         default
     :param group_instance_id: makes a static member (KIP-345; Kafka 2.3 and later): `close()` does not leave the group,
-        and a consumer that starts with the same id within the session timeout gets the same share, without a rebalance
+        and a consumer that starts with the same id within the session timeout gets the same partitions, without a
+        rebalance
     :param zookeeper_hosts: "host:port,host:port/chroot" of the ZooKeeper that keeps the group, for
         `protocol="zookeeper"` and "auto"; None takes that of the client
-    :param consumer_timeout_ms: how long an iteration waits for the next record before it ends (ms); -1 for as long as
-        it takes
+    :param consumer_timeout_ms: how long to wait for the next record before an iteration ends, or PyKafka 2's
+        `consume()` returns None (ms); -1 for as long as it takes
     :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
     :param fetch_min_bytes: how much data the broker waits for (bytes)
     :param fetch_max_wait_ms: how long the broker waits for `fetch_min_bytes` (ms)
     :param max_partition_fetch_bytes: how much to fetch of a partition at a time (bytes)
     :param queued_max_messages: for each partition; fetching pauses while more are buffered (messages)
     :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)
-    :param metadata_max_age_ms: how often to ask for metadata (ms), which tells of added partitions, and of new topics
-        that a pattern matches; partitions of `assign()` stay as they are
+    :param metadata_max_age_ms: how often to ask for metadata (ms), which shows added partitions, and of new topics that
+        a pattern matches; partitions of `assign()` stay as they are
     :param client_rack: the rack, or zone, of this consumer: brokers with `broker.rack` and a `replica.selector.class`
         let it fetch from a replica there (KIP-392); None takes that of the client, "" fetches from leaders
     :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and
@@ -200,7 +201,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         self._options = options
         self._subscribed: tuple[tuple[str, ...], re.Pattern[str] | SubscriptionPattern | None] = ((), None)
         self._closing = self._closed = False
-        self._closure = Closure(self._handler)
+        self._closure = CloseOnce(self._handler)
         self._engine = ConsumerEngine(cluster, options, options.rules)
         self._buffers = self._engine.buffers  # close at hand: each record is taken from there
         self._pipeline = RecordPipeline(
@@ -531,7 +532,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
     def _letter_producer(self) -> KafkaProducer[bytes, bytes]:
         """Return the producer of dead letters for `parallel(dead_letters="a topic")`."""
-        return KafkaProducer(self._cluster, **configured(self._cluster.defaults.get("producer", {}), {}))
+        return KafkaProducer.make(self._cluster, {})
 
     # -- life ------------------------------------------------------------------------------------------------------
 
@@ -574,7 +575,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
     def _after_fork(self) -> None:
         self._engine.after_fork()
-        self._closure = Closure(self._handler, self._closure.complete)
+        self._closure = CloseOnce(self._handler, self._closure.complete)
         self._buffers = self._engine.buffers
         self._later.after_fork()
         self._reading = SingleCaller(self._handler)

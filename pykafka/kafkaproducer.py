@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any, Generic, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
 from pykafka.exceptions import KafkaException, OnDeliveryError
-from pykafka.handlers.lastcalls import note_block
+from pykafka.handlers.exit_calls import note_block
 from pykafka.partitioners import Murmur2Partitioner
 from pykafka.producer.delivery import Delivery
 from pykafka.producer.delivery_callbacks import Callback
@@ -62,12 +62,14 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
     :param acks: "all" (or -1) waits for all replicas in sync; 1 for the leader's log alone: a message is lost if the
         leader fails before another replica has copied it; 0 for nothing
     :param enable_idempotence: number the batches of each partition (KIP-98), so that what is sent again is stored once
-        and in its place; None: if `acks` is "all", retries are allowed, and brokers can (0.11 on); True: or refuse
+        and in its place, with up to five batches under way; None: if all replicas have to acknowledge, retries are
+        allowed, and brokers can (0.11 on); True: or refuse
     :param linger_ms: how long a message may wait for others to fill its batch (ms); 0 sends at once; `Delivery.get()`
         and `flush()` send without waiting
     :param batch_size: at which size a batch is full (bytes, uncompressed); None: when it fills a request. A larger
         message has a batch of its own
-    :param max_request_size: of one request, and so of a message (bytes)
+    :param max_request_size: of one request, and so of a message (bytes); a batch is full at the latest when it would
+        fill a request alone
     :param compression: the codec: "none", "gzip", "snappy", "lz4" or "zstd", or a `pykafka.common.CompressionType`
     :param compression_level: how hard the codec tries: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22; None: the codec's
         own (6 for gzip, 3 for zstd, the fast mode for lz4); snappy has none
@@ -78,9 +80,9 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
     :param max_block_ms: how long `produce()` may wait for room, and for the metadata of a topic (ms)
     :param delivery_timeout_ms: how old a message may get before it has failed (ms)
     :param ack_timeout_ms: how long the leader may wait for replicas (ms)
-    :param max_retries: how often a batch is sent again, within `delivery_timeout_ms`, that a broker found wrong or,
-        where batches have no sequence numbers, may have stored without saying so; a cluster that is not ready is waited
-        for in any case
+    :param max_retries: how often a batch is sent again, within `delivery_timeout_ms`, that a broker found wrong or, if
+        batches have no sequence numbers (`enable_idempotence`), may have stored without saying so; a cluster that is
+        not ready (no leader, brokers down, too few replicas in sync) does not count
     :param retry_backoff_ms: pause before the first time (ms), give or take a fifth; twice as long each time after that
     :param retry_backoff_max_ms: the longest such pause (ms); `retry_backoff_ms` if that is longer
     :param partitioner: `(partitions, key) -> partition`, for messages that name none; None: by key, else uniform sticky
@@ -92,14 +94,14 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         `flush()` and `close()`, which wait for it; on greenlets and asyncio it must not hold up the loop
     :param interceptors: objects with `on_send(record)`, which may return another `ProducerRecord`, and
         `on_acknowledgement(delivery, error)`, or one of them; what they raise is logged, and loses no message
-    :param max_failed_messages: how many messages may have failed without a report (by `on_delivery`, `Delivery.get()`,
-        or the error that `flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of them, and
-        forgets them
+    :param max_failed_messages: how many messages may have failed without a report (by `on_delivery`, the delivery or
+        its report, or the error that `flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of
+        them, and forgets them
     :param max_failed_bytes: how many bytes these may take
-    :param on_topic_recreated: what becomes of messages for a topic that was deleted and made anew: "continue" sends
-        them to the new topic, with a warning that has both ids; "fail" fails them with `TopicRecreatedError` until the
-        producer is started, or made, again. Brokers tell topics apart since Kafka 4.1; with 2.8 to 4.0 the client
-        compares ids when it asks for metadata; older ones have no ids, and messages go to the new topic
+    :param on_topic_recreated: messages for a topic that was deleted and created again: "continue" sends them to the new
+        topic, with a warning that has both ids; "fail" fails them with `TopicRecreatedError` until the producer is
+        started, or made, again. Brokers distinguish topics since Kafka 4.1; with 2.8 to 4.0 the client compares ids
+        when it asks for metadata; older ones have no ids, and messages go to the new topic
     :param transactional_id: makes a producer that writes in transactions (KIP-98): the name under which the coordinator
         knows it; a later producer of this name fences it; None for none
     :param transaction_timeout_ms: after which the coordinator aborts a transaction that is still open (ms), and fences
@@ -168,6 +170,19 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         transactional_id: str | None = None,
         transaction_timeout_ms: int = 60 * 1000,
     ) -> None: ...
+
+    @classmethod
+    def make(cls, cluster: BaseCluster, given: dict[str, Any]) -> Self:
+        """Return a producer with the client's configuration for options that are not given.
+
+        :param given: arguments of the constructor; a codec of its own does not get the configuration's level
+        """
+        configuration = cluster.defaults.get("producer", {})
+        rows = KafkaProducerOptions.rows()
+        own = {row.name: configuration[row.field] for row in rows if row.name and row.field in configuration}
+        if "compression" in given and "compression" in own:
+            own.pop("compression_level", None)
+        return cls(cluster, **{**own, **given})
 
     def __repr__(self) -> str:
         topics = len(self._engine.routing.topics)
@@ -361,18 +376,6 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         self._engine.after_fork()
         self._engine.completion.observed = self._interceptors is not None
         self._accumulator = self._engine.accumulator
-
-
-def configured(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a configuration that this producer has.
-
-    :param defaults: options of producers, by their names in `ProducerOptions`, and those that only this one has
-    :param given: what the caller gives; a codec of its own is not given the configuration's level
-    """
-    own = {row.name: defaults[row.field] for row in KafkaProducerOptions.rows() if row.name and row.field in defaults}
-    if "compression" in given and "compression" in own:
-        own.pop("compression_level", None)
-    return own
 
 
 def _ms(timeout: float | None) -> int | None:

@@ -97,7 +97,7 @@ FACADES: dict[str, list[Facade]] = {
             "Sends",
             plain=frozenset({"room"}),
             own=frozenset({"produce", "transaction", "send_offsets"}),
-            left=frozenset({"stop"}),
+            left=frozenset({"stop", "make"}),
         ),
     ],
     "shares": [Facade("pykafka.sharegroups.consumer", "ShareConsumer", "Acquires", left=frozenset({"make"}))],

@@ -46,6 +46,7 @@ class Call(NamedTuple):
     :param faces: as which it has the options
     :param tables: with its options; of two rows of one name, the first counts
     :param method: its name
+    :param like: a class whose `:param` lines hold here, too: those of rows with the same meaning are not repeated
     """
 
     path: str
@@ -53,6 +54,7 @@ class Call(NamedTuple):
     faces: tuple[str, ...]
     tables: tuple[type[Options], ...]
     method: str = "__init__"
+    like: str = ""
 
     def rows(self) -> dict[str, Row]:
         """Return {name of a parameter: row}."""
@@ -72,8 +74,20 @@ CALLS = [
     Call("parallel/consuming.py", "InParallel", ("parallel",), (ParallelOptions,), "parallel"),
     Call("compat/producer.py", "Producer", ("topic",), (ProducerOptions, TopicProducerOptions)),
     Call("compat/simple_consumer.py", "SimpleConsumer", ("topic",), _SIMPLE),
-    Call("compat/balanced_consumer.py", "BalancedConsumer", _ZOOKEEPER, (*_GROUP, ZooKeeperOptions)),
-    Call("compat/managed_balanced_consumer.py", "ManagedBalancedConsumer", _MANAGED, (*_GROUP, MemberOptions)),
+    Call(
+        "compat/balanced_consumer.py",
+        "BalancedConsumer",
+        _ZOOKEEPER,
+        (*_GROUP, ZooKeeperOptions),
+        like="SimpleConsumer",
+    ),
+    Call(
+        "compat/managed_balanced_consumer.py",
+        "ManagedBalancedConsumer",
+        _MANAGED,
+        (*_GROUP, MemberOptions),
+        like="SimpleConsumer",
+    ),
     Call(_RDKAFKA, "RdKafkaProducer", ("rdkafka", "topic"), (ProducerOptions, TopicProducerOptions)),
     Call(_RDKAFKA, "RdKafkaSimpleConsumer", ("rdkafka", "topic"), _SIMPLE),
 ]
@@ -187,7 +201,10 @@ def with_signature(source: str, call: Call) -> str:
     written = "\n".join([*lines[: function.lineno - 1], *head, *lines[end:]])
     if call.cls in BY_HAND:
         return written
-    return written.replace(text, with_params(text, [one.name.lstrip("*") for one in found], call.rows()), 1)
+    like = OF[call.like].rows() if call.like else {}
+    rows = {name: row for name, row in call.rows().items() if name not in like or like[name].meaning != row.meaning}
+    names = [name for one in found if (name := one.name.lstrip("*")) in rows or name not in call.rows()]
+    return written.replace(text, with_params(text, names, rows), 1)
 
 
 def with_params(docstring: str, names: list[str], rows: dict[str, Row]) -> str:

@@ -21,7 +21,7 @@ from pykafka.exceptions import (
     UnsupportedVersion,
     ZooKeeperError,
 )
-from pykafka.metadata.zookeeper_address import zookeeper_of
+from pykafka.metadata.configs import zookeeper_of
 
 if TYPE_CHECKING:
     from pykafka.metadata.zookeeper import GroupNodes, NodeOffset
@@ -161,7 +161,7 @@ class MigrationAdmin(GroupOffsetsAdmin):
 
     def _address_of_brokers(self, deadline: float) -> str:
         try:
-            found = zookeeper_of(self._cluster, self._left_ms(deadline))
+            found = zookeeper_of(self._cluster.brokers, self._left_ms(deadline))
         except UnsupportedVersion:
             found = None
         if not found:

@@ -88,7 +88,7 @@ def _by_a_client(constructor: Callable[A, None]) -> Callable[A, None]:
     @wraps(constructor)
     def call(*args: A.args, **options: A.kwargs) -> None:
         first = args[1] if len(args) > 1 else None
-        if first is None or options or isinstance(first, (str, Mapping)):
+        if first is None or options or type(first) in (str, dict):
             meant = {**KafkaProducerOptions.elsewhere(), **KafkaConsumerOptions.elsewhere(), **CONSUMER, **PRODUCER}
             raise not_by_a_client(type(args[0]).__name__, first, options, meant)
         constructor(*args, **options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING
 
 from pykafka.aio.admin import Admin
 from pykafka.aio.base import Client, Opening, sync_all
@@ -17,7 +17,7 @@ from pykafka.handlers.bridge import bridged
 if TYPE_CHECKING:
     import re
     from collections.abc import Sequence
-    from typing import Any, Unpack
+    from typing import Unpack
 
     from pykafka.broker import Broker
     from pykafka.client import K, V
@@ -118,93 +118,59 @@ class KafkaClient(Client[_KafkaClient]):
         """The administration of the cluster: topics, settings, groups and so on."""
         return Admin(self._here.admin)
 
-    @overload
-    def consumer(
-        self, *topics: str | re.Pattern[str] | SubscriptionPattern, **options: Unpack[KafkaConsumerArguments]
-    ) -> Opening[KafkaConsumer[bytes, bytes]]: ...
-    @overload
     def consumer(
         self,
         *topics: str | re.Pattern[str] | SubscriptionPattern,
-        value_deserializer: DeserializerLike[V],
+        key_deserializer: DeserializerLike[K] | None = None,
+        value_deserializer: DeserializerLike[V] | None = None,
         **options: Unpack[KafkaConsumerArguments],
-    ) -> Opening[KafkaConsumer[bytes, V]]: ...
-    @overload
-    def consumer(
-        self,
-        *topics: str | re.Pattern[str] | SubscriptionPattern,
-        key_deserializer: DeserializerLike[K],
-        **options: Unpack[KafkaConsumerArguments],
-    ) -> Opening[KafkaConsumer[K, bytes]]: ...
-    @overload
-    def consumer(
-        self,
-        *topics: str | re.Pattern[str] | SubscriptionPattern,
-        key_deserializer: DeserializerLike[K],
-        value_deserializer: DeserializerLike[V],
-        **options: Unpack[KafkaConsumerArguments],
-    ) -> Opening[KafkaConsumer[K, V]]: ...
-    def consumer(
-        self, *topics: str | re.Pattern[str] | SubscriptionPattern, **options: Any
-    ) -> Opening[KafkaConsumer[Any, Any]]:
+    ) -> Opening[KafkaConsumer[K, V]]:
         """Return a `KafkaConsumer` of topics; without any, `assign()` says what it reads."""
-        return Opening(lambda: KafkaConsumer(self._here.consumer(*topics, **sync_all(options))))
+        return Opening(
+            lambda: KafkaConsumer(
+                self._here.consumer(
+                    *topics,
+                    key_deserializer=key_deserializer,
+                    value_deserializer=value_deserializer,
+                    **sync_all(options),
+                )
+            )
+        )
 
-    @overload
-    def share_consumer(
-        self, *topics: str, **options: Unpack[ShareConsumerArguments]
-    ) -> Opening[ShareConsumer[bytes, bytes]]: ...
-    @overload
-    def share_consumer(
-        self, *topics: str, value_deserializer: DeserializerLike[V], **options: Unpack[ShareConsumerArguments]
-    ) -> Opening[ShareConsumer[bytes, V]]: ...
-    @overload
-    def share_consumer(
-        self, *topics: str, key_deserializer: DeserializerLike[K], **options: Unpack[ShareConsumerArguments]
-    ) -> Opening[ShareConsumer[K, bytes]]: ...
-    @overload
     def share_consumer(
         self,
         *topics: str,
-        key_deserializer: DeserializerLike[K],
-        value_deserializer: DeserializerLike[V],
+        key_deserializer: DeserializerLike[K] | None = None,
+        value_deserializer: DeserializerLike[V] | None = None,
         **options: Unpack[ShareConsumerArguments],
-    ) -> Opening[ShareConsumer[K, V]]: ...
-    def share_consumer(self, *topics: str, **options: Any) -> Opening[ShareConsumer[Any, Any]]:
+    ) -> Opening[ShareConsumer[K, V]]:
         """Return a `ShareConsumer`: a member of a share group (KIP-932; Kafka 4.2 and later)."""
-        return Opening(lambda: ShareConsumer(self._here.share_consumer(*topics, **sync_all(options))))
+        return Opening(
+            lambda: ShareConsumer(
+                self._here.share_consumer(
+                    *topics,
+                    key_deserializer=key_deserializer,
+                    value_deserializer=value_deserializer,
+                    **sync_all(options),
+                )
+            )
+        )
 
-    @overload
-    def producer(
-        self, *, key_serializer: None = None, value_serializer: None = None, **options: Unpack[KafkaProducerArguments]
-    ) -> Opening[KafkaProducer[bytes, bytes]]: ...
-    @overload
     def producer(
         self,
         *,
-        key_serializer: None = None,
-        value_serializer: SerializerLike[V],
+        key_serializer: SerializerLike[K] | None = None,
+        value_serializer: SerializerLike[V] | None = None,
         **options: Unpack[KafkaProducerArguments],
-    ) -> Opening[KafkaProducer[bytes, V]]: ...
-    @overload
-    def producer(
-        self,
-        *,
-        key_serializer: SerializerLike[K],
-        value_serializer: None = None,
-        **options: Unpack[KafkaProducerArguments],
-    ) -> Opening[KafkaProducer[K, bytes]]: ...
-    @overload
-    def producer(
-        self,
-        *,
-        key_serializer: SerializerLike[K],
-        value_serializer: SerializerLike[V],
-        **options: Unpack[KafkaProducerArguments],
-    ) -> Opening[KafkaProducer[K, V]]: ...
-    def producer(self, **options: Any) -> Opening[KafkaProducer[Any, Any]]:
+    ) -> Opening[KafkaProducer[K, V]]:
         """Return a producer for any topic."""
-        return Opening(lambda: KafkaProducer(self._here.producer(**sync_all(options))))
+        return Opening(
+            lambda: KafkaProducer(
+                self._here.producer(
+                    key_serializer=key_serializer, value_serializer=value_serializer, **sync_all(options)
+                )
+            )
+        )
 
     async def update_cluster(self) -> None:
         """Fetch metadata and update brokers, topics and partitions in place."""

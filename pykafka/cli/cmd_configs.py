@@ -146,7 +146,7 @@ def _kind(resource: ConfigResource) -> str:
 @configs.command("describe")
 @click.argument("kind", type=click.Choice(list(KINDS)), is_eager=True)
 @click.argument("name", type=_NameType(), required=False)
-@click.option("-a", "--all", "everything", is_flag=True, help="Also settings that nobody has set.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Also settings that have their defaults.")
 @click.option("-s", "--setting", "names", multiple=True, help="This setting alone; may be repeated.")
 @click.option("--documentation", is_flag=True, help="Also what each setting means (since Kafka 2.6).")
 @session_command

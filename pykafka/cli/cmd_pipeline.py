@@ -45,11 +45,11 @@ _NO_PROGRAM = re.compile(r'Cannot run program "')
 _NO_ARROW = re.compile(r"No module named 'pyarrow'")
 _EXECUTOR = re.compile(r"\((\S+ executor \S+)\)")
 
-#: How long Spark may take to end when its micro-batch has, or may go on no longer (s): it waits for its own parts.
+#: How long Spark may take to end when its micro-batch has, or may not continue longer (s): it waits for its own parts.
 SPARK_END_S = 90.0
 NOT_WAITED_FOR = (
-    "Spark did not end in time and was left behind; nothing is lost: the checkpoint has the progress, and the next run goes on "
-    "from there"
+    "Spark did not end in time and was left behind; nothing is lost: the checkpoint has the progress, and the next run "
+    "continues from there"
 )
 
 

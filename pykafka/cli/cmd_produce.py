@@ -216,7 +216,7 @@ def _reports(feeding: Feeding, file: BinaryIO) -> Iterator[None]:
             _print_failures(feeding, out)
             if progress is not None:
                 progress.update(task, completed=feeding.read_bytes, messages=f"{feeding.right:,} messages")
-        except OSError as error:  # nobody reads the standard error stream any more: what was read is delivered
+        except OSError as error:  # the standard error stream is not read any more: what was read is delivered
             broken.append(error)
 
     def watch(progress: Progress | None) -> None:

@@ -36,7 +36,7 @@ def _entity(given: dict[str, Any]) -> QuotaEntity:
         elif given[f"default_{name}"]:
             parts[name] = QuotaName.DEFAULT
     if "ip" in parts and len(parts) > 1:
-        raise click.UsageError("--ip stands alone: quotas of addresses are for nobody in particular")
+        raise click.UsageError("--ip stands alone: quotas of addresses have no user and no client id")
     return QuotaEntity(**parts)
 
 

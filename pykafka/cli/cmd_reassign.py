@@ -343,7 +343,7 @@ def preferred(session: Session, texts: tuple[str, ...], everything: bool, dry_ru
 def unclean(
     session: Session, texts: tuple[str, ...], everything: bool, dry_run: bool, yes: bool, as_json: bool
 ) -> None:
-    """Elect any replica where nobody leads, though messages that it lacks are lost for ever. Since Kafka 2.4."""
+    """Elect any replica of partitions without a leader, though messages that it lacks are lost for ever. Since Kafka 2.4."""
     _check_which(texts, everything)
     ask("Elect leaders that may lack messages? Those messages are lost for ever.", yes, dry_run)
     _elect(session, ElectionType.UNCLEAN, texts, everything, dry_run, as_json)

@@ -117,7 +117,7 @@ def _line(archive: Path, manager: str) -> str:
     folder, made = (
         shlex.quote(str(archive.resolve().with_name(name))) for name in (packing.FOLDER, f"{packing.FOLDER}.new")
     )
-    # A folder made anew has no files of an older archive, and is there only if the archive is whole.
+    # A new folder has no files of an older archive, and is there only if the archive is whole.
     unpack = (
         f"rm -rf {made} && mkdir -p {made} && tar -xzf {path} -C {made} && \\\n"
         f"    rm -rf {folder} && mv {made} {folder}  # for the driver"

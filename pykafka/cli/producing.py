@@ -31,7 +31,7 @@ _HEADER_FIELDS = ("name", "value", "value_base64")
 
 Headers = list[tuple[str, bytes | None]]
 
-#: How long a message waits for others (ms): nobody at a terminal notices, and a file fills batches anyway.
+#: How long a message waits for others (ms): at a terminal it is not noticed, and a file fills batches anyway.
 LINGER_MS = 50
 #: What may wait in memory for one broker (bytes).
 QUEUED_MAX_BYTES = 32 * 1024 * 1024

@@ -28,7 +28,7 @@ def write_at_once(fd: int, data: bytes) -> None:
     :param fd: a descriptor
     :param data: what to write
     """
-    with suppress(OSError):  # closed, or nobody reads it any more
+    with suppress(OSError):  # closed, or not read any more
         while data and PollWaiter(fd, True).wait(0):
             data = data[os.write(fd, data[:_AT_ONCE]) :]
 
@@ -40,7 +40,7 @@ class ShutdownWatchdog:
 
     :param timeout: how long an orderly end may take (s)
     :param last_words: the message at a forced end
-    :param kill: called before that, to end processes that would outlive this one and go on printing
+    :param kill: called before that, to end processes that would outlive this one and continue printing
     """
 
     def __init__(self, timeout: float, last_words: str, kill: Callable[[], None]) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 V = TypeVar("V")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
-yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where nobody can be asked.")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; needed if there is no terminal.")
 
 
 def change_command(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,12 +77,12 @@ def check_askable(question: str, yes: bool, dry_run: bool = False) -> None:
     """Refuse a change that needs an answer without a terminal; parameters and errors as in `ask`."""
     if not (yes or dry_run or can_ask()):
         raise click.UsageError(
-            f"{question} Give --yes, as nobody can be asked here; --dry-run shows what would be done"
+            f"{question} Give --yes, as there is no terminal here; --dry-run shows what would be done"
         )
 
 
 def ask(question: str, yes: bool, dry_run: bool = False) -> None:
-    """Ask whether to go on with a change; on a terminal alone.
+    """Ask whether to continue with a change; on a terminal alone.
 
     :param question: names what is lost or changed
     :param yes: the answer was given

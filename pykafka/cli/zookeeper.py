@@ -19,8 +19,8 @@ from pykafka.exceptions import (
     TopicAlreadyExists,
     UnknownTopicOrPartition,
 )
+from pykafka.metadata.configs import zookeeper_of
 from pykafka.metadata.zookeeper import GroupNodes
-from pykafka.metadata.zookeeper_address import zookeeper_of
 from pykafka.utils import is_legal_name
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class ZooKeeperGroups:
         if self._hosts is not None:
             return zookeeper_members(self._hosts, handler, self._timeout_ms, group, topic), ""
         try:
-            hosts = zookeeper_of(client.cluster)
+            hosts = zookeeper_of(client.cluster.brokers)
             if hosts is None:
                 return [], ""
             return zookeeper_members(hosts, handler, self._timeout_ms, group, topic), ""

@@ -45,26 +45,14 @@ class BalancedConsumer(GroupConsumer):
     is on) before it releases a partition, and consumes a partition only while it owns the partition's node in ZooKeeper.
     A member without a partition idles until there is one for it.
 
+    Options that are not listed mean what they mean for `SimpleConsumer`.
+
     :param topic: to read a share of
     :param cluster: that has it
     :param consumer_group: whose members share the topic
-    :param fetch_message_max_bytes: how much to fetch of a partition at a time (bytes)
-    :param num_consumer_fetchers: connections and workers for each broker
     :param auto_commit_enable: commit regularly and at rebalances the messages that the calls before the last one have
         returned (consume in one worker), and at `stop()` all that were returned; after an error that ends the `with`
         block, all but those of the last call
-    :param auto_commit_interval_ms: how often (ms)
-    :param queued_max_messages: for each partition; fetching pauses while more are buffered (messages)
-    :param fetch_min_bytes: how much data the broker waits for (bytes)
-    :param fetch_error_backoff_ms: pause before a partition that failed is fetched again (ms); it doubles while the
-        error lasts
-    :param fetch_wait_max_ms: how long the broker waits for `fetch_min_bytes` (ms)
-    :param offsets_channel_backoff_ms: pause before the second attempt to commit or fetch offsets (ms); twice as long
-        each time after that, up to a second
-    :param offsets_commit_max_retries: attempts to commit or fetch offsets beyond the first
-    :param auto_offset_reset: where to begin without a committed offset, or when the offset is no longer kept:
-        `OffsetType.EARLIEST` ("earliest"), `OffsetType.LATEST` ("latest"), or "none", which has `consume()` raise
-    :param consumer_timeout_ms: how long `consume()` waits before it returns None (ms); -1 for as long as it takes
     :param rebalance_max_retries: how many backoffs long to wait for another member to let a partition go
     :param rebalance_backoff_ms: the longest pause between attempts to take it (ms)
     :param zookeeper_connection_timeout_ms: for connecting and for each answer (ms); also the session timeout asked for
@@ -74,28 +62,15 @@ class BalancedConsumer(GroupConsumer):
         open
     :param auto_start: join at once; else with `start()`
     :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed; not again at rebalances
-    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new share before
-        it is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share
+    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new assignment
+        before it is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of it
         is consumed until it has returned. If it raises, `start()`, later `consume()`, raises that, and the consumer
         calls it again after a pause; an error that is not an `Exception` (gevent.Timeout, SystemExit) ends the
         consumer, which leaves the group
     :param use_rdkafka: consume by librdkafka
-    :param compacted_topic: accepted for old code; gaps between offsets are never a problem
     :param membership_protocol: how members divide partitions; the same for all members of the group
-    :param deserializer: `(value, partition_key) -> (value, partition_key)`; what it raises comes as the cause of a
-        `DeserializationError`
-    :param reset_offset_on_fetch: whether `fetch_offsets()` moves the consumer to what is committed
-    :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
-    :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)
-    :param auto_commit_timeout_ms: how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator
-        that moves, a connection that breaks) before a call raises one; until then each is logged, and the next interval
-        tries again
-    :param metadata_max_age_ms: how often to ask for metadata (ms), which tells of added partitions: they are shared
-        out, and read from their beginning, or where the group has committed
-    :param client_rack: the rack, or zone, of this consumer: brokers with `broker.rack` and a `replica.selector.class`
-        let it fetch from a replica there (KIP-392); None takes that of the client, "" fetches from leaders
-    :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and
-        256 MiB at least
+    :param metadata_max_age_ms: how often to ask for metadata (ms), which shows added partitions: they are shared out,
+        and read from their beginning, or where the group has committed
     :raises ZooKeeperError: no ZooKeeper could be reached (when started at once)
     :raises PartitionOwnedError: another member would not let go of a partition (likewise)
     """
@@ -432,11 +407,11 @@ class BalancedConsumer(GroupConsumer):
                     return None
                 group, text = self._consumer_group, "group %s: %s; trying again"
                 self._cluster.limiter.warn(log, group, text, group, error, level=logging.ERROR)
-                contact = self._nodes.contact
-                if not contact.is_silent and not contact.lost:
+                session = self._nodes.session
+                if not session.is_silent and not session.lost:
                     self._worker_failed(error)
                 # without an answer, there may not be much time left to stop consuming
-                sure_s = math.inf if self._consumer is None else max(0.0, contact.sure_s)
+                sure_s = math.inf if self._consumer is None else max(0.0, session.sure_s)
                 self._stopping.wait(min(sure_s, max(0.1, self._group_options.rebalance_backoff_ms / 1000)))
                 self._wanted.set()
             self._check_at = self._handler.now() + pause
@@ -444,9 +419,9 @@ class BalancedConsumer(GroupConsumer):
 
     def _session_holds(self) -> bool:
         """Return whether this member's nodes can be relied on; stop consuming if other members may have its partitions."""
-        contact = self._nodes.contact
-        away_s, reason = contact.away_s, contact.lost
-        if not reason and contact.sure_s <= 0:
+        session = self._nodes.session
+        away_s, reason = session.away_s, session.lost
+        if not reason and session.sure_s <= 0:
             reason = f"ZooKeeper has not answered for {away_s:.1f} s, and may end the session"
         if reason and self._consumer is not None:
             log.warning(
@@ -454,12 +429,12 @@ class BalancedConsumer(GroupConsumer):
             )
             self._halt_or_report()
             self._wanted.set()  # the answer may have come meanwhile, to another member on the same KazooClient
-        if contact.is_silent:
+        if session.is_silent:
             self._tell_of_outage(away_s)
             return False
         self._outage_told_s = 0.0
-        if contact.lost:
-            contact.lost = ""
+        if session.lost:
+            session.lost = ""
             self._add_self()
             self._wanted.set()
         return True

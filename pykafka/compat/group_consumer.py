@@ -26,7 +26,7 @@ from pykafka.consumer.committed_offsets import may_commit_later
 from pykafka.consumer.options import ConsumerOptions, valid_pairs
 from pykafka.consumer.startrules import Position
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
-from pykafka.handlers.starts import Starts
+from pykafka.handlers.start_once import StartOnce
 from pykafka.metadata.lifecycle import Tether
 from pykafka.utils import get_string, old_attributes
 from pykafka.utils.name import Name
@@ -103,7 +103,7 @@ class GroupConsumer(ABC):
         )
         self._group_instance_id: str | None = None
         self._left_to_parent: list[Any] = []
-        self._starts = Starts(self._handler)
+        self._starts = StartOnce(self._handler)
         self._begin_afresh()
         cluster.stop_at_close(self)
         self._handler.at_fork(self._after_fork)

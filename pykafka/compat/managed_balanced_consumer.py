@@ -58,59 +58,35 @@ class ManagedBalancedConsumer(GroupConsumer):
     During a rebalance `consume()` returns no messages; if auto-commit is on, the consumer first commits what it has returned
     before. If its share stays the same, it goes on reading as if nothing had happened.
 
+    Options that are not listed mean what they mean for `SimpleConsumer`.
+
     :param topic: to read a share of
     :param cluster: that has it
     :param consumer_group: whose members share the topic
-    :param fetch_message_max_bytes: how much to fetch of a partition at a time (bytes)
-    :param num_consumer_fetchers: connections and workers for each broker
     :param auto_commit_enable: commit regularly and at rebalances the messages that the calls before the last one have
         returned (consume in one worker), and at `stop()` all that were returned; after an error that ends the `with`
         block, all but those of the last call
-    :param auto_commit_interval_ms: how often (ms)
-    :param queued_max_messages: for each partition; fetching pauses while more are buffered (messages)
-    :param fetch_min_bytes: how much data the broker waits for (bytes)
-    :param fetch_error_backoff_ms: pause before a partition that failed is fetched again (ms); it doubles while the
-        error lasts
-    :param fetch_wait_max_ms: how long the broker waits for `fetch_min_bytes` (ms)
-    :param offsets_channel_backoff_ms: pause before the second attempt to commit or fetch offsets (ms); twice as long
-        each time after that, up to a second
-    :param offsets_commit_max_retries: attempts to commit or fetch offsets beyond the first
-    :param auto_offset_reset: where to begin without a committed offset, or when the offset is no longer kept:
-        `OffsetType.EARLIEST` ("earliest"), `OffsetType.LATEST` ("latest"), or "none", which has `consume()` raise
-    :param consumer_timeout_ms: how long `consume()` waits before it returns None (ms); -1 for as long as it takes
     :param rebalance_max_retries: how many backoffs long a rebalance may go on failing before that is an error; a join
         that was never answered, which takes longer, is tried once more all the same, unless this is 0
     :param rebalance_backoff_ms: the longest pause between attempts (ms)
     :param auto_start: join at once; else with `start()`
     :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed; not again at rebalances
-    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new share before
-        it is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share
+    :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new assignment
+        before it is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of it
         is consumed until it has returned. If it raises, `start()`, later `consume()`, raises that, and the consumer
         calls it again after a pause; an error that is not an `Exception` (gevent.Timeout, SystemExit) ends the
         consumer, which leaves the group
     :param use_rdkafka: consume by librdkafka
-    :param compacted_topic: accepted for old code; gaps between offsets are never a problem
     :param heartbeat_interval_ms: how often heartbeats go out (ms); below the session timeout
     :param membership_protocol: how members divide partitions; the same for all members of the group
-    :param deserializer: `(value, partition_key) -> (value, partition_key)`; what it raises comes as the cause of a
-        `DeserializationError`
-    :param reset_offset_on_fetch: whether `fetch_offsets()` moves the consumer to what is committed
     :param session_timeout_ms: the coordinator removes a member without a heartbeat for this long (ms); brokers have
         limits for it
-    :param max_poll_interval_ms: a member that takes no message for this long loses its share (ms)
+    :param max_poll_interval_ms: a member that takes no message for this long loses its partitions (ms)
     :param group_instance_id: makes a static member (KIP-345; Kafka 2.3 and later): `stop()` does not leave the group,
-        and a consumer that starts with the same id within the session timeout gets the same share, without a rebalance
-    :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
-    :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)
-    :param auto_commit_timeout_ms: how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator
-        that moves, a connection that breaks) before a call raises one; until then each is logged, and the next interval
-        tries again
-    :param metadata_max_age_ms: how often to ask for metadata (ms), which tells of added partitions: they are shared
-        out, and read from their beginning, or where the group has committed
-    :param client_rack: the rack, or zone, of this consumer: brokers with `broker.rack` and a `replica.selector.class`
-        let it fetch from a replica there (KIP-392); None takes that of the client, "" fetches from leaders
-    :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and
-        256 MiB at least
+        and a consumer that starts with the same id within the session timeout gets the same partitions, without a
+        rebalance
+    :param metadata_max_age_ms: how often to ask for metadata (ms), which shows added partitions: they are shared out,
+        and read from their beginning, or where the group has committed
     :raises UnsupportedVersion: the brokers are older than 0.9 (when started at once)
     :raises KafkaException: what kept it from its share (likewise)
     """

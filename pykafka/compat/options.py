@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from pykafka.compat.membership_protocol import GroupMembershipProtocol, RangeProtocol, valid_protocol
 from pykafka.consumer.startrules import Position
-from pykafka.metadata.zookeeper_address import DEFAULT_ZOOKEEPER
+from pykafka.metadata.configs import DEFAULT_ZOOKEEPER
 from pykafka.utils import get_string
 from pykafka.utils.error_handlers import valid_callable, valid_ms
 from pykafka.utils.option_table import Options, anything, at_least_0, option, optional
@@ -75,12 +75,12 @@ class GroupOptions(Options):
     post_rebalance_callback: RebalanceCallback | None = option(
         None,
         valid_callable,
-        "`(consumer, old {partition id: offset}, new {...})`, called for a new share before it is consumed; may "
-        "return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of the share is consumed "
+        "`(consumer, old {partition id: offset}, new {...})`, called for a new assignment before it is consumed; may "
+        "return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of it is consumed "
         "until it has returned. If it raises, `start()`, later `consume()`, raises that, and the consumer calls "
         "it again after a pause; an error that is not an `Exception` (gevent.Timeout, SystemExit) ends the "
         "consumer, which leaves the group",
-        costs="No message of a new share comes while it runs.",
+        costs="No message of a new assignment comes while it runs.",
     )
     membership_protocol: GroupMembershipProtocol = option(
         RangeProtocol,

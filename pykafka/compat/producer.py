@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from pykafka.common import CompressionType
 from pykafka.compat.delivery_reports import Reports
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, MessageSizeTooLarge, ProducerStoppedException
-from pykafka.handlers.lastcalls import note_block
+from pykafka.handlers.exit_calls import note_block
 from pykafka.partitioners import RandomPartitioner
 from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, headers_size
 from pykafka.producer.batch import ProducerBatch
@@ -58,9 +58,9 @@ class Producer:
         messages of one key go to all partitions, and have no order; `Murmur2Partitioner()` sends a key to one, as
         Kafka's Java producer does
     :param compression: a `pykafka.common.CompressionType`
-    :param max_retries: how often a batch is sent again that a broker found wrong or, where batches have no sequence
-        numbers (`enable_idempotence`), may have stored without saying so; a cluster that is not ready (no leader,
-        brokers down, too few replicas in sync) is waited for until `delivery_timeout_ms`
+    :param max_retries: how often a batch is sent again, within `delivery_timeout_ms`, that a broker found wrong or, if
+        batches have no sequence numbers (`enable_idempotence`), may have stored without saying so; a cluster that is
+        not ready (no leader, brokers down, too few replicas in sync) does not count
     :param retry_backoff_ms: pause before the first time (ms), give or take a fifth; twice as long each time after that
     :param required_acks: 1 waits for the leader's log, -1 for all replicas in sync, 0 for nothing; with 1, the default,
         a message is lost if the leader fails before another replica has copied it; -1 keeps it, and makes the producer
@@ -69,10 +69,11 @@ class Producer:
     :param max_queued_messages: for each broker; beyond, `produce()` blocks or raises
     :param min_queued_messages: for each broker; from this many on, batches are sent without lingering
     :param linger_ms: how long a message may wait for others to fill its batch (ms); 0 sends at once; with the default a
-        lone message leaves after 5 seconds, so choose 0 to 50 if somebody waits for it
+        lone message leaves after 5 seconds, so choose 0 to 50 if a caller waits for it
     :param queue_empty_timeout_ms: accepted for old code; an idle sender sleeps until it is woken
     :param block_on_queue_full: whether a full queue blocks `produce()` or raises
-    :param max_request_size: of one request (bytes); a batch is full when it would fill a request alone
+    :param max_request_size: of one request, and so of a message (bytes); a batch is full at the latest when it would
+        fill a request alone
     :param sync: whether `produce()` waits for the acknowledgement, and raises what went wrong
     :param delivery_reports: keep a report of each message for `get_delivery_report()`, which must be called for each:
         they are kept until then, however many; a warning is logged once if a thread or greenlet has
@@ -84,19 +85,19 @@ class Producer:
     :param delivery_timeout_ms: how old a message may get before it has failed (ms)
     :param max_queued_bytes: for each broker, as `max_queued_messages` (bytes)
     :param enable_idempotence: number the batches of each partition (KIP-98), so that what is sent again is stored once
-        and in its place, with up to five batches under way; None: if `required_acks` is -1, retries are allowed, and
-        brokers can (0.11 on); True: or refuse
+        and in its place, with up to five batches under way; None: if all replicas have to acknowledge, retries are
+        allowed, and brokers can (0.11 on); True: or refuse
     :param on_delivery: `(error, message)`, called for each message when it is acknowledged (error is None) or has
         failed, by a worker of its own, in the order of each partition; what it raises is logged; on greenlets it must
         not hold up the hub. `flush()` and `stop()` wait for it. For an `offset` of -1 see `Message.offset`
-    :param max_failed_messages: how many messages may have failed without a report (by `on_delivery`, a delivery report,
-        or the error that `flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of them, and
-        forgets them
+    :param max_failed_messages: how many messages may have failed without a report (by `on_delivery`, the delivery or
+        its report, or the error that `flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of
+        them, and forgets them
     :param max_failed_bytes: how many bytes these may take
-    :param on_topic_recreated: what becomes of messages for a topic that was deleted and made anew: "continue" sends
-        them to the new topic, with a warning that has both ids; "fail" fails them with `TopicRecreatedError` until the
-        producer is started, or made, again. Brokers tell topics apart since Kafka 4.1; with 2.8 to 4.0 the client
-        compares ids when it asks for metadata; older ones have no ids, and messages go to the new topic
+    :param on_topic_recreated: messages for a topic that was deleted and created again: "continue" sends them to the new
+        topic, with a warning that has both ids; "fail" fails them with `TopicRecreatedError` until the producer is
+        started, or made, again. Brokers distinguish topics since Kafka 4.1; with 2.8 to 4.0 the client compares ids
+        when it asks for metadata; older ones have no ids, and messages go to the new topic
     :param compression_level: how hard the codec tries: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22; None: the codec's
         own (6 for gzip, 3 for zstd, the fast mode for lz4); snappy has none
     """
@@ -356,7 +357,7 @@ class Producer:
             )
 
     def _check_format(self, queue: PartitionQueue, has_headers: bool, has_timestamp: bool) -> None:
-        leader = self._engine.routing.leader_of(queue)
+        leader = None if queue.partition is None else queue.partition.leader
         if leader is None or not leader.knows_versions:
             return  # found out when the batch is sent
         version = leader.api_version(wire.ProduceRequest)
@@ -535,6 +536,10 @@ class OwnedBroker(Sender):
     def delivered(self, batch: ProducerBatch) -> None:
         """Complete a batch that was acknowledged, by `Producer._mark_as_delivered`."""
         self.producer._mark_as_delivered(self, [batch])
+
+    def message_is_pending(self) -> bool:
+        """Return whether a message for this broker waits for its acknowledgement."""
+        return bool(self.broker_queue.messages)
 
     def cleanup(self) -> None:
         """End the sender; the same as `stop()`."""

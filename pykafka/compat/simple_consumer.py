@@ -64,7 +64,7 @@ class SimpleConsumer(DocumentedConsumer):
     :param auto_commit_enable: commit regularly the messages that the calls before the last one have returned (consume
         in one worker), and at `stop()` all that were returned; after an error that ends the `with` block, all but those
         of the last call; repeat old commits every hour, since brokers forget them
-    :param auto_commit_interval_ms: how often (ms)
+    :param auto_commit_interval_ms: how often offsets are committed automatically (ms)
     :param queued_max_messages: for each partition; fetching pauses while more are buffered (messages)
     :param fetch_min_bytes: how much data the broker waits for (bytes)
     :param fetch_error_backoff_ms: pause before a partition that failed is fetched again (ms); it doubles while the
@@ -75,7 +75,8 @@ class SimpleConsumer(DocumentedConsumer):
     :param offsets_commit_max_retries: attempts to commit or fetch offsets beyond the first
     :param auto_offset_reset: where to begin without a committed offset, or when the offset is no longer kept:
         `OffsetType.EARLIEST` ("earliest"), `OffsetType.LATEST` ("latest"), or "none", which has `consume()` raise
-    :param consumer_timeout_ms: how long `consume()` waits before it returns None (ms); -1 for as long as it takes
+    :param consumer_timeout_ms: how long to wait for the next record before an iteration ends, or PyKafka 2's
+        `consume()` returns None (ms); -1 for as long as it takes
     :param auto_start: start at once; else with `start()`
     :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed
     :param compacted_topic: accepted for old code; gaps between offsets are never a problem
@@ -89,13 +90,15 @@ class SimpleConsumer(DocumentedConsumer):
     :param auto_commit_timeout_ms: how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator
         that moves, a connection that breaks) before a call raises one; until then each is logged, and the next interval
         tries again
-    :param metadata_max_age_ms: how often to ask for metadata (ms), which tells of added partitions: they are read from
+    :param metadata_max_age_ms: how often to ask for metadata (ms), which shows added partitions: they are read from
         their beginning, or where the group has committed; not if `partitions` are given
     :param client_rack: the rack, or zone, of this consumer: brokers with `broker.rack` and a `replica.selector.class`
         let it fetch from a replica there (KIP-392); None takes that of the client, "" fetches from leaders
     :param unpacked_max_bytes: what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and
         256 MiB at least
     """
+
+    __module__ = "pykafka.simpleconsumer"  # its documented place
 
     def _build(self, topic: TopicView, cluster: BaseCluster, given: dict[str, Any]) -> None:
         own = TopicConsumerOptions.of(given)

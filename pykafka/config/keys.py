@@ -209,7 +209,7 @@ _CLIENT: dict[str, Parse] = {
     "client_rack": text,
     "tls": anything,
 }
-#: Options of other types than their default tells, and those whose values have other names elsewhere.
+#: Options of other types than that of their default, and those whose values have other names elsewhere.
 _SPECIAL: dict[str, Parse] = {
     "connections_max_idle_ms": _idle_time,
     "client_dns_lookup": partial(
@@ -338,9 +338,9 @@ _OF_OTHERS = (
     *("schema.registry.", "basic.auth.", "bearer.auth.", "confluent.", "metrics.", "config.providers."),
     *("key.converter.", "value.converter.", "header.converter.", "sasl.server.", "listener.name."),
 )
-#: What may stand before a key.
+#: Prefixes of keys.
 _SECTIONS = ("kafka", "client", "producer", "consumer", "admin")
-#: What may stand before a property of librdkafka's topics, as kcat and dicts for librdkafka have it; and these properties.
+#: Prefixes of properties of librdkafka's topics, as kcat and dicts for librdkafka have it; and these properties.
 _OF_TOPICS = ("topic.", "default.topic.config.")
 _TOPIC = frozenset(
     {
@@ -466,7 +466,7 @@ def of_topics(key: str) -> str:
 
 
 def why_refused(key: str, value: Any = None) -> str | None:
-    """Return why a key cannot be used; None where it can.
+    """Return why a key cannot be used; None if it can.
 
     :param key: as `plain` returns it
     :param value: its value; None for any

@@ -21,8 +21,8 @@ from pykafka.consumer.preferred_replica import PreferredReplicas
 from pykafka.consumer.recovery import Recovery
 from pykafka.consumer.start_lookup import StartLookup
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
-from pykafka.handlers.interrupts import Closure
-from pykafka.handlers.starts import Starts
+from pykafka.handlers.interrupts import CloseOnce
+from pykafka.handlers.start_once import StartOnce
 from pykafka.utils.compression import unpacked_limit
 from pykafka.utils.error_handlers import valid_timeout
 
@@ -67,13 +67,13 @@ class ConsumerEngine(Assignment):
         self.errors: deque[BaseException] = deque()
         self.running = False
         #: In a forked child the next call that reads starts it again.
-        self.starts = Starts(self.handler)
+        self.starts = StartOnce(self.handler)
         #: The position of each partition at `stop()`, without the messages in process.
         self.processed_at_stop: dict[TopicPartition, int] = {}
         self._left_to_parent: list[Any] = []
         self._wanted_at_fork: dict[TopicPartition, Wanted] = {}
         # Of `stop`, which has nothing to end before `start`.
-        self._closure = Closure(self.handler, complete=True)
+        self._closure = CloseOnce(self.handler, complete=True)
         # The metadata whose topic ids were compared last.
         self._generation = -1
         self.membership = Membership()
@@ -118,7 +118,7 @@ class ConsumerEngine(Assignment):
         # positions of before may be of topics that were created again meanwhile
         if topics := sorted({key.topic for key, owned in self.partitions.items() if owned.topic_id is not None}):
             self.refresh(topics)
-        self._closure = Closure(self.handler)
+        self._closure = CloseOnce(self.handler)
         self.running = True
         self.buffers.closed = False
         try:
@@ -151,7 +151,7 @@ class ConsumerEngine(Assignment):
         self._wanted_at_fork = self.start_lookup.wanted()
         self.starts.after_fork(self.running)
         self.running = False
-        self._closure = Closure(self.handler, complete=True)
+        self._closure = CloseOnce(self.handler, complete=True)
         self.buffers.closed = True
         self._make_parts()
         if self.commits is not None:
@@ -240,7 +240,7 @@ class ConsumerEngine(Assignment):
 
         :returns: False: that is known, or the partition was in trouble before; it has to be given to recovery
         """
-        news = self.cluster.take_leader_hint(
+        news = self.cluster.take_current_leader(
             *owned.key, leader.leader_id, leader.leader_epoch, leader.endpoints, topic_id=owned.topic_id
         )
         if not news or owned.trouble_since is not None:

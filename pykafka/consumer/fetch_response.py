@@ -9,7 +9,7 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.leader_epochs import CurrentLeader
@@ -43,20 +43,13 @@ SMALL_PART = 4
 LEADER_NAMED = (NotLeaderForPartition.ERROR_CODE, FencedLeaderEpoch.ERROR_CODE)
 
 
-class AbortedTransaction(Protocol):
-    """An entry in the list of aborted transactions, as FetchResponse has it."""
-
-    producer_id: int
-    first_offset: int
-
-
 class AbortedTransactions:
     """The aborted transactions of one partition in one fetch answer; ask about each batch, in order.
 
     :param aborted: the answer's list; None if it has none
     """
 
-    def __init__(self, aborted: Iterable[AbortedTransaction] | None) -> None:
+    def __init__(self, aborted: Iterable[wire.FetchResponse.Topic.Partition.AbortedTransaction] | None) -> None:
         self._coming = deque(sorted((entry.first_offset, entry.producer_id) for entry in aborted or ()))
         self._aborting: set[int] = set()
 

@@ -61,14 +61,14 @@ class RecordInterceptor(Protocol):
     """An object that is called with all records of a consumer."""
 
     def on_consume(self, records: list[Record[Any, Any]], /) -> list[Record[Any, Any]] | None:
-        """Return the records for the application; None for those given. What it raises is logged, and changes nothing."""
+        """Return the records for the application; None keeps those given. Its errors are logged, and change nothing."""
 
 
 class CommitInterceptor(Protocol):
     """An object that is called with all commits of a consumer."""
 
     def on_commit(self, offsets: dict[TopicPartition, OffsetAndMetadata], /) -> object:
-        """Take note of offsets that were committed. What it raises is logged."""
+        """Take note of offsets that were committed. Its errors are logged."""
 
 
 #: An interceptor may be both.
@@ -188,10 +188,7 @@ class ConsumerOptions(Options):
             "topic": "under which offsets are committed; None for none",
             "consumer": "under which offsets are committed, and whose members share the topics; None for none",
         },
-        costs={
-            "topic": "None commits nothing, so each start begins at `auto_offset_reset`.",
-            "consumer": "None commits nothing, so each start begins as `start` and `auto_offset_reset` say.",
-        },
+        costs="None commits nothing, so each start begins at `auto_offset_reset`.",
         names={"consumer": "group"},
         takes={"topic": "str | bytes | None"},
         other=("group.id",),
@@ -235,7 +232,7 @@ class ConsumerOptions(Options):
     auto_commit_interval_ms: int = option(
         {"topic": 60 * 1000, "consumer": 5000},
         above_0,
-        {"topic": "how often (ms)", "consumer": "how often `auto_commit` commits (ms)"},
+        "how often offsets are committed automatically (ms)",
         costs="A shorter time repeats less after a crash, and costs a request each time.",
     )
     queued_max_messages: int = option(
@@ -248,10 +245,7 @@ class ConsumerOptions(Options):
         1,
         partial(up_to, INT32_MAX, at_least_0),
         "how much data the broker waits for (bytes)",
-        costs={
-            "topic": "Latency against requests: more bytes make fewer, larger answers, at most `fetch_wait_max_ms` later.",
-            "consumer": "Latency against requests: more bytes make fewer, larger answers, at most `fetch_max_wait_ms` later.",
-        },
+        costs="Latency against requests: more bytes make fewer, larger answers, which come later.",
     )
     fetch_error_backoff_ms: int = option(
         500,
@@ -296,10 +290,8 @@ class ConsumerOptions(Options):
     consumer_timeout_ms: int = option(
         -1,
         {"topic": integer, "consumer": at_least_0_or_minus_1},
-        {
-            "topic": "how long `consume()` waits before it returns None (ms); -1 for as long as it takes",
-            "consumer": "how long an iteration waits for the next record before it ends (ms); -1 for as long as it takes",
-        },
+        "how long to wait for the next record before an iteration ends, or PyKafka 2's `consume()` returns None (ms); -1 for "
+        "as long as it takes",
         allowed="-1, or 0 or more",
         costs={"topic": "A short time gives your loop its turn, and returns None more often."},
     )
@@ -329,8 +321,8 @@ class ConsumerOptions(Options):
         "of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)",
         costs={
             "topic": "Memory of the consumer. One batch is always taken, however large.",
-            "consumer": "Memory of the consumer. One batch is always taken, however large. What is buffered of paused "
-            "partitions does not count.",
+            "consumer": "Memory of the consumer. One batch is always taken, however large. The buffers of paused "
+            "partitions do not count.",
         },
         other=("fetch.max.bytes",),
     )
@@ -339,17 +331,17 @@ class ConsumerOptions(Options):
         at_least_0,
         "how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator that moves, a connection that "
         "breaks) before a call raises one; until then each is logged, and the next interval tries again",
-        costs="A shorter time tells your program sooner; a longer one outlasts a coordinator that moves.",
+        costs="A shorter time raises sooner; a longer one outlasts a coordinator that moves.",
     )
     metadata_max_age_ms: int = option(
         60 * 1000,
         above_0,
         {
-            "group": "how often to ask for metadata (ms), which tells of added partitions: they are shared out, and read from "
+            "group": "how often to ask for metadata (ms), which shows added partitions: they are shared out, and read from "
             "their beginning, or where the group has committed",
-            "topic": "how often to ask for metadata (ms), which tells of added partitions: they are read from their beginning, "
+            "topic": "how often to ask for metadata (ms), which shows added partitions: they are read from their beginning, "
             "or where the group has committed; not if `partitions` are given",
-            "consumer": "how often to ask for metadata (ms), which tells of added partitions, and of new topics that a pattern "
+            "consumer": "how often to ask for metadata (ms), which shows added partitions, and of new topics that a pattern "
             "matches; partitions of `assign()` stay as they are",
         },
         costs="A shorter time finds new partitions sooner, for a small request each time.",
@@ -368,7 +360,7 @@ class ConsumerOptions(Options):
         "what one compressed batch may unpack to (bytes); None: four times `queued_max_bytes`, and 256 MiB at least",
         allowed="1 or more, or None",
         costs="Memory: some kilobytes can unpack to gigabytes. A larger batch is not unpacked: the call raises "
-        "`UnpackedTooLargeError`, and `seek()` goes on behind the batch. Other partitions continue.",
+        "`UnpackedTooLargeError`, and `seek()` continues behind the batch. Other partitions continue.",
     )
 
     def _check_together(self) -> None:

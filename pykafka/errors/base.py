@@ -101,6 +101,11 @@ class KafkaException(Exception):
         self.ledger = list(ledger or ())
 
     @property
+    def attempts(self) -> Any:
+        """The failed attempts, as (place, error) pairs; also as `ledger`."""
+        return self.ledger
+
+    @property
     def transient(self) -> bool:
         """Whether the error may pass by itself; the same as `retriable`."""
         return self.retriable

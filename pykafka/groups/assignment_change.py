@@ -167,7 +167,7 @@ class CooperativeAssignmentChange(AssignmentChange):
         return super().is_lost or self._membership.breaks != self._breaks
 
     def prepare(self, topics: Collection[str]) -> None:
-        """Report what is lost, and revoke topics that the member no longer reads."""
+        """Report lost partitions, and revoke topics that the member no longer reads."""
         if self._membership.generation_id < 0:
             self._reset()
         else:

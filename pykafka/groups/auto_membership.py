@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pykafka.exceptions import GroupIdNotFound, KafkaException, UnsupportedVersion
+from pykafka.exceptions import GroupIdNotFound, KafkaException, UnsupportedVersion, error_for
 from pykafka.groups.coordinator_connection import CoordinatorConnection
 from pykafka.groups.protocol_choice import CONSUMER, Facts, assignor_for, check_pattern, choose
 from pykafka.groups.subscription import TOPICS_POLL_INTERVAL_S, Subscription
@@ -197,7 +197,7 @@ class AutoMembership:
 
         :raises KafkaException: it cannot be asked
         """
-        group, link = self._link.group_id, self._link
+        group = self._link.group_id
         if not coordinator.has(wire.JoinGroupRequest):
             return Facts(False, keeps_groups=False)
         if not (
@@ -208,14 +208,15 @@ class AutoMembership:
         (described,) = self._ask(request, coordinator, deadline).groups
         if not described.error_code:
             return Facts(True, refused=self._refused)
-        error = link.error(described.error_code, described.error_message, "ConsumerGroupDescribe")
+        address = coordinator.address
+        error = error_for(described.error_code, described.error_message, broker=address, api="ConsumerGroupDescribe")
         if isinstance(error, UnsupportedVersion):
             return Facts(False)
         if not isinstance(error, GroupIdNotFound):
             raise error
         classic = self._ask(wire.DescribeGroupsRequest(groups=[group]), coordinator, deadline).groups[0]
         if classic.error_code and classic.error_code != GroupIdNotFound.ERROR_CODE:
-            raise link.error(classic.error_code, classic.error_message, "DescribeGroups")
+            raise error_for(classic.error_code, classic.error_message, broker=address, api="DescribeGroups")
         return Facts(True, classic.group_state not in WITHOUT_MEMBERS, self._refused)
 
     def _ask(self, request: Request[R], coordinator: Node, deadline: float | None) -> R:

@@ -292,14 +292,6 @@ class CoordinatorConnection:
             raise ResponseTimeoutError("no answer in the time that was left for it", broker=broker.address, api=api)
         return pending.get_when_due()
 
-    def error(self, code: int, message: str | None, api: str) -> ProtocolClientError:
-        """Return the error that the coordinator has answered.
-
-        :param message: its own words; None for none
-        """
-        address = None if self.coordinator is None else self.coordinator.address
-        return error_for(code, message, broker=address, api=api)
-
     # -- the connection for slow requests --------------------------------------------------------------------------------
 
     def acquire(self, broker: Node) -> str:

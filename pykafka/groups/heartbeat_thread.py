@@ -199,7 +199,7 @@ class HeartbeatThread:
             if run.stopping.is_set():
                 return
             self._running.release()
-            # a member that was added meanwhile has found it taken
+            # a member that was added meanwhile could not acquire it
             if not self._members or not self._running.acquire(False):
                 return
 
@@ -359,7 +359,7 @@ class _Run:
                 return connection
             connection.disconnect()
         connection = self._connection = self._broker.new_connection(self._native)
-        if not self._members:  # meanwhile, and `cut` may have found the former one
+        if not self._members:  # all were removed meanwhile, and `cut` may have ended the former one
             connection.give_up()
         connection.connect(max(1, round(timeout * 1000)))
         return connection

@@ -19,8 +19,8 @@ from pykafka.utils.option_table import (
 )
 
 STATIC = (
-    "does not leave the group, and a consumer that starts with the same id within the session timeout gets the same share, "
-    "without a rebalance"
+    "does not leave the group, and a consumer that starts with the same id within the session timeout gets the same "
+    "partitions, without a rebalance"
 )
 
 
@@ -34,7 +34,7 @@ class MemberOptions(Options):
         3000,
         partial(up_to, INT32_MAX, above_0),
         "how often heartbeats go out (ms); below the session timeout",
-        costs="A shorter time tells of a rebalance sooner, for a small request each time. A third of "
+        costs="A shorter time notices a rebalance sooner, for a small request each time. A third of "
         "`session_timeout_ms` is usual.",
     )
     session_timeout_ms: int = option(
@@ -47,7 +47,7 @@ class MemberOptions(Options):
     max_poll_interval_ms: int = option(
         300000,
         partial(up_to, INT32_MAX, above_0),
-        "a member that takes no message for this long loses its share (ms)",
+        "a member that takes no message for this long loses its partitions (ms)",
         costs="A longer time lets you work longer on one message; a member that hangs keeps its partitions as long.",
     )
     group_instance_id: str | None = option(
@@ -71,11 +71,11 @@ class SubscriberOptions(MemberOptions):
     protocol: str = option(
         "classic",
         partial(one_of, PROTOCOLS),
-        'how the member takes part: "classic", by JoinGroup; "consumer", the next-generation protocol, where the broker shares '
-        'out (KIP-848; Kafka 4.0 and later); "zookeeper", where members agree through ZooKeeper (for brokers before 0.9); '
-        '"auto" takes "consumer" where brokers and group permit it, and "zookeeper" where brokers keep no groups',
+        'how the member takes part: "classic", by JoinGroup; "consumer", the next-generation protocol, in which the broker '
+        'assigns (KIP-848; Kafka 4.0 and later); "zookeeper", by which members agree through ZooKeeper (for brokers before '
+        '0.9); "auto" takes "consumer" if brokers and group permit it, and "zookeeper" if brokers keep no groups',
         allowed='`"classic"`, `"consumer"`, `"zookeeper"`, `"auto"`',
-        costs='With `"consumer"`, what stays is read on in each rebalance, and the listener is told of differences alone; '
+        costs='With `"consumer"`, partitions that stay are read on in each rebalance, and the listener gets differences alone; '
         "session and heartbeat interval are the group's settings at the broker, and those given here count for nothing.",
         other=("group.protocol",),
     )

@@ -18,6 +18,7 @@ from pykafka.exceptions import (
     RebootstrapRequired,
     ResponseTimeoutError,
     SaslRequiredError,
+    SocketDisconnectedError,
     TokenTimeoutError,
     TokenUnavailableError,
     WorkerNotStartedError,
@@ -26,6 +27,7 @@ from pykafka.metadata.options import REBOOTSTRAP, MetadataSettings
 from pykafka.network.addresses import canonical_addresses, parse_hosts
 from pykafka.network.dialing import Attempt
 from pykafka.network.options import CANONICAL
+from pykafka.protocol import wire
 from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
@@ -38,9 +40,13 @@ log = logging.getLogger(__name__)
 R = TypeVar("R")
 
 #: How long a broker that metadata leaves out is kept while its connection stands (s): brokers that start up know few others.
-LEFT_OUT_S = 5.0
+MISSING_S = 5.0
 #: How long `close()` waits for brokers that have left to be closed (s): answers that are on their way are waited for.
 PARTING_S = 5.0
+#: The versions to ask in after a hang-up: the last one without tagged fields, and the first that can leave topics uncreated.
+LOWER_VERSIONS = (8, 4)
+#: How often in a row a broker must hang up on the higher version before the client begins with the lower one.
+HANG_UPS = 2
 #: How long a connect may take while there are other brokers to ask (ms): one that swallows packets would hold up all metadata.
 QUICK_CONNECT_MS = 3000
 
@@ -48,7 +54,7 @@ QUICK_CONNECT_MS = 3000
 class Brokers:
     """The brokers by id, and those that stand for the addresses at which the cluster is first reached.
 
-    State: `by_id` is replaced as a whole, under the lock of `Knowledge`; readers take no lock.
+    State: `by_id` is replaced as a whole, under the lock of `MetadataCache`; readers take no lock.
 
     :param handler: supplies the worker that closes brokers which have left
     :param make: `(id, host, port)` to a broker with the client's settings
@@ -68,7 +74,7 @@ class Brokers:
         self._trigger_s = settings.metadata_recovery_rebootstrap_trigger_ms / 1000
         # Since when metadata has been asked for in vain (s); None: the last request was answered.
         self._in_vain_since: float | None = None
-        # Whether a broker has told this client to begin again at the seeds.
+        # Whether a broker has asked this client to begin again at the seeds.
         self._sent_back = False
         self._handler = handler
         self._limiter = limiter or LogLimiter(handler)
@@ -76,7 +82,7 @@ class Brokers:
         self.by_id: dict[int, Node] = {}
         self._seeds: dict[tuple[str, int], Node] = {}
         # Brokers that metadata leaves out although their connections stand, and since when (s).
-        self._left_out: dict[int, float] = {}
+        self._missing: dict[int, float] = {}
         # Workers that close brokers which have left.
         self._partings: list[Worker] = []
 
@@ -103,9 +109,9 @@ class Brokers:
             brokers[id_] = self._make(id_, host, port)
         gone = set(brokers) - set(addresses)
         now = self._handler.now()
-        left_out = {id_: self._left_out.get(id_, now) for id_ in gone if brokers[id_].stands}
-        self._left_out = {id_: since for id_, since in left_out.items() if now - since < LEFT_OUT_S}
-        left += [brokers.pop(id_) for id_ in gone - set(self._left_out)]
+        missing = {id_: self._missing.get(id_, now) for id_ in gone if brokers[id_].stands}
+        self._missing = {id_: since for id_, since in missing.items() if now - since < MISSING_S}
+        left += [brokers.pop(id_) for id_ in gone - set(self._missing)]
         self.by_id = brokers
         return left
 
@@ -228,7 +234,7 @@ class Brokers:
         self._sent_back = False
 
     def send_back(self) -> None:
-        """Note that a broker has told this client to begin again at the seeds (REBOOTSTRAP_REQUIRED)."""
+        """Note that a broker has asked this client to begin again at the seeds (REBOOTSTRAP_REQUIRED)."""
         self._sent_back = self._returns
 
     @contextmanager
@@ -260,7 +266,7 @@ def first_answer(
     :param what: the request's name in logs
     :param telling: returns whether an answer is useful; a useless one is returned only where all are
     :param left_ms: returns how long brokers may still be asked (ms), 0 at the end; None for no limit
-    :raises NoBrokersAvailableError: none answered; `.ledger` has every attempt
+    :raises NoBrokersAvailableError: none answered; `.attempts` has every attempt
     :raises ProtocolClientError: one has refused
     :raises FieldValueError: the request cannot be written
     :raises SaslRequiredError, TokenUnavailableError: there are no credentials to log in with
@@ -285,13 +291,13 @@ def first_answer(
             empty.append(answer)
         except KafkaException as error:
             # without its traceback, whose frames would hold the callers' objects for as long as somebody keeps the error
-            told = error.again()
+            error_copy = error.again()
             # also one that tells its versions late: that is a part of connecting
             late = isinstance(error, (ConnectTimeoutError, TokenTimeoutError)) or (
                 hurried and isinstance(error, ResponseTimeoutError)
             )
             if late and broker not in again and broker.socket_timeout_ms > QUICK_CONNECT_MS:
-                slow[broker] = told
+                slow[broker] = error_copy
                 again.append(broker)
                 continue
             refused = isinstance(
@@ -299,9 +305,11 @@ def first_answer(
             )  # the next broker would refuse it, too
             if refused and not isinstance(error, RebootstrapRequired):
                 raise
-            broker.warn("broker %s did not answer %s: %s", broker.address, what, told)
-            attempts.append((broker.address, told))
-    attempts += [(broker.address, told) for broker, told in slow.items()]  # there was no time for a second try
+            broker.warn("broker %s did not answer %s: %s", broker.address, what, error_copy)
+            attempts.append((broker.address, error_copy))
+    attempts += [
+        (broker.address, error_copy) for broker, error_copy in slow.items()
+    ]  # there was no time for a second try
     if empty:
         return empty[0]
     raise NoBrokersAvailableError(_explain(attempts), ledger=attempts)
@@ -341,7 +349,7 @@ def _tell(address: str, error: Any) -> str:
 
 
 class Seeds:
-    """Where a cluster is first reached: at `hosts`, or at the brokers that ZooKeeper has. Looked up anew at each bootstrap.
+    """The first addresses of a cluster: `hosts`, or the brokers that ZooKeeper has. Looked up again at each bootstrap.
 
     :param hosts: "host:port", with commas between several
     :param zookeeper_hosts: where ZooKeeper is; None: `hosts` counts
@@ -385,3 +393,49 @@ class Seeds:
         if self._canonical:
             return canonical_addresses(self._addresses, self._handler, self._timeout_ms / 1000, wanted)
         return list(self._addresses)
+
+
+def call_metadata(
+    broker: Node, request: wire.MetadataRequest, timeout_ms: int | None, ceiling: int | None, handler: Handler
+) -> wire.MetadataResponse:
+    """Ask one broker; again in lower versions if it closes the connection, as some proxies do instead of refusing.
+
+    :param timeout_ms: for all of it; None for the socket timeout
+    :param ceiling: no version above this one
+    :param handler: supplies the clock
+    """
+    deadline = handler.now() + (broker.socket_timeout_ms if timeout_ms is None else timeout_ms) / 1000
+    is_lowered = broker.metadata_hang_ups >= HANG_UPS
+    if is_lowered:
+        ceiling = min(broker.metadata_ceiling, broker.metadata_ceiling if ceiling is None else ceiling)
+    try:
+        answer = broker.call(request, timeout_ms=timeout_ms, ceiling=ceiling)
+        broker.metadata_hang_ups = HANG_UPS if is_lowered else 0
+        return answer
+    except SocketDisconnectedError as error:
+        if not _is_hang_up(broker, error):
+            broker.metadata_hang_ups = 0
+            raise
+        hung_up = error
+    asked = broker.api_version(wire.MetadataRequest, ceiling)
+    for lower in LOWER_VERSIONS:
+        left_ms = round((deadline - handler.now()) * 1000)
+        if lower >= asked or left_ms <= 0:
+            continue
+        broker.drop_channel("main")  # its pause after a failure is for brokers that are away
+        try:
+            answer = broker.call(request, timeout_ms=left_ms, ceiling=lower)
+        except SocketDisconnectedError as error:
+            if not _is_hang_up(broker, error):
+                raise
+            continue
+        broker.metadata_ceiling = lower
+        broker.metadata_hang_ups += 1
+        return answer
+    broker.metadata_hang_ups = 0
+    raise hung_up
+
+
+def _is_hang_up(broker: Node, error: SocketDisconnectedError) -> bool:
+    """Return whether the broker closed a connection that had come about."""
+    return type(error) is SocketDisconnectedError and not error.attempts and broker.knows_versions

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: The leader epoch of a partition of which brokers have told none (before Kafka 2.1).
+#: The leader epoch of a partition whose epoch no broker has given (before Kafka 2.1).
 NO_EPOCH = -1
 _NO_ID = UUID(int=0)
 
@@ -43,20 +43,32 @@ class KnownTopic(NamedTuple):
 
 
 class MetadataCache:
-    """The description of each topic that the client knows.
+    """The topics, brokers and ids of a cluster, as far as the client knows them.
 
-    State: `topics` and `errors` are replaced as wholes, and leaders within a topic in place, under the lock of `Knowledge`;
-    readers take no lock.
+    State: all of it changes under `_lock`, which is never held across I/O. Readers take no lock: `topics` and `errors` are
+    replaced as wholes, and leaders within a topic in place.
+
+    :param handler: supplies the lock
+    :param brokers: those of the cluster
+    :param topic_objects: the objects that the application has of its topics
     """
 
-    def __init__(self) -> None:
+    def __init__(self, handler: Handler, brokers: Brokers, topic_objects: TopicDict[Any]) -> None:
+        self._handler = handler
+        self._lock = handler.Lock()
+        self._brokers = brokers
+        self._topic_objects = topic_objects
+        #: The number of the broker that takes topic changes; None if the brokers do not say (before 0.10).
+        self.controller_id: int | None = None
+        # The cluster's own name for itself; None until a broker has given it.
+        self._cluster_id: str | None = None
         #: By name.
         self.topics: dict[str, KnownTopic] = {}
         #: The error code that brokers gave about a topic, by name, where they do not describe it.
         self.errors: dict[str, int] = {}
 
-    def take_over(self, response: wire.MetadataResponse, names: list[str] | None) -> dict[str, TopicMetadata]:
-        """Take over fresh metadata and return the topics that it describes.
+    def take_over_topics(self, response: wire.MetadataResponse, names: list[str] | None) -> dict[str, TopicMetadata]:
+        """Take over the topics of fresh metadata and return them; the caller holds the lock.
 
         Each broker answers as far as it knows: of a partition with a newer leader epoch, what was known stays (KIP-320).
 
@@ -84,9 +96,9 @@ class MetadataCache:
         return {name: known.metadata for name, known in found.items()}
 
     def take_leader(self, topic: str, partition: int, leader_id: int, leader_epoch: int) -> PartitionMetadata | None:
-        """Take over a leader that a broker has named beside its error (KIP-951).
+        """Take over the CurrentLeader that a broker has named beside its error (KIP-951); the caller holds the lock.
 
-        :returns: the partition with its new leader; None where a leader of this epoch, or of a later one, is known already, or
+        :returns: the partition with its new leader; None if a leader of this epoch, or of a later one, is known already, or
             the partition is not
         """
         known = self.topics.get(topic)
@@ -94,7 +106,7 @@ class MetadataCache:
         if known is None or before is None or leader_epoch <= known.epochs.get(partition, NO_EPOCH):
             return None
         found: PartitionMetadata = before._replace(leader=leader_id, err=0)
-        # in place: a broker that dies leads thousands of partitions, and each has a hint of its own
+        # in place: a broker that dies leads thousands of partitions, and each has an error of its own
         known.epochs[partition] = leader_epoch
         partitions: Any = known.metadata.partitions
         partitions[partition] = found
@@ -122,76 +134,17 @@ class MetadataCache:
         return None if found is None else found.leader
 
     def leader_epoch(self, topic: str, partition: int) -> int:
-        """Return the leader epoch of a partition; `NO_EPOCH` where none is known."""
+        """Return the leader epoch of a partition; `NO_EPOCH` if none is known."""
         known = self.topics.get(topic)
         return NO_EPOCH if known is None else known.epochs.get(partition, NO_EPOCH)
-
-
-def _described(name: str, topic: Any) -> KnownTopic:
-    partitions = {
-        part.partition_index: PartitionMetadata(
-            part.partition_index, part.leader_id, list(part.replica_nodes), list(part.isr_nodes), part.error_code
-        )
-        for part in topic.partitions
-    }
-    epochs = {part.partition_index: part.leader_epoch for part in topic.partitions if part.leader_epoch > NO_EPOCH}
-    id_ = None if topic.topic_id == _NO_ID else topic.topic_id
-    return KnownTopic(TopicMetadata(name, partitions, topic.error_code), id_, epochs)
-
-
-def _newest(known: KnownTopic | None, told: KnownTopic) -> KnownTopic:
-    """Return the topic as a broker tells it, except partitions with a newer known leader epoch.
-
-    Without ids nobody can tell an old answer from a topic that was made anew, whose epochs begin at 0: then the answer counts.
-    """
-    if known is None or known.id is None:
-        return told
-    if told.id is not None and told.id != known.id:
-        log.info(  # producers and consumers of it warn
-            "topic %s was deleted and made anew: its id was %s and is %s now", told.metadata.name, known.id, told.id
-        )
-        return told
-    newer = [id_ for id_, epoch in told.epochs.items() if epoch < known.epochs.get(id_, NO_EPOCH)]
-    if not newer:
-        return told._replace(id=known.id)
-    log.debug("metadata of %s tells of older leaders of partitions %s; those known stay", told.metadata.name, newer)
-    partitions = dict(told.metadata.partitions)
-    epochs = dict(told.epochs)
-    for id_ in newer:
-        partitions[id_] = known.metadata.partitions[id_]
-        epochs[id_] = known.epochs[id_]
-    return KnownTopic(told.metadata._replace(partitions=partitions), known.id, epochs)
-
-
-class Knowledge:
-    """The state of a cluster, as far as the client knows it.
-
-    State: the catalogue, the brokers, the topics and the two ids change under `_lock`, which is never held across I/O. Readers
-    take no lock.
-
-    :param handler: supplies the lock
-    :param brokers: those of the cluster
-    :param topics: the objects that the application has of its topics
-    """
-
-    def __init__(self, handler: Handler, brokers: Brokers, topics: TopicDict[Any]) -> None:
-        self._handler = handler
-        self._lock = handler.Lock()
-        self._brokers = brokers
-        self._topics = topics
-        self.catalogue = MetadataCache()
-        #: The number of the broker that takes topic changes; None where the brokers do not say (before 0.10).
-        self.controller_id: int | None = None
-        # The cluster's own name for itself; None until a broker has told it.
-        self._cluster_id: str | None = None
 
     def after_fork(self) -> None:
         """Take a new lock: nobody would release the parent's."""
         self._lock = self._handler.Lock()
 
     def leader(self, topic: str, partition: int) -> Node | None:
-        """Return the broker that leads a partition; None where it is unknown."""
-        id_ = self.catalogue.leader_of(topic, partition)
+        """Return the broker that leads a partition; None if it is unknown."""
+        id_ = self.leader_of(topic, partition)
         return None if id_ is None else self._brokers.by_id.get(id_)
 
     def check(self, broker: Node, response: wire.MetadataResponse) -> None:
@@ -224,8 +177,8 @@ class Knowledge:
         addresses = {broker.node_id: (broker.host, broker.port) for broker in response.brokers}
         with self._lock:
             left = self._take_over_brokers(addresses, response.controller_id, is_first)
-            found = self.catalogue.take_over(response, names)
-            self._topics._update_topics(found, complete=names is None, gone=set(names or ()) - set(found))
+            found = self.take_over_topics(response, names)
+            self._topic_objects._update_topics(found, complete=names is None, gone=set(names or ()) - set(found))
             self._cluster_id = response.cluster_id or self._cluster_id
         if left:
             self._brokers.part_with(left)
@@ -251,10 +204,10 @@ class Knowledge:
         if not self._brokers.by_id and is_first:
             log.warning(NO_BROKERS)
         if left:
-            self._topics.relink()
+            self._topic_objects.relink()
         return left
 
-    def take_leader_hint(
+    def take_current_leader(
         self,
         topic: str,
         partition: int,
@@ -263,26 +216,66 @@ class Knowledge:
         endpoints: Mapping[int, tuple[str, int]] | None,
         topic_id: UUID | None,
     ) -> bool:
-        """Take over a leader that a broker has named beside its error; see `BaseCluster.take_leader_hint`."""
+        """Take over a leader that a broker has named beside its error; see `BaseCluster.take_current_leader`."""
         if leader_id < 0 or leader_epoch < 0:
             return False
-        catalogue = self.catalogue
         left: list[Node] = []
         with self._lock:
-            known_id = catalogue.topic_id(topic)
+            known_id = self.topic_id(topic)
             if topic_id is not None and known_id is not None and topic_id != known_id:
                 return False
             address = (endpoints or {}).get(leader_id)
-            if leader_epoch > catalogue.leader_epoch(topic, partition) and address is not None:
+            if leader_epoch > self.leader_epoch(topic, partition) and address is not None:
                 left = self._brokers.meet(leader_id, address)
                 if left:
-                    self._topics.relink()
+                    self._topic_objects.relink()
             if leader_id in self._brokers.by_id:
-                found = catalogue.take_leader(topic, partition, leader_id, leader_epoch)
+                found = self.take_leader(topic, partition, leader_id, leader_epoch)
                 if found is not None:
                     log.info("%s/%d is led by broker %d now, as a former leader says", topic, partition, leader_id)
-                    self._topics.update_partition(topic, found)
+                    self._topic_objects.update_partition(topic, found)
         if left:
             self._brokers.part_with(left)
-        known = catalogue.leader_of(topic, partition), catalogue.leader_epoch(topic, partition)
+        known = self.leader_of(topic, partition), self.leader_epoch(topic, partition)
         return known == (leader_id, leader_epoch) and leader_id in self._brokers.by_id
+
+
+def _described(name: str, topic: Any) -> KnownTopic:
+    partitions = {
+        part.partition_index: PartitionMetadata(
+            part.partition_index, part.leader_id, list(part.replica_nodes), list(part.isr_nodes), part.error_code
+        )
+        for part in topic.partitions
+    }
+    epochs = {part.partition_index: part.leader_epoch for part in topic.partitions if part.leader_epoch > NO_EPOCH}
+    id_ = None if topic.topic_id == _NO_ID else topic.topic_id
+    return KnownTopic(TopicMetadata(name, partitions, topic.error_code), id_, epochs)
+
+
+def _newest(known: KnownTopic | None, described: KnownTopic) -> KnownTopic:
+    """Return the topic as a broker describes it, except partitions with a newer known leader epoch.
+
+    Without ids nobody can tell an old answer from a topic that was made anew, whose epochs begin at 0: then the answer counts.
+    """
+    if known is None or known.id is None:
+        return described
+    if described.id is not None and described.id != known.id:
+        log.info(  # producers and consumers of it warn
+            "topic %s was deleted and made anew: its id was %s and is %s now",
+            described.metadata.name,
+            known.id,
+            described.id,
+        )
+        return described
+    newer = [id_ for id_, epoch in described.epochs.items() if epoch < known.epochs.get(id_, NO_EPOCH)]
+    if not newer:
+        return described._replace(id=known.id)
+    log.debug(
+        "metadata of %s tells of older leaders of partitions %s; those known stay", described.metadata.name, newer
+    )
+    partitions = dict(described.metadata.partitions)
+    epochs = dict(described.epochs)
+    for id_ in newer:
+        partitions[id_] = known.metadata.partitions[id_]
+        epochs[id_] = known.epochs[id_]
+    return KnownTopic(described.metadata._replace(partitions=partitions), known.id, epochs)

@@ -16,11 +16,15 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
     error_for,
 )
-from pykafka.metadata.asking import call_metadata
-from pykafka.metadata.brokers import Brokers, Seeds, countdown, first_answer
-from pykafka.metadata.cache import Knowledge
-from pykafka.metadata.coordinator_lookup import Coordinators
-from pykafka.metadata.elections import NO_BROKERS, metadata_request, wait_for_coordinator, wait_for_topic
+from pykafka.metadata.brokers import Brokers, Seeds, call_metadata, countdown, first_answer
+from pykafka.metadata.cache import MetadataCache
+from pykafka.metadata.elections import (
+    NO_BROKERS,
+    Coordinators,
+    metadata_request,
+    wait_for_coordinator,
+    wait_for_topic,
+)
 from pykafka.metadata.internal_topics import InternalTopics
 from pykafka.metadata.lifecycle import Closables, close_at_exit
 from pykafka.metadata.list_offsets import FoundOffset, Question, list_offsets
@@ -55,10 +59,10 @@ NAMES_KEPT_S = 60.0
 class BaseCluster:
     """The brokers that one bootstrap address leads to, and the metadata of their topics.
 
-    State: `Knowledge` has the brokers' answers; metadata requests go one at a time, under the lock of `MetadataRefresh`.
+    State: `MetadataCache` has the brokers' answers; metadata requests go one at a time, under the lock of `MetadataRefresh`.
     Readers take no lock.
 
-    Parameters as of `pykafka.cluster.Cluster`.
+    Parameters: see `pykafka.cluster.Cluster`.
 
     :param make_topic: `(cluster, metadata)` to the object that stands for a topic; None if none are looked up
     :param make_broker: a class of `Node`, for the brokers
@@ -84,14 +88,17 @@ class BaseCluster:
         metadata: MetadataSettings | None = None,
         make_broker: Callable[..., Node] = Node,
     ) -> None:
-        self._handler = handler
+        #: The concurrency handler of this cluster and all that is made from it.
+        self.handler = handler
         self._make_broker = make_broker
-        self._socket_timeout_ms: int = valid_ms(socket_timeout_ms, "socket_timeout_ms")
+        #: How long a connect or an answer may take (ms).
+        self.socket_timeout_ms: int = valid_ms(socket_timeout_ms, "socket_timeout_ms")
         self._offsets_channel_socket_timeout_ms = valid_ms(
             offsets_channel_socket_timeout_ms, "offsets_channel_socket_timeout_ms"
         )
         self._source_host, self._source_port = parse_source(source_address)
-        self._settings = settings or ConnectionSettings(ssl_config=ssl_config)
+        #: How connections are made and kept.
+        self.settings = settings or ConnectionSettings(ssl_config=ssl_config)
         #: Options of producers and consumers that are not given: {"producer": {name: value}, "consumer": ...}.
         self.defaults: Mapping[str, Mapping[str, Any]] = {}
         #: The budget in bytes of all producers of this client (`pykafka.producer.buffer_pool.BufferPool`); None for none.
@@ -101,9 +108,10 @@ class BaseCluster:
         self._client_id = get_string(client_id, "client_id")
         #: The rack, or zone, of consumers that do not name their own; "" for none.
         self.client_rack: str = get_string(client_rack or "", "client_rack")
-        self._allow_auto_create_topics = bool(allow_auto_create_topics)
-        lookup = self._settings.client_dns_lookup
-        self._seeds = Seeds(hosts, zookeeper_hosts, lookup, handler, self._socket_timeout_ms)
+        #: Whether looking up a topic may create it.
+        self.allow_auto_create_topics = bool(allow_auto_create_topics)
+        lookup = self.settings.client_dns_lookup
+        self._seeds = Seeds(hosts, zookeeper_hosts, lookup, handler, self.socket_timeout_ms)
         #: The coordinators that members of this client have found: others need not ask.
         self.coordinators = Coordinators(handler)
         #: All parts of the client log repeated warnings through it.
@@ -112,26 +120,27 @@ class BaseCluster:
         metadata = metadata or MetadataSettings()
         self._known_brokers = Brokers(handler, self._new_broker, metadata, self.limiter)
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
-        self._knowledge = Knowledge(handler, self._known_brokers, self._topics)
+        self._cache = MetadataCache(handler, self._known_brokers, self._topics)
         # The answer of `topic_names`, and when it expires (s).
         self._names: tuple[float, list[str]] = (-math.inf, [])
         #: Pauses between requests while leaders are elected or brokers are away.
         self.retry_backoff = Backoff(metadata.retry_backoff_ms, metadata.retry_backoff_max_ms, handler.random)
-        self._freshness = RefreshSchedule(handler.now, self.retry_backoff, metadata.metadata_max_age_ms / 1000)
-        self._upkeep = MetadataRefresh(handler, self._freshness, self._update, self._held)
+        #: When metadata is asked for, and the `generation` that counts the answers.
+        self.refresh_schedule = RefreshSchedule(handler.now, self.retry_backoff, metadata.metadata_max_age_ms / 1000)
+        self._refresh = MetadataRefresh(handler, self.refresh_schedule, self._update, self._held)
         self._closables = Closables()
         self._closed = False
         #: Whether `close()` has ended everything.
         self.ended = False
         #: Why the last request for metadata failed; None once one is answered. It is why an unknown leader stays unknown.
         self.metadata_error: KafkaException | None = None
-        if not self._settings.allow_cleartext_credentials:
+        if not self.settings.allow_cleartext_credentials:
             where = ", ".join(self._seeds.first_addresses) or f"ZooKeeper {zookeeper_hosts}"
-            warn_of_cleartext(self._settings.sasl, self._settings.ssl_config, where)
+            warn_of_cleartext(self.settings.sasl, self.settings.ssl_config, where)
         close_at_exit(self)
         handler.at_fork(self._after_fork)
         try:
-            self._upkeep.all()
+            self._refresh.all()
         except BaseException:
             self.close()
             raise
@@ -157,20 +166,10 @@ class BaseCluster:
         return self._topics
 
     @property
-    def handler(self) -> Handler:
-        """The concurrency handler of this cluster and all that is made from it."""
-        return self._handler
-
-    @property
     def controller_broker(self) -> Node | None:
-        """The broker that takes topic changes; None where the brokers do not say (before 0.10)."""
-        id_ = self._knowledge.controller_id
+        """The broker that takes topic changes; None if the brokers do not say (before 0.10)."""
+        id_ = self._cache.controller_id
         return None if id_ is None else self.brokers.get(id_)
-
-    @property
-    def socket_timeout_ms(self) -> int:
-        """How long a connect or an answer may take (ms)."""
-        return self._socket_timeout_ms
 
     @property
     def zookeeper_hosts(self) -> str | None:
@@ -178,44 +177,34 @@ class BaseCluster:
         return self._seeds.zookeeper_hosts
 
     @property
-    def allow_auto_create_topics(self) -> bool:
-        """Whether looking up a topic may create it."""
-        return self._allow_auto_create_topics
-
-    @property
-    def settings(self) -> ConnectionSettings:
-        """How connections are made and kept."""
-        return self._settings
-
-    @property
     def ssl_config(self) -> SslConfigLike | None:
         """How brokers are spoken to over TLS; None for plaintext."""
-        return self._settings.ssl_config
+        return self.settings.ssl_config
 
     @property
     def sasl(self) -> Mechanism | None:
-        """How this client logs in; None where it does not."""
-        return self._settings.sasl
+        """How this client logs in; None if it does not."""
+        return self.settings.sasl
 
     @property
     def generation(self) -> int:
         """How often the cluster took over fresh metadata; see `refresh`."""
-        return self._freshness.generation
+        return self.refresh_schedule.generation
 
     @property
     def complete_generation(self) -> int:
         """At which generation all topics in use were asked about last."""
-        return self._freshness.complete_generation
+        return self.refresh_schedule.complete_generation
 
     @property
     def metadata_is_old(self) -> bool:
         """Whether the metadata of the topics in use is older than `metadata_max_age_ms`; there may be new partitions."""
-        return self._freshness.is_old
+        return self.refresh_schedule.is_old
 
     @property
     def all_known(self) -> bool:
         """Whether all topics that there are were asked about within the last `metadata_max_age_ms`."""
-        return self._freshness.all_known
+        return self.refresh_schedule.all_known
 
     # -- metadata --------------------------------------------------------------------------------------------------
 
@@ -227,16 +216,16 @@ class BaseCluster:
             timeout
         :raises NoBrokersAvailableError: no broker answered
         """
-        self._upkeep.topics(None if topics is None else [get_string(topic) for topic in topics], timeout_ms)
+        self._refresh.topics(None if topics is None else [get_string(topic) for topic in topics], timeout_ms)
 
     def refresh(self, seen: int, topics: Iterable[str | bytes] | None = None, timeout_ms: int | None = None) -> None:
         """Update metadata, unless another worker has done so since `generation` was `seen`; old metadata as a whole.
 
         :param seen: the generation that the caller has acted on
         :param topics: names to ask for; by default those in use
-        :param timeout_ms: as of `update`
+        :param timeout_ms: see `update`
         """
-        self._upkeep.since(seen, None if topics is None else [get_string(topic) for topic in topics], timeout_ms)
+        self._refresh.since(seen, None if topics is None else [get_string(topic) for topic in topics], timeout_ms)
 
     def refresh_if_old(self) -> None:
         """Update metadata that is older than `metadata_max_age_ms`."""
@@ -246,9 +235,9 @@ class BaseCluster:
     def refresh_older(self, max_age_s: float, topics: Iterable[str], timeout_ms: int | None = None) -> None:
         """Update topics, and all that the application holds, where the answer about one of them is this old (s).
 
-        :param timeout_ms: as of `update`
+        :param timeout_ms: see `update`
         """
-        self._upkeep.older(max_age_s, list(topics), timeout_ms)
+        self._refresh.older(max_age_s, list(topics), timeout_ms)
 
     def _held(self) -> list[str]:
         return [get_string(topic.name) for topic in self._topics.live()]
@@ -264,12 +253,12 @@ class BaseCluster:
         if names is not None and not {topic.name for topic in response.topics} <= set(names):
             names = None  # old brokers would create topics that are asked for by name, so the request was for all
         if response.brokers or not self.brokers:
-            self._knowledge.take_over(response, names, is_first=not self.generation)
+            self._cache.take_over(response, names, is_first=not self.generation)
         else:  # from a broker that starts, or is cut off: it knows nothing of topics either
             self.limiter.warn(log, NO_BROKERS, "%s; those known before are kept", NO_BROKERS)
-        self._freshness.asked(names, self._knowledge.catalogue.is_led, bool(response.brokers))
+        self.refresh_schedule.asked(names, self._cache.is_led, bool(response.brokers))
 
-    def take_leader_hint(
+    def take_current_leader(
         self,
         topic: str,
         partition: int,
@@ -281,12 +270,12 @@ class BaseCluster:
         """Take over the leader that a broker has named beside its error (KIP-951), without I/O; any worker may call it.
 
         :param leader_id: the number of the leader's broker; negative: the broker knows none
-        :param leader_epoch: of that leader; a hint older than what is known is left aside
+        :param leader_epoch: of that leader; one older than the known one is ignored
         :param endpoints: the addresses that came with it, {broker number: (host, port)}
-        :param topic_id: the id of the topic that was asked about; the hint is left aside if the name has another one now
-        :returns: whether the hint names the leader that is known now, so that no metadata is needed to go there
+        :param topic_id: the id of the topic that was asked about; the leader is ignored if the name has another id now
+        :returns: whether it is the leader that is known now, so that no metadata is needed to go there
         """
-        return not self._closed and self._knowledge.take_leader_hint(
+        return not self._closed and self._cache.take_current_leader(
             topic, partition, leader_id, leader_epoch, endpoints, topic_id
         )
 
@@ -295,17 +284,17 @@ class BaseCluster:
 
         A topic that was deleted and made anew has another id (KIP-516).
         """
-        return self._knowledge.catalogue.topic_id(name)
+        return self._cache.topic_id(name)
 
     def leader_epoch(self, topic: str, partition: int) -> int:
         """Return the leader epoch of a partition, without I/O; -1 where none is known: brokers tell since Kafka 2.1."""
-        return self._knowledge.catalogue.leader_epoch(topic, partition)
+        return self._cache.leader_epoch(topic, partition)
 
     def ask_metadata(self, topics: list[str] | None, timeout_ms: int | None = None) -> wire.MetadataResponse:
         """Ask for metadata without taking it over, and without creating topics.
 
         :param topics: names; None asks for all
-        :param timeout_ms: as of `update`
+        :param timeout_ms: see `update`
         :raises NoBrokersAvailableError: no broker answered
         """
         # a broker that has only just started names none: the others are asked, too
@@ -317,8 +306,8 @@ class BaseCluster:
             id_,
             host,
             port,
-            self._handler,
-            self._socket_timeout_ms,
+            self.handler,
+            self.socket_timeout_ms,
             self._offsets_channel_socket_timeout_ms,
             source_host=self._source_host,
             source_port=self._source_port,
@@ -326,36 +315,36 @@ class BaseCluster:
             client_id=self._client_id,
             limiter=self.limiter,
             known_versions=self._known_versions,
-            settings=self._settings,
+            settings=self.settings,
         )
 
     def topic_metadata(self, name: str) -> TopicMetadata | None:
         """Return the known metadata of a topic, without I/O, and mark the topic as used, so that it is kept up to date."""
-        self._freshness.want([name])
-        return self._knowledge.catalogue.metadata(name)
+        self.refresh_schedule.want([name])
+        return self._cache.metadata(name)
 
     def topic_error(self, name: str) -> KafkaException | None:
         """Return what brokers last gave as the reason not to describe a topic, without I/O; None if they gave none."""
-        code = self._knowledge.catalogue.errors.get(name)
+        code = self._cache.errors.get(name)
         return None if code is None else error_for(code, topic=name, api="Metadata")
 
     def knows(self, name: str) -> bool:
         """Return whether the last metadata of a topic described it, without I/O, and without marking it as used."""
-        return self._knowledge.catalogue.metadata(name) is not None
+        return self._cache.metadata(name) is not None
 
     def ask_to_create(self, names: list[str], timeout_ms: int | None = None) -> None:
         """Ask a broker to create topics, if brokers and client allow that; a later request tells whether it did.
 
-        :param timeout_ms: as of `update`
+        :param timeout_ms: see `update`
         :raises NoBrokersAvailableError: no broker answered
         """
-        if self._allow_auto_create_topics:
+        if self.allow_auto_create_topics:
             self.call(metadata_request(names, True), within_ms=timeout_ms)
 
     def find_topic(self, name: str, timeout_ms: int | None = None) -> TopicMetadata | None:
         """Return a topic's metadata, asking the cluster where it is unknown; None for no such topic. This creates no topic.
 
-        :param timeout_ms: as of `update`
+        :param timeout_ms: see `update`
         :raises NoBrokersAvailableError: no broker answered
         """
         if self.topic_metadata(name) is None and not self.all_known:
@@ -363,7 +352,7 @@ class BaseCluster:
         return self.topic_metadata(name)
 
     def know_all(self) -> None:
-        """Ask about all topics that there are, where that was more than `metadata_max_age_ms` ago, or never.
+        """Ask about all topics that there are, if that was more than `metadata_max_age_ms` ago, or never.
 
         :raises NoBrokersAvailableError: no broker answered
         """
@@ -378,11 +367,11 @@ class BaseCluster:
         :raises NoBrokersAvailableError: no broker answered
         """
         if self.all_known:
-            return list(self._knowledge.catalogue.topics)
+            return list(self._cache.topics)
         known_until, names = self._names
-        if self._handler.now() > known_until:
+        if self.handler.now() > known_until:
             names = [topic.name for topic in self.ask_metadata(None).topics if topic.name is not None]
-            self._names = (self._handler.now() + NAMES_KEPT_S, names)
+            self._names = (self.handler.now() + NAMES_KEPT_S, names)
         return names
 
     def wait_for_topic(self, name: str, timeout_ms: int | None = None) -> TopicMetadata:
@@ -412,20 +401,20 @@ class BaseCluster:
         :param timeout_ms: for each broker; by default the socket timeout
         :param within_ms: for all of them; None for no limit
         :param telling: returns whether an answer is useful; a useless one is returned only where all are
-        :raises NoBrokersAvailableError: none answered; `.ledger` has every attempt
+        :raises NoBrokersAvailableError: none answered; `.attempts` has every attempt
         """
         if self._closed:
             raise ClientClosedError("this client was closed; make a new KafkaClient")
 
-        left_ms = None if within_ms is None else countdown(self._handler.now, within_ms)
+        left_ms = None if within_ms is None else countdown(self.handler.now, within_ms)
 
         def ask(broker: Node) -> R:
             each_ms = timeout_ms
             if left_ms is not None:
                 each_ms = min(timeout_ms or broker.socket_timeout_ms, left_ms() or 1)
             if isinstance(request, wire.MetadataRequest):
-                answer = call_metadata(broker, request, each_ms, ceiling, self._handler)
-                self._knowledge.check(broker, answer)
+                answer = call_metadata(broker, request, each_ms, ceiling, self.handler)
+                self._cache.check(broker, answer)
                 return cast("R", answer)
             return broker.call(request, timeout_ms=each_ms, ceiling=ceiling)
 
@@ -438,7 +427,7 @@ class BaseCluster:
 
         :param addresses: (host, port) pairs
         :param ask: asks a broker; known brokers are given as they are, with their connections
-        :raises NoBrokersAvailableError: none answered; `.ledger` has every attempt
+        :raises NoBrokersAvailableError: none answered; `.attempts` has every attempt
         """
         with self._known_brokers.at(addresses) as brokers:
             return first_answer(brokers, ask, "what it was asked", lambda answer: answer is not None)
@@ -458,21 +447,21 @@ class BaseCluster:
     def leader(self, topic: str, partition: int, timeout_ms: int | None = None) -> Node:
         """Return the broker that leads a partition; ask for metadata where it is unknown, but not twice in a moment.
 
-        :param timeout_ms: as of `update`
+        :param timeout_ms: see `update`
         :raises UnknownTopicOrPartition: the cluster has no such partition
         :raises LeaderNotFoundError: it has no leader at present
         """
-        self._freshness.want([topic])
-        if self._knowledge.leader(topic, partition) is None:
+        self.refresh_schedule.want([topic])
+        if self._cache.leader(topic, partition) is None:
             self.find_leaders([(topic, partition)], timeout_ms)
         return self.known_leader(topic, partition)
 
     def known_leader(self, topic: str, partition: int) -> Node:
-        """Return the broker that leads a partition, without I/O; errors as of `leader`."""
-        broker = self._knowledge.leader(topic, partition)
+        """Return the broker that leads a partition, without I/O; errors: see `leader`."""
+        broker = self._cache.leader(topic, partition)
         if broker is not None:
             return broker
-        if self._knowledge.catalogue.leader_of(topic, partition) is None:
+        if self._cache.leader_of(topic, partition) is None:
             raise UnknownTopicOrPartition(
                 "the cluster has no such topic or partition; create it, or check the name",
                 topic=topic,
@@ -488,12 +477,12 @@ class BaseCluster:
         """Ask for metadata in one request where leaders are unknown, but not twice in a moment.
 
         :param partitions: (topic, partition) pairs
-        :param timeout_ms: as of `update`
+        :param timeout_ms: see `update`
         """
         wanted = list(partitions)
-        self._freshness.want({topic for topic, _ in wanted})
-        self._upkeep.lacking(
-            lambda: list(dict.fromkeys(topic for topic, part in wanted if self._knowledge.leader(topic, part) is None)),
+        self.refresh_schedule.want({topic for topic, _ in wanted})
+        self._refresh.lacking(
+            lambda: list(dict.fromkeys(topic for topic, part in wanted if self._cache.leader(topic, part) is None)),
             timeout_ms,
         )
 
@@ -515,7 +504,7 @@ class BaseCluster:
         :raises ProtocolClientError: a partition's error, when retrying did not help
         """
         question = Question(timestamps, max_offsets, isolation_level)
-        return list_offsets(self, question, timeout_ms or self._socket_timeout_ms)
+        return list_offsets(self, question, timeout_ms or self.socket_timeout_ms)
 
     def get_group_coordinator(self, consumer_group: str | bytes, timeout_ms: int | None = None) -> Node:
         """Return the broker that keeps a group's offsets and members, waiting while the cluster makes up its mind.
@@ -573,10 +562,10 @@ class BaseCluster:
 
     def _after_fork(self) -> None:
         # Connections stay the parent's; this child makes its own when it needs them.
-        self._knowledge.after_fork()
+        self._cache.after_fork()
         if self.memory is not None:
             self.memory.after_fork()
-        self._upkeep.after_fork()
+        self._refresh.after_fork()
         self._topics.after_fork()
         self.coordinators.after_fork()
         self._known_brokers.after_fork()

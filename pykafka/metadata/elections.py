@@ -1,4 +1,4 @@
-"""Waiting for what a cluster has yet to settle: a topic that it creates, the coordinator of a group."""
+"""Waiting for a topic that the cluster creates, or for a coordinator; `Coordinators`: those that were found a moment ago."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pykafka.protocol import wire
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
+    from pykafka.handlers.base import LockType
     from pykafka.metadata.internal_topics import InternalTopics
     from pykafka.network.node import Node
     from pykafka.utils.backoff import Backoff
@@ -22,6 +23,10 @@ CREATION_S = 3.0
 LEAST_MS = 100
 #: How many silent brokers a search with a deadline gets past.
 ASKED_IN_TIME = 3
+#: How long an answer is good for others (s): coordinators move.
+GOOD_S = 10.0
+#: How long one waits for the answer that another worker has asked for (s); then it asks, too.
+ASKED_TWICE_AFTER_S = 1.0
 NO_BROKERS = (
     "the cluster names no brokers: it is starting, or the broker that answers is cut off from the others; Kafka 0.8.2 names "
     "none until the first topic exists"
@@ -47,6 +52,7 @@ class Unsettled(Protocol):
         self, request: Any, *, timeout_ms: int | None = None, within_ms: int | None = None, ceiling: int | None = None
     ) -> Any: ...
     def update(self, topics: Iterable[str | bytes] | None = None) -> None: ...
+    def get_group_coordinator(self, consumer_group: str, timeout_ms: int | None = None, /) -> Node: ...
     def topic_metadata(self, name: str) -> TopicMetadata | None: ...
 
 
@@ -132,3 +138,59 @@ def _broker_at(cluster: Unsettled, id_: int, host: str, port: int) -> Node:
             broker=f"{host}:{port}",
         )
     return broker
+
+
+class Coordinators:
+    """The coordinators of groups that workers of this client have found.
+
+    State: `_found` and `_asking` change by single steps. A lock of `_asking` is held by the worker that asks about its group;
+    one that it does not give back costs the others `ASKED_TWICE_AFTER_S`.
+
+    :param handler: supplies locks and clock
+    """
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+        self.after_fork()
+
+    def after_fork(self) -> None:
+        """Start afresh in a forked child, where nobody would release the locks."""
+        self._found: dict[str, tuple[float, Node]] = {}
+        self._asking: dict[str, LockType] = {}
+
+    def find(self, cluster: Unsettled, group: str, timeout_ms: int | None = None) -> Node:
+        """Return the coordinator that was found a moment ago, or ask; parameters and errors: see `get_group_coordinator`.
+
+        :param cluster: which is asked
+        """
+        found = self._known(cluster, group)
+        if found is not None:
+            return found
+        lock = self._asking.setdefault(group, self._handler.Lock())
+        began = self._handler.now()
+        mine = lock.acquire(
+            timeout=ASKED_TWICE_AFTER_S if timeout_ms is None else min(ASKED_TWICE_AFTER_S, timeout_ms / 1000)
+        )
+        try:
+            found = self._known(cluster, group)
+            if found is None:
+                waited_ms = round((self._handler.now() - began) * 1000)
+                left_ms = None if timeout_ms is None else max(0, timeout_ms - waited_ms)
+                found = cluster.get_group_coordinator(group, left_ms)
+                self._found[group] = self._handler.now(), found
+            return found
+        finally:
+            if mine:
+                lock.release()
+
+    def _known(self, cluster: Unsettled, group: str) -> Node | None:
+        at, broker = self._found.get(group, (0.0, None))
+        if broker is None or self._handler.now() - at > GOOD_S or cluster.brokers.get(broker.id) is not broker:
+            return None
+        return broker
+
+    def forget(self, group: str, broker: Node | None) -> None:
+        """Ask again about a group that this broker does not coordinate any more, as its member has found."""
+        _, known = self._found.get(group, (0.0, None))
+        if known is broker:
+            self._found.pop(group, None)

@@ -157,7 +157,7 @@ def committed_offsets(
     *,
     version: int,
 ) -> dict[TopicPartition, CommittedOffset]:
-    """Return the group's commit for each partition, in the order asked; offset -1 where there is none.
+    """Return the group's commit for each partition, in the order asked; offset -1 if there is none.
 
     :param asked: partitions
     :param ids: the topics' ids that the request had
@@ -181,7 +181,7 @@ def committed_each(
 ) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, KafkaException]]:
     """Return the group's commit for each partition, and an error for each of which the answer does not say it.
 
-    Parameters as of `committed_offsets`.
+    Parameters: see `committed_offsets`.
 
     :raises ProtocolClientError: the broker cannot tell it of any partition
     """
@@ -192,11 +192,13 @@ def committed_each(
     errors: dict[TopicPartition, KafkaException] = {}
     names = _names(ids)
     for topic in answer.topics:
-        told = topic.name or names.get(topic.topic_id, "")
+        topic_name = topic.name or names.get(topic.topic_id, "")
         for part in topic.partitions:
-            key = TopicPartition(told, part.partition_index)
+            key = TopicPartition(topic_name, part.partition_index)
             if part.error_code and not means_no_commit(part.error_code, version):
-                errors[key] = error_for(part.error_code, broker=broker, topic=told, partition=key[1], api="OffsetFetch")
+                errors[key] = error_for(
+                    part.error_code, broker=broker, topic=topic_name, partition=key[1], api="OffsetFetch"
+                )
             else:
                 found[key] = CommittedOffset.of(part.committed_offset, part.metadata or "", part.committed_leader_epoch)
     for key in asked:

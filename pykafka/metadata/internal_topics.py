@@ -14,6 +14,7 @@ from pykafka.exceptions import (
     TopicAuthorizationFailed,
     error_for,
 )
+from pykafka.metadata.configs import BROKER, TOPIC, read_settings
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ FACTORS = {
     SHARES: "share.coordinator.state.topic.replication.factor",
 }
 MIN_IN_SYNC = "min.insync.replicas"
-#: The resource types of DescribeConfigs.
-TOPIC, BROKER = 2, 4
 #: How long something waits before a warning says why (s), how often the warning is repeated, and how long a pause between two
 #: failures ends the wait.
 PATIENCE_S, AGAIN_S, OVER_S = 5.0, 300.0, 10.0
@@ -192,9 +191,6 @@ def _setting(cluster: Asked, kind: int, name: str | None, setting: str) -> int |
     broker = next(iter(cluster.brokers.values()), None)
     if broker is None or not broker.has(wire.DescribeConfigsRequest):
         return None
-    resource = wire.DescribeConfigsRequest.Resource(
-        resource_type=kind, resource_name=name or str(broker.id), configuration_keys=[setting]
-    )
-    response = broker.call(wire.DescribeConfigsRequest(resources=[resource]), timeout_ms=ASK_MS)
-    values = [one.value for result in response.results for one in result.configs if one.name == setting]
-    return int(values[0]) if values and values[0] is not None else None
+    asked = (kind, name or str(broker.id), setting)
+    value = read_settings(lambda request: broker.call(request, timeout_ms=ASK_MS), asked, lenient=True).get(setting)
+    return None if value is None else int(value)

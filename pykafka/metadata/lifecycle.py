@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import KafkaException
-from pykafka.handlers.lastcalls import call_last, reach_end
+from pykafka.handlers.exit_calls import call_last, reach_end
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import EventType

@@ -69,7 +69,7 @@ class Leaders(Protocol):
 class FoundOffset(NamedTuple):
     """An answer to a question for an offset by time.
 
-    :param offset: the first one found; -1 where there is none
+    :param offset: the first one found; -1 if there is none
     :param timestamp: of the message there (ms since 1970); -1 where the broker does not say
     :param offsets: all that the broker named: one, or none; brokers before 0.10.1 may name several
     :param by_segment: whether the broker named starts of log segments written before the time, so that none means that all

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pykafka.utils.option_table import Options, above_0, at_least_0, option
 
-#: What a client does whose known brokers are all gone (KIP-899).
+#: Strategies for a client whose known brokers are all gone (KIP-899).
 REBOOTSTRAP = "rebootstrap"
 STAY = "none"
 
@@ -32,7 +32,7 @@ class MetadataSettings(Options):
         REBOOTSTRAP,
         _valid_strategy,
         "what to do when no known broker gives metadata: rebootstrap begins again at `hosts` (or ZooKeeper), with names looked "
-        "up anew; none goes on asking the known ones",
+        "up anew; none keeps asking the known ones",
         allowed=f"`{REBOOTSTRAP!r}`, `{STAY!r}`",
         costs="`none` cannot follow a cluster whose brokers have all moved.",
     )

@@ -70,6 +70,8 @@ class Partition:
     :param isr: the replicas that are in sync
     """
 
+    __module__ = "pykafka.partition"  # its documented place
+
     def __init__(
         self, topic: TopicView, id_: int, leader: Node | None, replicas: Sequence[Node], isr: Sequence[Node]
     ) -> None:

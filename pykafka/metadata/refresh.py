@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 #: How long the client keeps a topic up to date after the application asked about it (s): Kafka's metadata.max.idle.ms.
 IN_USE_S = 300.0
 #: How long requests for other topics include a topic without leaders that no worker has wanted again (s).
-MISS_KEPT_S = 5.0
+LEADERLESS_KEPT_S = 5.0
 #: The longest name that a request has room for (bytes), and how much of a longer one an error shows (characters).
 NAME_MAX_BYTES = 32767
 NAME_SHOWN = 20
 
 #: How often a worker with a deadline looks whether another one still updates (s).
-LOOK_S = 0.01
+UPDATE_POLL_INTERVAL_S = 0.01
 
 
-class _Miss(NamedTuple):
+class _Leaderless(NamedTuple):
     """A topic without leaders: the number of such answers in a row, when to ask again, when a worker last wanted it."""
 
     times: int
@@ -63,7 +63,7 @@ class RefreshSchedule:
         # When a worker last wanted a topic (s).
         self._wanted_at: dict[str, float] = {}
         # Topics that were last found without leaders, or not at all.
-        self._misses: dict[str, _Miss] = {}
+        self._leaderless: dict[str, _Leaderless] = {}
 
     @property
     def is_old(self) -> bool:
@@ -114,30 +114,32 @@ class RefreshSchedule:
     def due(self, names: Iterable[str]) -> list[str]:
         """Return which topics to ask about at once where these are wanted: them, and others without leaders.
 
-        None where all of these were found without leaders a moment ago.
+        None if all of these were found without leaders a moment ago.
         """
         now = self._now()
         wanted = dict.fromkeys(names)
         for name in wanted:
-            if name in self._misses:
-                self._misses[name] = self._misses[name]._replace(wanted_at=now)
-        if all(name in self._misses and self._misses[name].again_at > now for name in wanted):
+            if name in self._leaderless:
+                self._leaderless[name] = self._leaderless[name]._replace(wanted_at=now)
+        if all(name in self._leaderless and self._leaderless[name].again_at > now for name in wanted):
             return []
-        self._misses = {name: miss for name, miss in self._misses.items() if now - miss.wanted_at < MISS_KEPT_S}
-        return [*wanted, *(name for name in self._misses if name not in wanted)]
+        self._leaderless = {
+            name: miss for name, miss in self._leaderless.items() if now - miss.wanted_at < LEADERLESS_KEPT_S
+        }
+        return [*wanted, *(name for name in self._leaderless if name not in wanted)]
 
-    def asked(self, names: Sequence[str] | None, led: Callable[[str], bool], told: bool = True) -> None:
+    def asked(self, names: Sequence[str] | None, led: Callable[[str], bool], names_brokers: bool = True) -> None:
         """Note that topics were asked about.
 
         :param names: which; None: all there are
         :param led: tells whether each partition of a topic has a leader now
-        :param told: whether the answer named brokers, so that it can be believed
+        :param names_brokers: whether the answer named brokers, so that it can be believed
         """
         self.generation += 1
         now = self._now()
         if names is None:
             self.updated_at = now
-            if told:
+            if names_brokers:
                 self._all_at = now
             self._asked_at = {}
             self.complete_generation = self._all_generation = self.generation
@@ -145,13 +147,13 @@ class RefreshSchedule:
         else:
             self._covered |= dict.fromkeys(names, self.generation)
             self._asked_at |= dict.fromkeys(names, now)
-        for name in list(self._misses) if names is None else names:
+        for name in list(self._leaderless) if names is None else names:
             if led(name):
-                self._misses.pop(name, None)
+                self._leaderless.pop(name, None)
                 continue
-            times = self._misses[name].times + 1 if name in self._misses else 1
-            wanted_at = self._misses[name].wanted_at if name in self._misses else now
-            self._misses[name] = _Miss(times, now + self._backoff.seconds(times), wanted_at)
+            times = self._leaderless[name].times + 1 if name in self._leaderless else 1
+            wanted_at = self._leaderless[name].wanted_at if name in self._leaderless else now
+            self._leaderless[name] = _Leaderless(times, now + self._backoff.seconds(times), wanted_at)
 
     def asked_in_use(self) -> None:
         """Note that the last request was for all topics in use."""
@@ -185,12 +187,12 @@ class MetadataRefresh:
     def __init__(
         self,
         handler: Handler,
-        freshness: RefreshSchedule,
+        schedule: RefreshSchedule,
         update: Callable[[list[str] | None, int | None], object],
         held: Callable[[], Iterable[str]],
     ) -> None:
         self._handler = handler
-        self._freshness = freshness
+        self._schedule = schedule
         self._update = update
         self._held = held
         self.after_fork()
@@ -211,7 +213,7 @@ class MetadataRefresh:
         :param timeout_ms: how long this may take; None: as long as brokers take, one after the other
         :raises NoBrokersAvailableError: no broker answered, or another worker asked them for all that time
         """
-        self._freshness.want(names or ())
+        self._schedule.want(names or ())
         timeout_ms = self._await_others(timeout_ms)
         with self._lock:
             self._update(names, timeout_ms)
@@ -221,14 +223,14 @@ class MetadataRefresh:
 
         :param seen: the generation
         :param names: None for all topics in use
-        :param timeout_ms: as of `topics`
+        :param timeout_ms: see `topics`
         """
-        self._freshness.want(names or ())
+        self._schedule.want(names or ())
         timeout_ms = self._await_others(timeout_ms)
         with self._lock:
-            if self._freshness.covers(seen, names):
+            if self._schedule.covers(seen, names):
                 return
-            if names is None or self._freshness.is_old:
+            if names is None or self._schedule.is_old:
                 self._update_in_use(timeout_ms)
             else:
                 self._update_if_due(names, timeout_ms)
@@ -236,20 +238,20 @@ class MetadataRefresh:
     def older(self, max_age_s: float, names: list[str], timeout_ms: int | None = None) -> None:
         """Update topics, and those that the application holds, where the oldest answer about them is this old (s).
 
-        :param timeout_ms: as of `topics`
+        :param timeout_ms: see `topics`
         """
-        if not names or self._freshness.age(names) < max_age_s:
+        if not names or self._schedule.age(names) < max_age_s:
             return
         timeout_ms = self._await_others(timeout_ms)
         with self._lock:
-            if self._freshness.age(names) >= max_age_s:
+            if self._schedule.age(names) >= max_age_s:
                 self._update(sorted({*names, *self._held()}), timeout_ms)
 
     def lacking(self, find: Callable[[], list[str]], timeout_ms: int | None = None) -> None:
         """Update topics whose leaders are unknown, unless that was done a moment ago.
 
         :param find: gives their names; called before and under the lock, as another worker may update them meanwhile
-        :param timeout_ms: as of `topics`
+        :param timeout_ms: see `topics`
         """
         if not find():
             return
@@ -274,16 +276,16 @@ class MetadataRefresh:
                     f"another call of this client has asked brokers for metadata for {timeout_ms} ms, and none has answered; "
                     "check hosts=, the network, and that the brokers are up"
                 )
-            self._handler.sleep(min(LOOK_S, left_ms() / 1000))
+            self._handler.sleep(min(UPDATE_POLL_INTERVAL_S, left_ms() / 1000))
         return left_ms() or 1
 
     def _update_in_use(self, timeout_ms: int | None = None) -> None:
         """Update all topics that the application holds, or has asked about lately."""
-        self._update(self._freshness.in_use(self._held()), timeout_ms)
-        self._freshness.asked_in_use()
+        self._update(self._schedule.in_use(self._held()), timeout_ms)
+        self._schedule.asked_in_use()
 
     def _update_if_due(self, names: Iterable[str], timeout_ms: int | None) -> None:
         """Update topics, and others without leaders, unless all were found without leaders a moment ago."""
-        due = self._freshness.due(names)
+        due = self._schedule.due(names)
         if due:
             self._update(due, timeout_ms)

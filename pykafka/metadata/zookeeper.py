@@ -198,7 +198,7 @@ class GroupNodes:
         return {path.rpartition("/")[2]: topics_read(answer[0]) for path, answer in sorted(found.items())}
 
     def topics(self) -> list[str]:
-        """Return the topics in which the group has offsets; errors as of `members`."""
+        """Return the topics in which the group has offsets; errors: see `members`."""
         return sorted(self._children(self._offsets))
 
     def offsets(self, topics: Iterable[str]) -> dict[TopicPartition, NodeOffset | KafkaException]:
@@ -217,7 +217,7 @@ class GroupNodes:
         return self._read(places)
 
     def offsets_of(self, keys: Collection[TopicPartition]) -> dict[TopicPartition, NodeOffset | KafkaException]:
-        """Return the offset of each of some partitions that has one; errors as of `offsets`."""
+        """Return the offset of each of some partitions that has one; errors: see `offsets`."""
         return self._read({self._place(key): key for key in keys})
 
     def _read(self, places: Mapping[str, TopicPartition]) -> dict[TopicPartition, NodeOffset | KafkaException]:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from pykafka.protocol.versions import ApiRanges
 
 
-#: How long an answer to the probe may take at most (s): few bytes go either way.
-PROBE_TIMEOUT_S = 10.0
+#: How long an answer to the negotiation may take at most (s): few bytes go either way.
+NEGOTIATION_TIMEOUT_S = 10.0
 #: Pause between one connection that shows Kafka 0.8.2 and the next (s): a restart or a proxy's bad moment is over by then.
 EVIDENCE_PAUSE_S = 0.7
 #: How many connections must show 0.8.2 where other brokers of the cluster are newer, as in a rolling upgrade.
@@ -46,7 +46,7 @@ SESSION_TOO_SHORT = (
 #: The name of no mechanism.
 NO_MECHANISM = "?"
 #: How often a pause looks whether the connection is still wanted (s).
-LOOK_UP_S = 0.1
+PAUSE_POLL_INTERVAL_S = 0.1
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class KnownVersions:
         self.first_versions: dict[str, int] = {}
 
     def hang_ups(self, id_: int, address: str) -> int | None:
-        """Return how many connections must show that a broker is 0.8.2; None where it cannot be.
+        """Return how many connections must show that a broker is 0.8.2; None if it cannot be.
 
         :param id_: the broker's number; -1 for an address that may lead to any
         """
@@ -88,7 +88,7 @@ class KnownVersions:
         return 1 if self._hinted or self._oldest or address in _hints else HANG_UPS
 
     def learn(self, id_: int, address: str, ranges: ApiRanges) -> None:
-        """Remember a broker's versions; log a warning where it is 0.8.2."""
+        """Remember a broker's versions; log a warning if it is 0.8.2."""
         if ranges is not RANGES_0_8_2:
             self._newer.add(address)
             if id_ >= 0:
@@ -129,15 +129,15 @@ def negotiate(
     :param handler: supplies the clock
     :param timeout_ms: for all connections up to the first answer; from then on for each
     :param client_id: name of this client for the broker's logs
-    :param hang_ups: how many connections must show that the broker is 0.8.2; None where the client knows it to be newer
+    :param hang_ups: how many connections must show that the broker is 0.8.2; None if the client knows it to be newer
     :param first_versions: the versions of ApiVersions to begin with, by address; this adds to them
     :raises ResponseTimeoutError: the broker did not answer
     :raises SocketDisconnectedError: it can not be reached any more
-    :raises CorruptResponseError: the peer is no Kafka broker; the `.ledger` of each of these errors has this step
+    :raises CorruptResponseError: the peer is no Kafka broker; the `.attempts` of each of these errors has this step
     """
     started = handler.now()
     try:
-        return _probe(
+        return _negotiate_versions(
             connection, handler, timeout_ms, client_id, hang_ups, {} if first_versions is None else first_versions
         )
     except KafkaException as error:
@@ -149,7 +149,7 @@ def negotiate(
         raise
 
 
-def _probe(
+def _negotiate_versions(
     connection: BrokerConnection,
     handler: Handler,
     timeout_ms: int,
@@ -158,42 +158,42 @@ def _probe(
     first_versions: dict[str, int],
 ) -> ApiRanges:
     began = _first_version(connection, first_versions)
-    probe = VersionNegotiation(
+    negotiation = VersionNegotiation(
         client_id, broker=connection.address, tls=connection.is_tls, hang_ups=hang_ups, version=began
     )
     deadline = handler.now() + timeout_ms / 1000
     until = _answer_due(handler, timeout_ms, deadline)
     cuts = 0
-    while probe.result is None:
-        if probe.needs_new_connection:
-            deadline = _connect_anew(connection, handler, probe, timeout_ms, deadline)
+    while negotiation.result is None:
+        if negotiation.needs_new_connection:
+            deadline = _connect_anew(connection, handler, negotiation, timeout_ms, deadline)
             until = _answer_due(handler, timeout_ms, deadline)
         try:
-            requests = probe.next_requests()
+            requests = negotiation.next_requests()
             if requests:
                 connection.send(requests, max(until - handler.now(), 0.001))
             frame = connection.receive(max(until - handler.now(), 0.001))
         except ResponseTimeoutError:
-            probe.timed_out()
+            negotiation.timed_out()
         except SocketDisconnectedError as error:
             if type(error) is not SocketDisconnectedError:
                 raise
             if connection.login_over:
                 raise SocketDisconnectedError(SESSION_TOO_SHORT, broker=connection.address) from None
-            if probe.knows_the_broker and not connection.logs_in:
+            if negotiation.knows_the_broker and not connection.logs_in:
                 _check_for_sasl(connection, handler, timeout_ms, client_id)
             cuts += 1
-            probe.hung_up()
+            negotiation.hung_up()
         else:
-            probe.answered(frame)
-    if cuts and probe.result is not RANGES_0_8_2:
+            negotiation.answered(frame)
+    if cuts and negotiation.result is not RANGES_0_8_2:
         if len(first_versions) >= ADDRESSES_MAX:  # brokers that move have new ones
             first_versions.clear()
-        first_versions[connection.address] = probe.version
-    if probe.needs_new_connection:
+        first_versions[connection.address] = negotiation.version
+    if negotiation.needs_new_connection:
         connection.disconnect()
         connection.connect(timeout_ms)
-    return probe.result
+    return negotiation.result
 
 
 def _first_version(connection: BrokerConnection, first_versions: Mapping[str, int]) -> int | None:
@@ -208,23 +208,23 @@ def _first_version(connection: BrokerConnection, first_versions: Mapping[str, in
 
 def _answer_due(handler: Handler, timeout_ms: int, deadline: float) -> float:
     """Return until when to wait for the answers of one connection."""
-    return min(handler.now() + min(timeout_ms / 1000, PROBE_TIMEOUT_S), deadline)
+    return min(handler.now() + min(timeout_ms / 1000, NEGOTIATION_TIMEOUT_S), deadline)
 
 
 def _connect_anew(
-    connection: BrokerConnection, handler: Handler, probe: VersionNegotiation, timeout_ms: int, deadline: float
+    connection: BrokerConnection, handler: Handler, negotiation: VersionNegotiation, timeout_ms: int, deadline: float
 ) -> float:
-    """Make the next connection of a probe, and return its deadline: that of the first one, while versions are tried."""
+    """Make the next connection of a negotiation, and return its deadline: that of the first one, while versions are tried."""
     connection.disconnect()
     if (
-        probe.state is NegotiationState.ALIVE
+        negotiation.state is NegotiationState.ALIVE
     ):  # what looks like 0.8.2 has to show it for longer than some connects may take
         deadline = handler.now() + timeout_ms / 1000 + EVIDENCE_PAUSE_S
-        if probe.evidence:
+        if negotiation.evidence:
             _pause(connection, handler)
     left_ms = round((deadline - handler.now()) * 1000)
     if left_ms <= 0:
-        probe.give_up()
+        negotiation.give_up()
     connection.connect(min(left_ms, timeout_ms))
     return deadline
 
@@ -237,7 +237,7 @@ def _check_for_sasl(connection: BrokerConnection, handler: Handler, timeout_ms: 
     try:
         connection.disconnect()
         connection.connect(timeout_ms)
-        patience = min(timeout_ms / 1000, PROBE_TIMEOUT_S)
+        patience = min(timeout_ms / 1000, NEGOTIATION_TIMEOUT_S)
         request = wire.SaslHandshakeRequest(mechanism=NO_MECHANISM)
         connection.send(encode_request(request, 0, 1, client_id), patience)
         answer = decode_response(wire.SaslHandshakeRequest, 0, connection.receive(patience))[1]
@@ -260,10 +260,10 @@ def _check_for_sasl(connection: BrokerConnection, handler: Handler, timeout_ms: 
 def _pause(connection: BrokerConnection, handler: Handler) -> None:
     end = handler.now() + EVIDENCE_PAUSE_S
     while not connection.given_up and (left := end - handler.now()) > 0:
-        handler.sleep(min(left, LOOK_UP_S))
+        handler.sleep(min(left, PAUSE_POLL_INTERVAL_S))
 
 
-class Speaker(Protocol):
+class NegotiatingNode(Protocol):
     """The broker that speaks; `Node` says what each member does."""
 
     @property
@@ -290,13 +290,13 @@ class ApiVersions:
 
     def __init__(
         self,
-        speaker: Speaker,
+        node: NegotiatingNode,
         handler: Handler,
         client_id: str,
         known_versions: KnownVersions,
         given: Mapping[int, tuple[int, ...]] | None,
     ) -> None:
-        self._speaker = speaker
+        self._node = node
         self._handler = handler
         self._client_id = client_id
         self._known_versions = known_versions
@@ -335,15 +335,15 @@ class ApiVersions:
         if self._is_given:
             return self.found
         # an address that did not come from metadata may lead to another broker each time
-        doubtful = self._doubted or self._speaker.id < 0 or self._is_to_be_asked_again()
+        doubtful = self._doubted or self._node.id < 0 or self._is_to_be_asked_again()
         return None if doubtful else self.found
 
     def _negotiate(self, connection: BrokerConnection) -> None:
-        id_, address = self._speaker.id, self._speaker.address
+        id_, address = self._node.id, self._node.address
         # a broker that took a login is newer
         hang_ups = None if connection.logs_in else self._known_versions.hang_ups(id_, address)
         # whoever connects in a hurry has no more time for the versions
-        timeout_ms = min(self._speaker.socket_timeout_ms, connection.timeout_ms)
+        timeout_ms = min(self._node.socket_timeout_ms, connection.timeout_ms)
         first_versions = self._known_versions.first_versions
         ranges = negotiate(connection, self._handler, timeout_ms, self._client_id, hang_ups, first_versions)
         self._known_versions.learn(id_, address, ranges)
@@ -366,11 +366,11 @@ class ApiVersions:
         try:
             self._ask_over("probe", ASK_AGAIN_CONNECT_MS)
         except KafkaException as error:
-            log.info("broker %s cannot be asked for its versions again now: %s", self._speaker.address, error)
+            log.info("broker %s cannot be asked for its versions again now: %s", self._node.address, error)
 
     def _ask_over(self, name: str, timeout_ms: int | None) -> None:
         """Ask over a connection that nobody else uses."""
-        channel = self._speaker.channel(name)
+        channel = self._node.channel(name)
         channel.drop()
         self._doubted = True
         channel.open(timeout_ms)
@@ -391,9 +391,7 @@ class ApiVersions:
         if self.found == before:
             self._confirmed = self.found
             return False
-        self._speaker.warn(
-            "broker %s says now that it speaks other versions than it has said before", self._speaker.address
-        )
+        self._node.warn("broker %s says now that it speaks other versions than it has said before", self._node.address)
         return True
 
     # -- choosing --------------------------------------------------------------------------------------------------
@@ -401,13 +399,13 @@ class ApiVersions:
     def ranges(self) -> ApiRanges:
         """Return {API key: (lowest version, highest version)}, connecting where no answer is there yet."""
         if self.found is None:
-            self._speaker.channel("main").open()
+            self._node.channel("main").open()
         elif self._is_to_be_asked_again() and not self._is_given:
             self._ask_again()
         found = self.found
         if found is None:  # the connection was made before this process was forked
             raise SocketDisconnectedError(
-                "the connection was lost while its versions were asked for", broker=self._speaker.address
+                "the connection was lost while its versions were asked for", broker=self._node.address
             )
         return found
 
@@ -431,7 +429,7 @@ class ApiVersions:
 
     def _choose(self, request_cls: type[Request[Any]], ceiling: int | None) -> int:
         ranges = self.ranges()
-        version = versions.choose(request_cls, ranges, ceiling=ceiling, broker=self._speaker.address)
+        version = versions.choose(request_cls, ranges, ceiling=ceiling, broker=self._node.address)
         if ranges is not versions.RANGES_0_8_2:  # such a broker is asked again from time to time
             answer, chosen = self._chosen
             if answer is not ranges:
@@ -456,6 +454,6 @@ class ApiVersions:
         if not low <= version <= high:
             raise SocketDisconnectedError(
                 f"the broker has been replaced by one that does not speak version {version}; the request has to be made anew",
-                broker=self._speaker.address,
+                broker=self._node.address,
                 api=request_cls.__name__,
             )

@@ -55,14 +55,14 @@ def is_answer(error: object) -> TypeGuard[ProtocolClientError]:
 
 #: A mechanism takes two or three tokens; a peer that asks for more than this would keep the client busy for ever.
 TOKENS_MAX = 20
-#: A renewal is due when between these parts of the session have passed; where it lies is drawn for each session.
+#: A re-authentication is due when between these parts of the session have passed; where it lies is drawn for each session.
 RENEW_FROM = 0.85
 RENEW_TO = 0.95
 #: But at least this long before the session's end (s), or this part of it where sessions are short: the broker refuses requests
 #: that it reads later.
 RENEW_MARGIN_S = 2.0
 RENEW_MARGIN = 0.3
-#: Brokers refuse a renewal that begins within a second of the last one's beginning (s).
+#: Brokers refuse a re-authentication that begins within a second of the last one's beginning (s).
 RENEW_PAUSE_S = 1.01
 
 
@@ -304,7 +304,7 @@ class Login:
         return None
 
     def cut_off(self) -> KafkaException | None:
-        """Return what it means that the broker closes the connection now; None where it means nothing special."""
+        """Return what it means that the broker closes the connection now; None if it means nothing special."""
         if self.stage != "bare tokens" or self._lowered:  # a broker since 1.0, which may be stopping
             return None
         return SaslAuthenticationFailed(
@@ -323,14 +323,14 @@ _NEXT: dict[str, Callable[[Login, memoryview], Ask | None]] = {
 
 
 class Session(NamedTuple):
-    """A login that holds: what its renewal (KIP-368) needs.
+    """A login that holds: what its re-authentication (KIP-368) needs.
 
     :param mechanism: the credentials
     :param peer: the broker
     :param ranges: its API versions
     :param renew_at: when the login is to be renewed, on the handler's clock (s); infinite: never
     :param ends_at: when the broker ends the session (s)
-    :param not_before: until when the broker refuses a renewal (s)
+    :param not_before: until when the broker refuses a re-authentication (s)
     """
 
     mechanism: Mechanism
@@ -380,7 +380,7 @@ def log_in(
     :param peer: the broker
     :param handler: supplies the clock, and runs what takes long
     :param timeout: for all of it (s)
-    :param ranges: the broker's API versions, where they are certain; else it is asked
+    :param ranges: the broker's API versions, if they are certain; else it is asked
     :param wanted: called now and then while the credentials are waited for; False ends that
     :param lowered: versions of the login's APIs to use instead of the broker's
     :raises LowerLogin: the broker closed the connection, and lower versions are left to try over a new one

@@ -114,7 +114,7 @@ class Channel:
         return self._connecting is not None or self._last_error is not None
 
     def open(self, timeout_ms: int | None = None) -> RequestHandler:
-        """Return the live request handler, connecting first where there is none.
+        """Return the live request handler, connecting first if there is none.
 
         :param timeout_ms: for connecting, by default that of the channel
         :raises SocketDisconnectedError: the broker cannot be reached, or a moment ago could not
@@ -238,7 +238,7 @@ class Channel:
     def abort(self, reason: KafkaException | None) -> None:
         """End an attempt to connect and refuse later ones, without waiting; a connection that is up stays up.
 
-        :param reason: as for `close`
+        :param reason: see `close`
         """
         self._cut(reason)
 
@@ -294,11 +294,11 @@ class Channels:
         return iter(list(self._by_name.copy().items()))  # a copy is one step; a list of items is not
 
     def find(self, name: str) -> Channel | None:
-        """Return the channel of this name; None where there is none yet."""
+        """Return the channel of this name; None if there is none yet."""
         return self._by_name.get(name)
 
     def get(self, name: str) -> Channel:
-        """Return the channel of this name, making it (unconnected) where there is none."""
+        """Return the channel of this name, making it (unconnected) if there is none."""
         channel = self._by_name.get(name)
         if channel is None:
             with self._lock:

@@ -14,7 +14,7 @@ from pykafka.exceptions import (
     SocketDisconnectedError,
     TlsError,
 )
-from pykafka.handlers.interrupts import guard
+from pykafka.handlers.interrupts import finalizer
 from pykafka.network.dialing import Attempt, Dialer, Route, reason_of
 from pykafka.network.frames import FrameReader
 from pykafka.network.in_flight import fresh
@@ -88,7 +88,7 @@ class BrokerConnection:
     :param ssl_config: an SslConfig or ssl.SSLContext, or with threads any object with `wrap_socket(sock)`; None for
         plaintext
     :param advertised: whether the cluster named this address, which errors then say
-    :param settings: as of `configure`
+    :param settings: see `configure`
     """
 
     host: str
@@ -106,7 +106,7 @@ class BrokerConnection:
     # The stream that is being closed.
     _unclosed: Stream | None = None
     # Closes the stream, when it is told to or dropped.
-    _guard: Generator[None] | None = None
+    _finalizer: Generator[None] | None = None
     # What ended it, for workers that only notice that it has ended.
     _cause: KafkaException | None = None
     # Correlation ids of what `request` sent and `response` has not read; None before the first `connect`.
@@ -150,7 +150,7 @@ class BrokerConnection:
         :param settings: TLS, SASL, proxy and times
         :param client_id: how the broker's logs know this client, at a login
         :param advertised: whether the cluster named this address, which errors then say
-        :param ranges: returns the broker's API versions, where they are certain, or None: a login asks for them
+        :param ranges: returns the broker's API versions, if they are certain, or None: a login asks for them
         :param route: what is known about the addresses of the host
         """
         self._setup = _Setup(settings, client_id, advertised, ranges, route)
@@ -189,7 +189,7 @@ class BrokerConnection:
         return f"<{type(self).__name__} {self.address} {'connected' if self.connected else 'not connected'}>"
 
     # Documented, and C because what is raised in a `__del__` is lost, the error of a signal's handler too. Connections come
-    # and go by themselves where a cluster is dead, so those that are closed go without a step of Python: see `guard`.
+    # and go by themselves where a cluster is dead, so those that are closed go without a step of Python: see `finalizer`.
     __del__ = object.__init__
 
     @property
@@ -269,23 +269,23 @@ class BrokerConnection:
         :raises TlsError: TLS could not be agreed on, or the certificate is not trusted
         :raises SaslAuthenticationFailed: the broker refuses the credentials; UnsupportedSaslMechanism, IllegalSaslState: it
             does not take such a login here. There is no further attempt then
-        :raises SocketDisconnectedError: anything else; each of them has a list of `Attempt` as `.ledger`
+        :raises SocketDisconnectedError: anything else; each of them has a list of `Attempt` as `.attempts`
         """
         self.disconnect()
         self._timeout = timeout / 1000
-        ledger: list[Attempt] = []
+        failed: list[Attempt] = []
         for attempt in range(1, max(attempts, 1) + 1):
             try:
-                stream = self._dialer.open(self._timeout, ledger)
+                stream = self._dialer.open(self._timeout, failed)
                 break
             except KafkaException as error:
                 if attempt >= attempts or not isinstance(error, SocketDisconnectedError):
-                    error.ledger = list(ledger)
+                    error.ledger = list(failed)
                     raise
             self._handler.sleep(RETRY_PAUSE_S * attempt)
         self._expected = deque()
         self._frames = FrameReader(stream, self._handler, self._buffer_size, self.is_tls)
-        self._guard = guard(stream.close)
+        self._finalizer = finalizer(stream.close)
         self._stream = stream
         if self._dialer.given_up:  # meanwhile, and `give_up` may have looked for a stream before there was one
             self.disconnect()
@@ -297,8 +297,8 @@ class BrokerConnection:
         return round(self._timeout * 1000)
 
     def disconnect(self) -> None:
-        """End the connection and wake whoever reads or writes; nothing happens where there is none."""
-        held = self._guard  # read first, so that it is never that of a later stream
+        """End the connection and wake whoever reads or writes; nothing happens if there is none."""
+        held = self._finalizer  # read first, so that it is never that of a later stream
         stream, self._stream, self._frames = self._stream, None, None
         if stream is not None:
             self._unclosed = stream
@@ -321,7 +321,7 @@ class BrokerConnection:
         return self._dialer.given_up
 
     def reconnect(self) -> None:
-        """End the connection and make a new one; errors as of `connect`."""
+        """End the connection and make a new one; errors: see `connect`."""
         self.disconnect()
         self.connect(round(self._timeout * 1000))
 
@@ -371,7 +371,7 @@ class BrokerConnection:
 
     def _broken(self, error: KafkaException) -> KafkaException:
         """End the connection for this error, and return what it really was: another worker may have met it first."""
-        held = self._guard
+        held = self._finalizer
         stream, self._stream, self._frames = self._stream, None, None
         if stream is None:
             return fresh(self._reason)

@@ -88,7 +88,7 @@ class Route:
 
 
 class Attempt(NamedTuple):
-    """One step of connecting that failed: a line in the `ledger` of the error."""
+    """One step of connecting that failed: a line in the `attempts` of the error."""
 
     stage: str  # "DNS", "TCP", "PROXY", "TLS", "SASL" or "ApiVersions"
     address: str
@@ -109,7 +109,7 @@ class Dialer:
     :param settings: TLS, SASL, proxy and times
     :param advertised: whether the cluster named this address, which errors then say
     :param client_id: how the broker's logs know this client, at the login
-    :param ranges: returns the broker's API versions, where they are certain, or None: a login asks for them
+    :param ranges: returns the broker's API versions, if they are certain, or None: a login asks for them
     :param route: what is known about the addresses of the host; by default nothing
     """
 
@@ -162,11 +162,11 @@ class Dialer:
     def _wanted(self) -> bool:
         return not self._given_up
 
-    def open(self, timeout: float, ledger: list[Attempt]) -> Stream:
+    def open(self, timeout: float, attempts: list[Attempt]) -> Stream:
         """Try each address of the host in turn and return the first connection that succeeds, with TLS and login if configured.
 
         :param timeout: for all of it (s)
-        :param ledger: gets an `Attempt` for each step that failed
+        :param attempts: gets an `Attempt` for each step that failed
         :raises NameResolutionError: the host has no address
         :raises ConnectionRefused: nothing listens there, or there is no way there
         :raises ConnectTimeoutError: no answer in time
@@ -177,7 +177,7 @@ class Dialer:
         """
         deadline = self._handler.now() + timeout
         self._check_wanted()
-        addresses = self._route.order(self._targets(timeout, ledger))
+        addresses = self._route.order(self._targets(timeout, attempts))
         worst: SocketDisconnectedError = NameResolutionError(
             f"the host name {self.host!r} has no address", broker=self.address
         )
@@ -185,7 +185,7 @@ class Dialer:
             # An address that swallows packets must leave time for the others.
             left = max(deadline - self._handler.now(), 0.0) / (len(addresses) - number)
             try:
-                return self._open_one(address, left, ledger)
+                return self._open_one(address, left, attempts)
             except SocketDisconnectedError as error:
                 self._check_wanted()
                 if not isinstance(worst, TlsError):  # it came furthest
@@ -196,7 +196,7 @@ class Dialer:
         if self._given_up:
             raise SocketDisconnectedError("the connection was given up by this client", broker=self.address)
 
-    def _targets(self, timeout: float, ledger: list[Attempt]) -> list[Address]:
+    def _targets(self, timeout: float, attempts: list[Attempt]) -> list[Address]:
         """Return the addresses of the broker; its name, if a proxy looks that up."""
         # The system would cut them off, and connect elsewhere; a proxy would get nonsense.
         if not self.host or "\0" in self.host or not 0 <= self.port <= PORT_MAX:
@@ -206,15 +206,15 @@ class Dialer:
             )
         if self._proxy is not None and self._proxy.resolves:
             return [Address(ANY_FAMILY, (self.host, self.port))]
-        return self._resolve(timeout, ledger)
+        return self._resolve(timeout, attempts)
 
-    def _resolve(self, timeout: float, ledger: list[Attempt]) -> list[Address]:
+    def _resolve(self, timeout: float, attempts: list[Attempt]) -> list[Address]:
         started = self._handler.now()
         try:
             addresses = self._handler.resolve(self.host, self.port, timeout=timeout, wanted=self._wanted)
         except (OSError, ValueError) as error:
             self._check_wanted()
-            ledger.append(self._attempt("DNS", self.address, error, started))
+            attempts.append(self._attempt("DNS", self.address, error, started))
             late = isinstance(error, TimeoutError)
             raise (ConnectTimeoutError if late else NameResolutionError)(
                 f"the host name {self.host!r} cannot be resolved: {reason_of(error)}; "
@@ -226,16 +226,16 @@ class Dialer:
     def _attempt(self, stage: str, where: str, error: BaseException, started: float) -> Attempt:
         return Attempt(stage, where, reason_of(error), round((self._handler.now() - started) * 1000))
 
-    def _open_one(self, address: Address, timeout: float, ledger: list[Attempt]) -> Stream:
+    def _open_one(self, address: Address, timeout: float, attempts: list[Attempt]) -> Stream:
         """Connect to one address; again with a login in lower versions, if the broker hangs up on a request of the login."""
         started = self._handler.now()
         deadline = started + timeout
         lowered = self._route.lowered
         while True:
             try:
-                stream = self._open_once(address, deadline, ledger, lowered)
+                stream = self._open_once(address, deadline, attempts, lowered)
             except LowerLogin as lower:
-                ledger.append(self._attempt("SASL", address.text, lower.__cause__ or lower, started))
+                attempts.append(self._attempt("SASL", address.text, lower.__cause__ or lower, started))
                 self._check_wanted()
                 lowered = {**lowered, **lower.ranges}
             except SocketDisconnectedError as error:
@@ -246,15 +246,15 @@ class Dialer:
                 self._route.lowered = lowered
                 return stream
 
-    def _open_once(self, address: Address, deadline: float, ledger: list[Attempt], lowered: ApiRanges) -> Stream:
+    def _open_once(self, address: Address, deadline: float, attempts: list[Attempt], lowered: ApiRanges) -> Stream:
         left = max(deadline - self._handler.now(), 0.0)
-        stream = self._reach(address, min(left, self._route.setup_timeout()), ledger)
+        stream = self._reach(address, min(left, self._route.setup_timeout()), attempts)
         self._opening = stream
         try:
             self._check_wanted()
-            stream = self._opening = self._secure(stream, address, deadline, ledger)
+            stream = self._opening = self._secure(stream, address, deadline, attempts)
             self._check_wanted()  # `give_up` may have closed the stream below TLS meanwhile
-            self._log_in(stream, address, deadline, ledger, lowered)
+            self._log_in(stream, address, deadline, attempts, lowered)
         except BaseException:
             stream.close()
             raise
@@ -262,7 +262,7 @@ class Dialer:
             self._opening = None
         return stream
 
-    def _secure(self, stream: Stream, address: Address, deadline: float, ledger: list[Attempt]) -> Stream:
+    def _secure(self, stream: Stream, address: Address, deadline: float, attempts: list[Attempt]) -> Stream:
         """Return the stream with TLS, if that is configured."""
         ssl_config = self.settings.ssl_config
         if ssl_config is None:
@@ -271,13 +271,13 @@ class Dialer:
         try:
             return self._wrap_tls(stream, ssl_config, max(deadline - started, 0.0))
         except Exception as error:  # any: other libraries' errors are no OSErrors
-            ledger.append(self._attempt("TLS", address.text, error, started))
+            attempts.append(self._attempt("TLS", address.text, error, started))
             if isinstance(error, SocketDisconnectedError):  # named already
                 raise error.with_context(broker=self.address) from None
             raise TlsError(explain_tls_error(error, self.host, self.identity_note()), broker=self.address) from error
 
     def _log_in(
-        self, stream: Stream, address: Address, deadline: float, ledger: list[Attempt], lowered: ApiRanges
+        self, stream: Stream, address: Address, deadline: float, attempts: list[Attempt], lowered: ApiRanges
     ) -> None:
         """Log in, if that is configured, and set `session`."""
         self.session = None
@@ -294,7 +294,7 @@ class Dialer:
             )
         except (OSError, KafkaException) as error:
             stage = "SASL" if explain_refusal(error) is None else "TLS"
-            ledger.append(self._attempt(stage, address.text, error, started))
+            attempts.append(self._attempt(stage, address.text, error, started))
             self._check_wanted()
             if isinstance(error, KafkaException) and type(error) is not SocketDisconnectedError:  # named already
                 raise error.with_context(broker=self.address) from error.__cause__
@@ -316,57 +316,57 @@ class Dialer:
             broker=self.address,
         )
 
-    def _reach(self, target: Address, timeout: float, ledger: list[Attempt]) -> Stream:
+    def _reach(self, target: Address, timeout: float, attempts: list[Attempt]) -> Stream:
         """Connect to an address of the broker, through the proxy if there is one."""
         proxy = self._proxy
         try:
             if proxy is None:
-                stream = self._connect(target, timeout, ledger)
+                stream = self._connect(target, timeout, attempts)
             else:
-                stream = self._connect_by(proxy, target, timeout, ledger)
+                stream = self._connect_by(proxy, target, timeout, attempts)
         except SocketDisconnectedError as error:
             self._route.failed(target, isinstance(error, ConnectTimeoutError))
             raise
         self._route.worked(target)
         return stream
 
-    def _connect(self, address: Address, timeout: float, ledger: list[Attempt]) -> Stream:
+    def _connect(self, address: Address, timeout: float, attempts: list[Attempt]) -> Stream:
         started = self._handler.now()
         try:
             return self._connect_tcp(address, timeout)
         except OSError as error:
-            ledger.append(self._attempt("TCP", address.text, error, started))
+            attempts.append(self._attempt("TCP", address.text, error, started))
             raise self._explain_tcp(error, address, timeout) from error
 
-    def _connect_by(self, proxy: Proxy, target: Address, timeout: float, ledger: list[Attempt]) -> Stream:
+    def _connect_by(self, proxy: Proxy, target: Address, timeout: float, attempts: list[Attempt]) -> Stream:
         """Connect to each address of a proxy in turn, until one answers, and open a tunnel to the broker."""
         deadline = self._handler.now() + timeout
-        addresses = self._resolve_proxy(proxy, timeout, ledger)
+        addresses = self._resolve_proxy(proxy, timeout, attempts)
         last: SocketDisconnectedError | None = None
         for number, address in enumerate(addresses):
             share = max(deadline - self._handler.now(), 0.0) / (len(addresses) - number)
             try:
-                stream = self._connect(address, share, ledger)
+                stream = self._connect(address, share, attempts)
             except SocketDisconnectedError as error:
                 self._check_wanted()
                 last = error
                 continue
-            return self._open_tunnel(stream, proxy, target, deadline, ledger)
+            return self._open_tunnel(stream, proxy, target, deadline, attempts)
         raise last or ProxyError(f"{proxy} has no address; check proxy=", broker=self.address)
 
-    def _resolve_proxy(self, proxy: Proxy, timeout: float, ledger: list[Attempt]) -> list[Address]:
+    def _resolve_proxy(self, proxy: Proxy, timeout: float, attempts: list[Attempt]) -> list[Address]:
         started = self._handler.now()
         try:
             return self._handler.resolve(proxy.host, proxy.port, timeout=timeout, wanted=self._wanted)
         except (OSError, ValueError) as error:
             self._check_wanted()
-            ledger.append(self._attempt("DNS", f"{proxy.host}:{proxy.port}", error, started))
+            attempts.append(self._attempt("DNS", f"{proxy.host}:{proxy.port}", error, started))
             raise ProxyError(
                 f"the host name of {proxy} cannot be resolved: {reason_of(error)}; check proxy=", broker=self.address
             ) from error
 
     def _open_tunnel(
-        self, stream: Stream, proxy: Proxy, target: Address, deadline: float, ledger: list[Attempt]
+        self, stream: Stream, proxy: Proxy, target: Address, deadline: float, attempts: list[Attempt]
     ) -> Stream:
         """Perform the handshake with the proxy that a stream leads to."""
         started = self._handler.now()
@@ -379,7 +379,7 @@ class Dialer:
             if not isinstance(error, (OSError, ProxyError)):
                 raise
             self._check_wanted()
-            ledger.append(self._attempt("PROXY", str(proxy), error, started))
+            attempts.append(self._attempt("PROXY", str(proxy), error, started))
             if isinstance(error, ProxyError):
                 raise error.with_context(broker=self.address) from None
             if isinstance(error, TimeoutError):

@@ -48,7 +48,7 @@ class FrameReader:
 
     @property
     def hint(self) -> str:
-        """The advice for an error where the connection ends now."""
+        """The advice for an error if the connection ends now."""
         if self._any:
             return ""
         if self._is_tls:
@@ -84,7 +84,7 @@ class FrameReader:
             timeout = max(deadline - self._handler.now(), 0.0)
 
     def _take(self) -> memoryview | None:
-        """Return a frame that is complete; None where there is none yet."""
+        """Return a frame that is complete; None if there is none yet."""
         frame = self._frame
         if frame is not None:
             if self._filled < len(frame):

@@ -263,7 +263,7 @@ class InFlightRequest(ResponseFuture, Generic[R]):
         return cast("R", response)
 
     def get_when_due(self) -> R:
-        """Wait for the answer until it is overdue, or its caller gives up; throttling puts both off. Errors as of `get`."""
+        """Wait for the answer until it is overdue, or its caller gives up; throttling puts both off. Errors: see `get`."""
         while not self.done:
             deadline = self.deadline
             left = None if deadline == math.inf else max(deadline - self.early - self._handler.now(), 0.0)

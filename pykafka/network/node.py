@@ -206,7 +206,7 @@ class Node:
         return self._channels.is_up(name)
 
     def channel(self, name: str) -> Channel:
-        """Return the channel of this name, making it (unconnected) where there is none."""
+        """Return the channel of this name, making it (unconnected) if there is none."""
         return self._channels.get(name)
 
     def _new_channel(self, name: str) -> Channel:
@@ -311,7 +311,7 @@ class Node:
         return self.versions.found is not None
 
     def api_ranges(self) -> ApiRanges:
-        """Return {api key: (lowest version, highest version)} of this broker, connecting where that is needed."""
+        """Return {api key: (lowest version, highest version)} of this broker, connecting if that is needed."""
         return self.versions.ranges()
 
     def api_version(self, request_cls: type[Request[Any]], ceiling: int | None = None) -> int:
@@ -351,11 +351,11 @@ class Node:
     ) -> InFlightRequest[R]:
         """Send a request and return at once; answers of one channel come in the order of its requests.
 
-        Where the broker throttles this client, this worker waits for the end of that first, which counts against no deadline.
+        If the broker throttles this client, this worker waits for the end of that first, which counts against no deadline.
 
         :param request: a wire message
         :param channel: the role whose connection to use
-        :param timeout_ms: deadline for the answer, and for connecting where that is needed; by default the socket timeout
+        :param timeout_ms: deadline for the answer, and for connecting if that is needed; by default the socket timeout
             of the channel
         :param version: of the API; by default the highest that both sides speak
         :param ceiling: no version above this one
@@ -412,7 +412,7 @@ class Node:
         reads: bool = False,
         once: bool = False,
     ) -> R:
-        """Send a request and wait for its answer; parameters and errors as in `send`.
+        """Send a request and wait for its answer; parameters and errors: see `send`.
 
         A connection that turns out to have been closed while it was idle is replaced once.
 
@@ -456,7 +456,7 @@ class Node:
         return pending.get_when_due()
 
     def shared(self, key: Any, make: Callable[[], S]) -> S:
-        """Return this broker's worker for a key, making it where there is none; `close()` stops it.
+        """Return this broker's worker for a key, making it if there is none; `close()` stops it.
 
         :param key: hashable
         :param make: makes the worker

@@ -1,4 +1,4 @@
-"""`Renewal`: the login of a connection, made anew before the broker ends the session (KIP-368), while requests are in flight.
+"""`Reauthentication`: a new login on a connection before the broker ends the session (KIP-368), with requests in flight.
 
 A broker handles the requests of a connection one after another, so the new login is a few requests among the others. Behind the
 first of them it takes nothing else until the login is complete: requests made meanwhile are held, and follow it.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How soon a renewal is tried again whose credentials are not ready (s).
+#: How soon a re-authentication is tried again whose credentials are not ready (s).
 AGAIN_S = 0.25
 #: The longest pause where they cannot be had (s).
 AGAIN_MAX_S = 10.0
@@ -41,8 +41,8 @@ class Writes(Protocol):
     def disconnect(self) -> None: ...
 
 
-class Renewal:
-    """The renewal of one connection's login.
+class Reauthentication:
+    """The re-authentication of one connection's login.
 
     The worker whose request finds it due begins it. The worker that reads the connection takes each answer and sends the next
     request. No worker waits for the others, unless the session is over.
@@ -73,7 +73,7 @@ class Renewal:
         self._turn = turn
         self._end = end
         self._session = session
-        #: When a renewal is due, on the handler's clock (s).
+        #: When a re-authentication is due, on the handler's clock (s).
         self.due = math.inf if session is None else session.renew_at
         #: Whether requests must be held.
         self.under_way = False
@@ -87,9 +87,9 @@ class Renewal:
         self._pause = AGAIN_S
 
     def begin(self, timeout: float) -> None:
-        """Send the first request of a renewal, unless another worker does that, or the credentials are not ready yet.
+        """Send the first request of a re-authentication, unless another worker does that, or the credentials are not ready yet.
 
-        Where the session is over it waits for both: the broker hangs up on any other request.
+        If the session is over it waits for both: the broker hangs up on any other request.
 
         :param timeout: for each request of the login (s)
         :raises KafkaException: the connection has ended, by this or before
@@ -136,7 +136,7 @@ class Renewal:
         return self._requests.error is None
 
     def hold(self, frame: Sequence[Buffer]) -> None:
-        """Keep a frame until the renewal is complete; its request is in the table of those in flight already."""
+        """Keep a frame until the re-authentication is complete; its request is in the table of those in flight already."""
         self._held.append(frame)
         self._held_bytes += sum(memoryview(buffer).nbytes for buffer in frame)
 
@@ -215,7 +215,9 @@ class Renewal:
         """Send the requests that were held, here or in a worker of its own."""
         if self._held_bytes > WRITTEN_HERE_MAX:
             try:
-                self._handler.spawn(self._send_held, session, name=f"pykafka.Renewal.{self._connection.address}")
+                self._handler.spawn(
+                    self._send_held, session, name=f"pykafka.Reauthentication.{self._connection.address}"
+                )
                 return
             except WorkerNotStartedError as error:
                 log.info("%s; the worker that reads writes the requests that were held", error)

@@ -17,9 +17,9 @@ from pykafka.exceptions import (
     ThrottledError,
 )
 from pykafka.handlers.base import Buffer, EventType, WeakCall
-from pykafka.handlers.interrupts import guard
+from pykafka.handlers.interrupts import finalizer
 from pykafka.network.in_flight import InFlightRequest, InFlightRequests, fresh
-from pykafka.network.reauthentication import Renewal
+from pykafka.network.reauthentication import Reauthentication
 from pykafka.network.turns import WriteTurn
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class RequestHandler:
 
     Ownership: the reader holds `Shared`, never this object, so that dropping the last reference to it ends the reader.
     State: `_writing` is held while a frame is written; futures are completed with no lock held, since their callbacks may send.
-    A login that ends is renewed by `_renewal`.
+    A login that ends is renewed by `_reauthentication`.
 
     :param handler: supplies reader, locks and clock
     :param connection: connected; belongs to this object from now on
@@ -109,10 +109,12 @@ class RequestHandler:
         #: Return the turn to read.
         self.leave = requests.turn.leave
         session: Session | None = getattr(connection, "session", None)
-        self._renewal = Renewal(handler, self.shared.requests, connection, self._writing, self._end, session)
+        self._reauthentication = Reauthentication(
+            handler, self.shared.requests, connection, self._writing, self._end, session
+        )
         self._worker: Worker | None = None
         self._inside = handler.local()
-        self._guard: Generator[None] | None = guard(partial(_let_go, self.shared))
+        self._finalizer: Generator[None] | None = finalizer(partial(_let_go, self.shared))
         handler.at_fork(self._after_fork)
 
     def __repr__(self) -> str:
@@ -181,7 +183,7 @@ class RequestHandler:
         latest: float | None = None,
         patient: bool = True,
     ) -> InFlightRequest[R]:
-        """Send a request and return it; parameters as of `request`.
+        """Send a request and return it; parameters: see `request`.
 
         :param timeout: until the caller gives up (s); the connection waits for the answer `request.early` longer
         """
@@ -198,8 +200,8 @@ class RequestHandler:
             try:
                 if requests.throttled_until:
                     self._await_throttle(latest, patient)
-                if now() >= self._renewal.due:
-                    self._renewal.begin(timeout)
+                if now() >= self._reauthentication.due:
+                    self._reauthentication.begin(timeout)
                 deadline = now() + timeout + requests.late
                 request.deadline = min(deadline + request.early, latest)
                 broken = self._write(frame, request if has_response else None, min(deadline, latest))
@@ -271,7 +273,7 @@ class RequestHandler:
         """
         connection, requests, _ = self.shared
         now = self.handler.now
-        if requests.inherited:
+        if requests.error is not None and requests.inherited:  # its locks may be taken for good
             raise _inherited(connection.address)
         self._writing.take(deadline)
         writes = False
@@ -288,8 +290,8 @@ class RequestHandler:
             else:
                 requests.add(request)
             writes = True
-            if self._renewal.under_way:
-                self._renewal.hold(frame)
+            if self._reauthentication.under_way:
+                self._reauthentication.hold(frame)
             else:
                 connection.send(frame, max(deadline - now(), 0.001))
             return None
@@ -339,7 +341,7 @@ class RequestHandler:
                 SocketDisconnectedError("the connection was closed by this client", broker=shared.connection.address)
             )
         shared.connection.disconnect()
-        held, self._guard = self._guard, None
+        held, self._finalizer = self._finalizer, None
         if held is not None:
             held.close()
 

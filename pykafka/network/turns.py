@@ -60,7 +60,7 @@ class ReadTurn:
         self._grace_s = GRACE_S
 
     def help(self, lasting: bool = False) -> bool:
-        """Take the turn for a helper, where it is free; `leave` returns it.
+        """Take the turn for a helper, if it is free; `leave` returns it.
 
         :param lasting: whether the helper reads nearly all answers of the connection
         """
@@ -78,7 +78,7 @@ class ReadTurn:
         self.answer_due()
 
     def answer_due(self) -> None:
-        """Wake the reader, where it has left reading to helpers and no helper reads."""
+        """Wake the reader, if it has left reading to helpers and no helper reads."""
         if self._yielding and not self._helping and len(self._requests):
             self._resume.set()
 
@@ -87,7 +87,7 @@ class ReadTurn:
         self._resume.set()
 
     def take(self) -> bool:
-        """Take the turn for the reader, after helpers; return False where the connection has ended meanwhile.
+        """Take the turn for the reader, after helpers; return False if the connection has ended meanwhile.
 
         :raises SocketDisconnectedError: a request is overdue because Ctrl-C has interrupted the worker that was reading
         """

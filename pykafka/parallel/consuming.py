@@ -76,11 +76,11 @@ class InParallel(Generic[K, V]):
         :param max_unacknowledged: a partition is paused so many records beyond its lowest unacknowledged one
         :param max_unacknowledged_bytes: all partitions are paused while the keys and values of unacknowledged records
             take so many bytes
-        :param commit_interval: how often what is acknowledged is committed (s)
+        :param commit_interval: how often acknowledged records are committed (s)
         :param revoke_timeout: how long a revocation waits for records under way (s)
         :param stop_timeout: how long the end waits for records under way (s)
         :param idle_timeout: the run ends when no record has come for so long (s) and all are acknowledged; the time in
-            which the group rebalances does not count; None: it goes on
+            which the group rebalances does not count; None: it never ends by itself
         :param on_abandoned: called with the records that `handle` has seen and that are not acknowledged when their
             partitions go or the run ends
         :raises TypeError, ValueError: an option is out of bounds, by name
@@ -115,7 +115,7 @@ class InParallel(Generic[K, V]):
         if self._run is not None and self._run.running:
             raise KafkaException("another run of this consumer has not ended: stop() it first", topic=self._engine.name)
         commits = self._options.consumer_group is not None
-        self._run = ParallelRun(self._handler, _Source(self), handle, options, dead_letters, commits)
+        self._run = ParallelRun(self._handler, _Source(self, self._engine), handle, options, dead_letters, commits)
         if letters is not None:
             self._run.at_end = letters.close
         return self._run
@@ -185,10 +185,12 @@ class _Source:
     """A consumer as its run sees it: partitions that it has no longer are left out, and nothing waits but `poll` and `commit`.
 
     :param consumer: that
+    :param engine: of the consumer
     """
 
-    def __init__(self, consumer: Any) -> None:
+    def __init__(self, consumer: Any, engine: ConsumerEngine) -> None:
         self._consumer = consumer
+        self._engine = engine
         self.poll = consumer.poll
         #: Held by the run while it reads.
         self.turn: LockType = consumer._handler.Lock()
@@ -196,7 +198,7 @@ class _Source:
         self.woken = False
 
     def _mine(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        read: Collection[TopicPartition] = () if self._consumer._closed else self._consumer._engine.partitions
+        read: Collection[TopicPartition] = () if self._consumer._closed else self._engine.partitions
         return [one for one in partitions if one in read]
 
     def pause(self, *partitions: TopicPartition) -> None:
@@ -212,7 +214,7 @@ class _Source:
             self._consumer.seek(one, offset)
 
     def position(self, partition: TopicPartition) -> int | None:
-        owned = self._consumer._engine.partitions.get(partition)
+        owned = self._engine.partitions.get(partition)
         return int(owned.position) if owned is not None and owned.position >= 0 else None
 
     def commit(self, what: Mapping[TopicPartition, int], /, *, timeout: float | None = None) -> None:
@@ -223,7 +225,7 @@ class _Source:
             if not self._consumer._reading.enter(self.turn):
                 raise KafkaException(
                     "another worker reads this consumer: only the parallel run may read it while it lasts",
-                    topic=self._consumer._engine.name,
+                    topic=self._engine.name,
                 )
             self._consumer._source = self
         self._consumer._sharing.run = hooks
@@ -237,4 +239,4 @@ class _Source:
     def wakeup(self) -> None:
         self.woken = True
         self._consumer._sharing.wakeup_requested = True
-        self._consumer._engine.arrived()
+        self._engine.arrived()

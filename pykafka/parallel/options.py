@@ -64,7 +64,7 @@ class ParallelOptions(Options):
         costs="More holds more messages in memory.",
     )
     commit_interval: float = option(
-        1.0, valid_seconds, "how often what is acknowledged is committed (s)", costs="A longer time repeats more work."
+        1.0, valid_seconds, "how often acknowledged records are committed (s)", costs="A longer time repeats more work."
     )
     revoke_timeout: float = option(
         10.0,
@@ -77,7 +77,7 @@ class ParallelOptions(Options):
         None,
         optional(valid_seconds),
         "the run ends when no record has come for so long (s) and all are acknowledged; the time in which the group rebalances "
-        "does not count; None: it goes on",
+        "does not count; None: it never ends by itself",
     )
     on_abandoned: OnAbandoned | None = option(
         None,

@@ -27,6 +27,7 @@ cdef class PartitionQueue:
     cdef public object closed_batches
     cdef public object window
     cdef public object owner
+    cdef public object partition
     cdef public object sender
     cdef public long long next_offset
 
@@ -47,6 +48,7 @@ cdef class RecordAccumulator:
     cdef public BufferPool buffer_pool
     cdef public dict topics
     cdef public bint chooses
+    cdef public object callbacks
     cdef public bint cooperative
     cdef public object breathe
     cdef public Py_ssize_t batch_limit
@@ -57,6 +59,7 @@ cdef class RecordAccumulator:
 
     cpdef append(self, value, key, long long timestamp, headers, PartitionQueue queue, report_queue)
 
+    @cython.locals(info=TopicInfo, queue=PartitionQueue)
     cpdef send(self, topic, value, key, long long timestamp, headers, Py_ssize_t partition, callback, given_value, given_key)
 
     @cython.locals(batch=ProducerBatch)
@@ -66,14 +69,16 @@ cdef class RecordAccumulator:
     @cython.locals(batch=ProducerBatch)
     cpdef bint shut_empty(self, PartitionQueue queue) except -1
     cpdef close(self)
+    @cython.locals(broker_queue=BrokerQueue)
     cpdef release(self, ProducerBatch batch)
 
     @cython.locals(batch=ProducerBatch, message=Message, need=Py_ssize_t, turn=Py_ssize_t, index=Py_ssize_t)
     cdef _append(self, value, key, long long timestamp, headers, PartitionQueue queue, report_queue)
 
-    @cython.locals(info=TopicInfo, queue=PartitionQueue, batch=ProducerBatch, delivery=Delivery, need=Py_ssize_t,
-                   index=Py_ssize_t)
-    cdef _send(self, topic, value, key, long long timestamp, headers, Py_ssize_t partition, callback, given_value, given_key)
+    cdef bint _open(self, TopicInfo info, PartitionQueue queue) except -1
+
+    @cython.locals(batch=ProducerBatch, delivery=Delivery, need=Py_ssize_t, index=Py_ssize_t)
+    cdef _send(self, PartitionQueue queue, value, key, long long timestamp, headers, callback, given_value, given_key)
 
     @cython.locals(broker_queue=BrokerQueue, buffer_pool=BufferPool, shared=BufferPool, index=Py_ssize_t)
     cdef Py_ssize_t _write(self, ProducerBatch batch, value, key, long long timestamp, headers, Py_ssize_t need) except -2

@@ -18,7 +18,7 @@ except ImportError:
 from pykafka.producer.batch import BrokerQueue, ProducerBatch
 from pykafka.producer.buffer_pool import BufferPool
 from pykafka.producer.delivery import Delivery
-from pykafka.producer.delivery_callbacks import Callback
+from pykafka.producer.delivery_callbacks import Callback, DeliveryCallbacks
 from pykafka.producer.in_flight_window import InFlightWindow
 from pykafka.protocol.message import Message
 from pykafka.protocol.records_write import LEAST_BATCH, likely_size
@@ -47,8 +47,16 @@ __all__ = [
 
 #: Greenlets: after this many messages `append` lets the hub turn, if it has not for a while (`Handler.breathe`).
 BREATHE_EVERY = 256
+#: How many bytes go to a partition, at least, before messages without a key go to another one: Kafka's own batch.size.
+STICKY_BYTES = 16 * 1024
 #: What a record costs beyond its key, value and headers, at most (bytes).
 RECORD_OVERHEAD = 32
+
+
+class Wakeups(Protocol):
+    """The wakeups of a sender; `pykafka.producer.sender.WakeupPolicy` documents them."""
+
+    def set_wakeup(self, queue: PartitionQueue) -> None: ...
 
 
 class Owner(Protocol):
@@ -61,12 +69,14 @@ class Owner(Protocol):
     active: dict[tuple[str, int], PartitionQueue]
     running: bool
 
+    @property
+    def wakeups(self) -> Wakeups: ...
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def join(self, timeout: float) -> None: ...
-    def keep(self) -> None: ...
-    def set_wakeup(self, queue: PartitionQueue) -> None: ...
-    def deliver(self, batch: ProducerBatch, deadline: float = ...) -> None: ...
+    def open_batch(self, queue: PartitionQueue) -> bool: ...
+    def move_to(self, broker: Node) -> None: ...
+    def deliver(self, done: Callable[[], bool]) -> None: ...
     def deliver_all(self, done: Callable[[], bool]) -> None: ...
 
 
@@ -94,6 +104,8 @@ class PartitionQueue:
         self.closed_batches: deque[ProducerBatch] = deque()
         self.window: InFlightWindow[ProducerBatch] = InFlightWindow()
         self.owner: Owner | None = None
+        #: Of the metadata; None while that lacks it.
+        self.partition: Partition | None = None
         #: The sender of the batches that are on the wire.
         self.sender: object = None
         #: Offset behind the last batch of which a broker said where it is; -1 before that.
@@ -103,7 +115,10 @@ class PartitionQueue:
     def waiting(self) -> bool:
         """Whether there are batches to send, now or later."""
         batch = self.open
-        return bool(self.closed_batches) or self.window.recovering or (batch is not None and batch.count > 0)
+        window = self.window
+        return (
+            bool(self.closed_batches) or len(window.batches) > window.on_wire or (batch is not None and batch.count > 0)
+        )
 
 
 class TopicInfo:
@@ -145,6 +160,8 @@ class RecordAccumulator:
         self.topics: dict[str, TopicInfo] = {}
         #: Whether `send` chooses the partition: by the key's hash, or else the present one.
         self.chooses = True
+        #: The calls of `on_delivery` that are waiting: while there are too many, `send` opens no batch.
+        self.callbacks: DeliveryCallbacks | None = None
         self.cooperative = handler.cooperative
         self.breathe = handler.breathe
         self.batch_limit = batch_limit
@@ -211,14 +228,42 @@ class RecordAccumulator:
             if self._since_breath >= BREATHE_EVERY:
                 self._since_breath = 0
                 self.breathe()  # with nothing taken: a timeout or a cancellation may end it there
+        if not isinstance(topic, str):
+            return None
+        if (value is not None and not isinstance(value, bytes)) or (key is not None and not isinstance(key, bytes)):
+            return None
+        info = self.topics.get(topic)
+        if info is None:
+            return None
+        if partition < 0:
+            if not self.chooses:
+                return None
+            queue = info.current
+            if key is not None:
+                queue = info.queues[partition_for(key, len(info.queues))]
+        elif partition < len(info.queues):
+            queue = info.queues[partition]
+        else:
+            return None
+        if queue is None or (queue.open is None and not self._open(info, queue)):
+            return None
         if cython.compiled:
-            delivery = self._send(topic, value, key, timestamp, headers, partition, callback, given_value, given_key)
+            delivery = self._send(queue, value, key, timestamp, headers, callback, given_value, given_key)
         else:
             with self.lock:
-                delivery = self._send(
-                    topic, value, key, timestamp, headers, partition, callback, given_value, given_key
-                )
+                delivery = self._send(queue, value, key, timestamp, headers, callback, given_value, given_key)
         return delivery
+
+    def _open(self, info: TopicInfo, queue: PartitionQueue) -> bool:
+        """Give a partition an open batch; return False if something is to be found out or waited for before."""
+        owner = queue.owner
+        if self.closed or owner is None or info.topic.changes != info.seen_changes:
+            return False
+        if self.callbacks is not None and self.callbacks.full:
+            return False
+        if queue is info.current and queue.taken >= STICKY_BYTES:
+            return False
+        return owner.open_batch(queue)
 
     def queue_of_key(self, info: TopicInfo, key: bytes) -> PartitionQueue:
         """Return the queue of the partition that Kafka's Java client chooses for a key."""
@@ -275,8 +320,10 @@ class RecordAccumulator:
 
     def release(self, batch: ProducerBatch) -> None:
         """Subtract a batch's messages from the count of its broker."""
+        broker_queue = batch.broker_queue
         with self.lock:
-            batch.broker_queue.release(batch.count, batch.queued_bytes)
+            broker_queue.messages -= batch.count
+            broker_queue.bytes -= batch.queued_bytes
         self.buffer_pool.give(batch.queued_bytes)
 
     def _append(
@@ -330,12 +377,11 @@ class RecordAccumulator:
 
     def _send(
         self,
-        topic: Any,
+        queue: PartitionQueue,
         value: Any,
         key: Any,
         timestamp: int,
         headers: Any,
-        partition: int,
         callback: Any,
         given_value: Any,
         given_key: Any,
@@ -346,34 +392,13 @@ class RecordAccumulator:
             context = PyContext_CopyCurrent()
         need = RECORD_OVERHEAD
         if value is not None:
-            if not isinstance(value, bytes):
-                return None
             need += len(value)
         if key is not None:
-            if not isinstance(key, bytes):
-                return None
             need += len(key)
         if headers is not None:
             need += headers_size(headers)
-        if self.closed or not isinstance(topic, str):
-            return None
-        info = self.topics.get(topic)
-        if info is None:
-            return None
-        if partition < 0:
-            if not self.chooses:
-                return None
-            queue = info.current
-            if key is not None:
-                queue = info.queues[partition_for(key, len(info.queues))]
-        elif partition < len(info.queues):
-            queue = info.queues[partition]
-        else:
-            return None
-        if queue is None:
-            return None
         batch = queue.open
-        if batch is None:
+        if self.closed or batch is None:
             return None
         index = self._write(batch, value, key, timestamp, headers, need)
         if index < 0:

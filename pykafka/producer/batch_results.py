@@ -62,6 +62,20 @@ class BatchResults:
         self._owner = owner
         self._metadata_error = metadata_error
 
+    def acknowledged(self, batch: ProducerBatch) -> None:
+        """Apply the result of a batch that is written; call it again after an interruption."""
+        in_flight = batch.in_flight
+        with self._lock:
+            queue = self._owner.queue_of(batch)
+            oldest = queue.window.acknowledge(in_flight)
+            if oldest and batch.base_offset >= 0:
+                queue.next_offset = max(queue.next_offset, batch.base_offset + batch.count)
+        if not oldest:
+            self.apply([(batch, None)])
+            return
+        self._owner.delivered(batch)
+        del in_flight.batch  # as in `_let_go`
+
     def apply(self, results: Sequence[BatchResult], led: Collection[ProducerBatch] = ()) -> None:
         """Apply the result of each batch, and of those that it decides; call it again after an interruption.
 

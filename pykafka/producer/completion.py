@@ -137,8 +137,9 @@ class Completion:
         self.observed = False
         # of the event alone: the worker keeps no producer that nobody else has any more
         self.callbacks = DeliveryCallbacks(handler, name, progress.set, queued)
+        accumulator.callbacks = self.callbacks
 
-    def complete(self, batch: ProducerBatch, error: KafkaException | None, asked_for: bool = False) -> None:
+    def complete(self, batch: ProducerBatch, error: KafkaException | None = None, asked_for: bool = False) -> None:
         """Complete a batch for good: acknowledged, or failed by `error`.
 
         :param asked_for: whether the application wanted it to fail: then `flush()` and `stop()` do not raise it
@@ -146,45 +147,21 @@ class Completion:
         with self._lock:
             if batch.done:
                 return
-            # without the frames that it came through, which hold batches
-            batch.error = None if error is None else error.again()
+            if error is not None:
+                batch.error = error.again()  # without the frames that it came through, which hold batches
             batch.done = True
         batch.wire = None
         if error is not None and not asked_for:
             about = f"{batch.topic}/{batch.partition_id} {type(error).__name__}"
             text, args = "%d messages to %s/%d were not delivered: %s", (batch.topic, batch.partition_id, error)
             self._limiter.warn(log, about, text, batch.count, *args, level=logging.ERROR)
-        parent = batch.parent
-        if parent is None:
-            self._report(batch, asked_for)
-        elif all(part.done for part in parent.parts or ()):
-            self.complete(parent, None)
-            with self._lock:
-                # Parts and whole refer to each other, and would stay until the garbage collector comes by.
-                for part in parent.parts or ():
-                    part.parent = None
-
-    def _report(self, batch: ProducerBatch, asked_for: bool = False) -> None:
-        """Report a batch to the callers that wait for it, and subtract it from the broker queue."""
-        reports, batch.reports = batch.reports, []
-        contexts, batch.contexts = batch.contexts, []
-        if not self._options.sync and not asked_for:
-            reported = reports if not self.observed else [one for one in reports if one.delivery_report_q.reports]
-            if len(reported) < batch.count:
-                self.keep(batch, reported)
-        callbacks = reports
-        if self._options.delivery_reports:
-            callbacks = [message for message in reports if type(message.delivery_report_q) is Callback]
-            contexts = [context for context in contexts if context is not None]
-            queued = [
-                (message, batch.error_of(message._index))
-                for message in reports
-                if type(message.delivery_report_q) is not Callback
-            ]
-            if queued:  # all of the queues are of one producer
-                queued[0][0].delivery_report_q.reports.put(queued, batch.queued_bytes / max(batch.count, 1))
-        if callbacks:
-            self.callbacks.report(batch, callbacks, contexts, batch.queued_bytes)
+        if batch.parent is not None:
+            self._complete_whole(batch.parent)
+            return
+        if (error is not None or batch.parts is not None) and not self._options.sync and not asked_for:
+            self._keep_unreported(batch)
+        if batch.reports:
+            self._report(batch)
         else:
             batch.reported = True
         # At last: callers of `produce()`, `flush()` and `stop()` wait for these two, and look at reports and calls then.
@@ -192,6 +169,41 @@ class Completion:
             batch.event.set()
         self._accumulator.release(batch)
         self._progress.set()
+
+    def _complete_whole(self, parent: ProducerBatch) -> None:
+        """Complete a batch that was split, once its last part is."""
+        if not all(part.done for part in parent.parts or ()):
+            return
+        self.complete(parent)
+        with self._lock:
+            # Parts and whole refer to each other, and would stay until the garbage collector comes by.
+            for part in parent.parts or ():
+                part.parent = None
+
+    def _keep_unreported(self, batch: ProducerBatch) -> None:
+        reports = batch.reports
+        reported = reports if not self.observed else [one for one in reports if one.delivery_report_q.reports]
+        if len(reported) < batch.count:
+            self.keep(batch, reported)
+
+    def _report(self, batch: ProducerBatch) -> None:
+        """Queue the callbacks and the reports of a completed batch."""
+        reports, batch.reports = batch.reports, []
+        contexts, batch.contexts = batch.contexts, []
+        if self._options.delivery_reports:
+            queued = [
+                (message, batch.error_of(message._index))
+                for message in reports
+                if type(message.delivery_report_q) is not Callback
+            ]
+            reports = [message for message in reports if type(message.delivery_report_q) is Callback]
+            contexts = [context for context in contexts if context is not None]
+            if queued:  # all of the queues are of one producer
+                queued[0][0].delivery_report_q.reports.put(queued, batch.queued_bytes / max(batch.count, 1))
+        if reports:
+            self.callbacks.report(batch, reports, contexts, batch.queued_bytes)
+        else:
+            batch.reported = True
 
     def keep(self, batch: Any, reported: Sequence[Message]) -> None:
         """Keep what has failed of a batch until it is reported; at the bound, the next `produce()` raises it.

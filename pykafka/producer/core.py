@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pykafka.exceptions import ProducerStoppedException
+from pykafka.handlers.exit_calls import warn_of_loss
 from pykafka.producer.accumulator import Owner, RecordAccumulator
-from pykafka.producer.batch import ProducerBatch
+from pykafka.producer.batch import DeliveryWait, ProducerBatch
 from pykafka.producer.buffer_pool import BufferPool
 from pykafka.producer.completion import Completion
 from pykafka.producer.message_formats import MessageFormats
@@ -58,6 +59,9 @@ class ProducerCore(ABC):
     :param make_sender: makes the sender of a leader
     """
 
+    #: How deliveries wait for their batches; None if messages are no deliveries.
+    delivery_wait: DeliveryWait | None = None
+
     def __init__(
         self,
         cluster: BaseCluster,
@@ -81,6 +85,8 @@ class ProducerCore(ABC):
         self.retry_policy = RetryPolicy(self.handler, options)
         self.topic_ids = TopicIds(cluster, options.on_topic_recreated == "fail")
         self.message_formats = MessageFormats(cluster, options.enable_idempotence is True)
+        #: The clock of records; None: that of the system.
+        self.clock = None if self.handler.system_clock else self.handler.time_ms
         self.worker_exception: BaseException | None = None
         self._begin()
 
@@ -110,10 +116,10 @@ class ProducerCore(ABC):
     def set_up(self) -> None:
         """Give each leader a sender, and each partition's queue to the sender of its leader."""
 
-    @property
-    def hurried(self) -> bool:
-        """Whether nothing lingers: somebody waits in `flush()` or `stop()`, or for room."""
-        return self.flushing > 0 or self.buffer_pool.short
+    def look_ahead(self) -> None:
+        """Warn if this process may end before it has delivered the first batch."""
+        self.looks_ahead = False
+        warn_of_loss()
 
     def worker_failed(self, error: BaseException) -> None:
         """Keep the error that ended a sender: `produce()` raises it."""

@@ -98,17 +98,13 @@ class DeliveryCallbacks:
         self._working = False
         self._ending = False
         self._bytes = 0
-        #: Messages whose calls are waiting.
+        #: Messages whose calls are waiting, and whether they are so many that producing should pause.
         self.messages = 0
+        self.full = False
         self._called = 0
         #: How many of them have raised, and the first error.
         self.raised = 0
         self.first_raised: BaseException | None = None
-
-    @property
-    def full(self) -> bool:
-        """Whether so many calls are waiting that producing should pause."""
-        return self._bounds.reached(self.messages, self._bytes)
 
     @property
     def calls(self) -> int:
@@ -133,9 +129,13 @@ class DeliveryCallbacks:
         """
         with self._lock:
             self._waiting.append(_Waiting(batch, messages, contexts, nbytes))
-            self.messages += len(messages)
-            self._bytes += nbytes
+            self._count(len(messages), nbytes)
         self.begin()
+
+    def _count(self, messages: int, nbytes: int) -> None:
+        self.messages += messages
+        self._bytes += nbytes
+        self.full = self._bounds.reached(self.messages, self._bytes)
 
     def begin(self) -> None:
         """Start the worker, or wake it, if calls are waiting."""
@@ -175,7 +175,7 @@ class DeliveryCallbacks:
                 given_up.append((entry.batch, entry.messages[entry.at :]))
                 del entry.messages[entry.at :]
             self._waiting.clear()
-            self.messages = self._bytes = 0
+            self._count(-self.messages, -self._bytes)
             self._ending = True
             worker = self._worker
         self._wake.set()
@@ -239,8 +239,7 @@ class DeliveryCallbacks:
         with self._lock:
             if self._waiting and self._waiting[0] is entry:
                 self._waiting.popleft()
-                self.messages -= len(entry.messages)
-                self._bytes -= entry.nbytes
+                self._count(-len(entry.messages), -entry.nbytes)
                 self._called += len(entry.messages)
         batch.reported = True
         self._step.set()

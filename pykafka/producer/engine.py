@@ -16,10 +16,9 @@ from pykafka.exceptions import (
     SocketDisconnectedError,
     WorkerNotStartedError,
 )
-from pykafka.handlers.lastcalls import warn_of_loss
-from pykafka.handlers.starts import Starts
+from pykafka.handlers.start_once import StartOnce
 from pykafka.producer.accumulator import RECORD_OVERHEAD, Owner, PartitionQueue, headers_size
-from pykafka.producer.batch import DeliveryWait, ProducerBatch
+from pykafka.producer.batch import ProducerBatch
 from pykafka.producer.completion import unknown_outcome
 from pykafka.producer.core import ProducerCore
 from pykafka.producer.producer_id import ProducerIds
@@ -55,8 +54,6 @@ class ProducerEngine(ProducerCore):
     ANEW = "call start(), or make another"
     #: Whether a stop that somebody's timeout or cancellation ends may be called again, and goes on delivering.
     RESUMES = False
-    #: How deliveries wait for their batches; None where messages are no deliveries.
-    delivery_wait: DeliveryWait | None = None
 
     def __init__(
         self,
@@ -66,11 +63,10 @@ class ProducerEngine(ProducerCore):
         make_sender: Callable[[Node], Owner],
     ) -> None:
         super().__init__(cluster, topic, options, make_sender)
-        self._clock = None if self.handler.system_clock else self.handler.time_ms
         self.running = False
         self.stopping = False
         #: In a forked child the next message starts it again.
-        self.starts = Starts(self.handler)
+        self.starts = StartOnce(self.handler)
         self.routing = Routing(self)
         self._left_to_parent: list[Any] = []
 
@@ -352,7 +348,7 @@ class ProducerEngine(ProducerCore):
         if self.options.sync:
             if queue.owner is not None:
                 batch: Any = message._batch
-                queue.owner.deliver(batch)
+                queue.owner.deliver(lambda: batch.done)
             self._wait_for(message)
         return message
 
@@ -392,7 +388,9 @@ class ProducerEngine(ProducerCore):
         # A function of on_delivery may produce all the same: it cannot wait for itself.
         callbacks_full = self.completion.callbacks.full and not self.completion.callbacks.here
         if not owner.broker_queue.full and not callbacks_full and need <= self.buffer_pool.room:
-            self._roll(queue, owner)
+            if self.routing.outgrown:
+                self.routing.catch_up()
+            owner.open_batch(queue)
             return
         if not self.options.block_on_queue_full:
             if callbacks_full:
@@ -412,36 +410,6 @@ class ProducerEngine(ProducerCore):
             return
         self.progress.wait(ROOM_S)
         self.progress.clear()
-
-    def _look_ahead(self) -> None:
-        self.looks_ahead = False
-        warn_of_loss()
-
-    def _roll(self, queue: PartitionQueue, owner: Owner) -> None:
-        """Give a partition a new open batch, where the present one is full or missing."""
-        if self.looks_ahead:
-            self._look_ahead()
-        if self.routing.outgrown:
-            self.routing.catch_up()
-        owner.start()
-        now, expected = self.handler.now(), queue.expected
-        fresh = ProducerBatch(queue.topic, queue.partition_id, owner.broker_queue, now, self._clock, expected)
-        fresh.delivery_wait = self.delivery_wait
-        if self.options.sync:
-            fresh.event = self.handler.Event()
-        with self.lock:
-            # Others may have been here, a leader may have moved, the producer may have been stopped: look again.
-            current = queue.owner is owner and self.routing.queues.get(queue.key) is queue and not self.routing.ended
-            if not current or not owner.running or (queue.open is not None and queue.open.count == 0):
-                return
-            full = self.accumulator.take_open(queue)
-            if full is not None:
-                queue.closed_batches.append(full)
-            queue.open = fresh
-            owner.active[queue.key] = queue
-            owner.keep()
-        if full is not None:
-            owner.wake.set()
 
     def _wait_for(self, message: Message) -> None:
         """Wait until a message is acknowledged, and raise what went wrong."""

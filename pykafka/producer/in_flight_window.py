@@ -132,7 +132,7 @@ class InFlightWindow(Generic[T]):
     """The batches of one partition from their first sending to their acknowledgement, oldest first.
 
     Without numbers (`begin(..., numbered=False)`) one batch is under way at a time. The caller brings a producer id
-    (`adopt`) where `wants_id`, and guards each call with a lock of its own.
+    (`adopt`) if there is none, and guards each call with a lock of its own.
     """
 
     def __init__(self) -> None:
@@ -143,15 +143,11 @@ class InFlightWindow(Generic[T]):
         self.spent_id = -1
         #: Whether batches go without numbers, as the topic cannot store them.
         self.plain = False
+        #: How many batches are sent and not answered.
+        self.on_wire = 0
         self._sequence = 0
-        self._on_wire = 0
         self._acknowledged = False
         self._hole = False
-
-    @property
-    def wants_id(self) -> bool:
-        """Whether a producer id is needed before the next batch can be numbered."""
-        return self.producer_id < 0 and not self.plain
 
     @property
     def numbers(self) -> bool:
@@ -172,7 +168,7 @@ class InFlightWindow(Generic[T]):
     def forgo(self) -> None:
         """Send without numbers from now on; what is still to be sent loses its own once nothing else is on the wire."""
         self.plain = True
-        if self._on_wire <= 1:
+        if self.on_wire <= 1:
             self._strip()
 
     def resume(self, in_flight: InFlightBatch[T]) -> bool:
@@ -189,22 +185,17 @@ class InFlightWindow(Generic[T]):
     # -- sending -----------------------------------------------------------------------------------------------------
 
     @property
-    def on_wire(self) -> int:
-        """How many batches are sent and not answered."""
-        return self._on_wire
-
-    @property
     def recovering(self) -> bool:
         """Whether a batch has to be sent again, before which no new one may go."""
-        return len(self.batches) > self._on_wire
+        return len(self.batches) > self.on_wire
 
     def may_begin(self, numbered: bool = True) -> bool:
         """Return whether a batch that was never sent may go now."""
-        if self.recovering:
+        if len(self.batches) > self.on_wire:  # `recovering`
             return False
         if self._hole:
             return not self.batches
-        return self._on_wire < (IN_FLIGHT if numbered and self._acknowledged and not self.plain else 1)
+        return self.on_wire < (IN_FLIGHT if numbered and self._acknowledged and not self.plain else 1)
 
     def begin(self, batch: T, count: int) -> InFlightBatch[T]:
         """Add a batch that is about to be sent for the first time; `may_begin` has said that it may."""
@@ -214,19 +205,21 @@ class InFlightWindow(Generic[T]):
             self._renumber()
         in_flight = InFlightBatch(batch, count)
         self.batches.append(in_flight)
-        self._mark_sent(in_flight)
+        in_flight.on_wire = True
+        self.on_wire += 1
         return in_flight
 
     def next_retry(self) -> InFlightBatch[T] | None:
         """Return the batch to send again now, taken to be on its way; None where there is none, or others come first."""
         in_flight = self.peek_retry()
         if in_flight is not None:
-            self._mark_sent(in_flight)
+            in_flight.on_wire = True
+            self.on_wire += 1
         return in_flight
 
     def peek_retry(self) -> InFlightBatch[T] | None:
         """Return the batch that `next_retry` would give; it may have new numbers coming."""
-        if self._on_wire or not self.batches:
+        if self.on_wire or not self.batches:
             return None
         if self.plain:
             self._strip()
@@ -245,7 +238,7 @@ class InFlightWindow(Generic[T]):
 
     def number(self, in_flight: InFlightBatch[T]) -> None:
         """Give a batch its numbers, just before it is sent; one that has some keeps them."""
-        if in_flight.numbered:
+        if in_flight.sequence >= 0:
             return
         in_flight.outcome_unknown = in_flight.topic_missing = (
             False  # whatever was sent without numbers: this is not known by them
@@ -253,14 +246,10 @@ class InFlightWindow(Generic[T]):
         in_flight.producer_id, in_flight.epoch, in_flight.sequence = self.producer_id, self.epoch, self._sequence
         self._sequence = (self._sequence + in_flight.count) & SEQUENCE_MAX
 
-    def _mark_sent(self, in_flight: InFlightBatch[T]) -> None:
-        in_flight.on_wire = True
-        self._on_wire += 1
-
     def _finish(self, in_flight: InFlightBatch[T]) -> None:
         if in_flight.on_wire:
             in_flight.on_wire = False
-            self._on_wire -= 1
+            self.on_wire -= 1
 
     def _renumber(self) -> None:
         """Begin a new epoch; what is still to be sent gets new numbers in it."""
@@ -295,6 +284,18 @@ class InFlightWindow(Generic[T]):
     def unsent(self, in_flight: InFlightBatch[T]) -> None:
         """Take back a batch of which no byte has left."""
         self._finish(in_flight)
+
+    def acknowledge(self, in_flight: InFlightBatch[T]) -> bool:
+        """Take out the oldest batch, which is written; return False if others are before it, for `on_result` to judge."""
+        if not self.batches or self.batches[0] is not in_flight:
+            return False
+        if in_flight.on_wire:
+            in_flight.on_wire = False
+            self.on_wire -= 1
+        self.batches.popleft()
+        if in_flight.sequence >= 0 and in_flight.epoch == self.epoch and in_flight.producer_id == self.producer_id:
+            self._acknowledged = True
+        return True
 
     def on_result(
         self, in_flight: InFlightBatch[T], error: KafkaException | None, room: int | None = None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Callable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
+from uuid import UUID
 
 from pykafka.exceptions import (
     IdempotenceLostError,
@@ -18,17 +21,17 @@ from pykafka.exceptions import (
 )
 from pykafka.network.authentication import is_answer
 from pykafka.producer.batch_results import BatchOwner, BatchResults
-from pykafka.producer.produce_request import Request, close_batch, magic_of
+from pykafka.producer.produce_request import PRODUCE_RECORD_BATCHES, Request, close_batch
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from uuid import UUID
 
     from pykafka.handlers import Handler
     from pykafka.handlers.base import LockType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.node import Node
+    from pykafka.network.requests import RequestHandler
     from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.batch import ProducerBatch
     from pykafka.producer.core import Transaction
@@ -45,6 +48,9 @@ log = logging.getLogger(__name__)
 MAX_IN_FLIGHT = 5
 #: The highest version that names topics, and that which takes their ids.
 BY_NAME, BY_ID = 12, 13
+#: For a topic whose id was never compared with the metadata.
+NOT_COMPARED: tuple[int, UUID | None] = (-1, None)
+_CREATED, _DONE = attrgetter("created"), attrgetter("done")
 
 
 class RequestsCore(Protocol):
@@ -67,7 +73,7 @@ class RequestOwner(BatchOwner, Protocol):
     """The caller of a `LeaderRequests`, which it tells of requests and responses."""
 
     def sent(self, requests: LeaderRequests, request: Request) -> None: ...  # `request.pending` has the answer to come
-    def answered(self, requests: LeaderRequests, request: Request) -> None: ...  # for `LeaderRequests.read`
+    def on_response(self, requests: LeaderRequests, request: Request) -> None: ...  # for `LeaderRequests.read`
 
 
 def take_next(
@@ -79,8 +85,8 @@ def take_next(
     :param take_open: gives the batch that is not closed yet
     """
     window = queue.window
-    queue.sender = sender  # before the launch, so that an interrupted one is known for the sender's
-    in_flight = window.next_retry()
+    queue.sender = sender  # before the batch is in flight, so that an interrupted one is known for the sender's
+    in_flight = window.next_retry() if window.batches else None
     if in_flight is not None:
         batch: ProducerBatch | None = in_flight.batch
         in_flight.batch.in_flight = in_flight  # its begin may have been interrupted
@@ -111,14 +117,31 @@ class LeaderRequests:
         self._core = core
         self._lock = core.lock
         self._owner = owner
-        self.broker = broker
         self.results = BatchResults(
             core.handler, core.lock, core.retry_policy, owner, lambda: core.cluster.metadata_error
         )
         #: Requests whose answer is awaited; in order.
         self.awaiting: dict[Request, None] = {}
         #: Whether batches get sequence numbers here, as far as is known.
-        self.numbered = core.options.idempotent
+        self.numbered = self._idempotent = core.options.idempotent
+        self._schedule = core.cluster.refresh_schedule
+        self._delivery_timeout_s = core.options.delivery_timeout_ms / 1000
+        self._timeout_ms = max(core.options.ack_timeout_ms, core.cluster.socket_timeout_ms)
+        self.move_to(broker)
+
+    def move_to(self, broker: Node) -> None:
+        """Send to this broker from now on: the leader has moved to another address."""
+        self.broker = broker
+        #: The channel of its requests.
+        self.channel = broker.channel("produce")
+        self._forget()
+
+    def _forget(self, connection: RequestHandler | None = None) -> None:
+        """Forget what the broker supports: on a new connection it may be of another version."""
+        self._connection = None if connection is None else weakref.ref(connection)
+        # The version of Produce, by whether requests have topic ids; and whether the broker knows the idempotent producer.
+        self._versions: dict[bool, int] = {}
+        self._knows_numbers = False
 
     @property
     def full(self) -> bool:
@@ -130,9 +153,11 @@ class LeaderRequests:
     def must_wait(self, queue: PartitionQueue) -> bool:
         """Return whether the batches of a partition must wait for a response."""
         window = queue.window
+        if not window.batches:
+            return False
         if window.on_wire and queue.sender is not self:
             return True  # what a former leader has comes first
-        return not window.recovering and not window.may_begin(self.numbered)
+        return len(window.batches) <= window.on_wire and not window.may_begin(self.numbered)
 
     def due(self, queue: PartitionQueue, now: float) -> float | None:
         """Return when the next closed or earlier sent batch of a partition may go; None if there is none."""
@@ -164,26 +189,36 @@ class LeaderRequests:
     def send(self, batches: list[ProducerBatch]) -> bool:
         """Send batches, at most one per partition, in one request; return whether some of them stayed behind."""
         count = len(batches)
-        sendable = batches = self._allowed(batches)
-        if not batches:
-            return count > 0
+        if self._core.message_formats.reshapes or self._core.topic_ids.fails:
+            batches = self._allowed(batches)
+            if not batches:
+                return count > 0
+        sendable = batches
         try:
+            connection = self.channel.open()
+            if self._connection is None or self._connection() is not connection:
+                self._forget(connection)
             ids = self._ids(batches)
             version = self._version(ids)
-            if self._core.options.idempotent:
+            if self._idempotent:
                 sendable = batches = self._number(batches)
-            sendable = [batch for batch in batches if self._close(batch, version)]
-            self.broker.channel("produce").open()
-            if self._version(ids) != version:
-                raise SocketDisconnectedError(
-                    "another broker is there now, of another version", broker=self.broker.address
-                )
+            closed = []
+            for batch in batches:
+                if self._close(batch, version):
+                    closed.append(batch)
+            sendable = closed
+            before, connection = connection, self.channel.open()
+            if connection is not before:
+                self._forget(connection)
+                if self._version(ids) != version:
+                    raise SocketDisconnectedError(
+                        "another broker is there now, of another version", broker=self.broker.address
+                    )
             # The above may take its time, after which `stop()` may have given up, and said so.
-            sendable = [batch for batch in sendable if not batch.done]
+            if any(map(_DONE, sendable)):
+                sendable = [batch for batch in sendable if not batch.done]
             if sendable:
-                transaction = self._core.transaction
-                named = None if transaction is None else transaction.transactional_id
-                self._transmit(Request(sendable, ids, named), version)
+                self._transmit(sendable, ids, version, connection)
             return len(sendable) < count
         except TransactionError as error:
             self.results.apply([(batch, error) for batch in sendable])
@@ -203,7 +238,7 @@ class LeaderRequests:
         """Fail the batches that are not to be sent after all, and return the others."""
         if self._core.topic_ids.fails:
             batches = self._of_present_topics(batches)
-        if any(batch.in_flight.reshaped for batch in batches):
+        if self._core.message_formats.reshapes:
             batches = self._explained(batches)
         return batches
 
@@ -235,48 +270,62 @@ class LeaderRequests:
         return left
 
     def _ids(self, batches: list[ProducerBatch]) -> dict[str, UUID]:
-        """Return the ids of the topics of some batches; none where one of them is unknown.
+        """Return the ids of the topics of some batches; none if one of them is unknown.
 
         :raises TopicRecreatedError: one was made anew, and the batches are for the former one
         """
-        if len(batches) == 1:
-            topic = batches[0].topic
-            id_ = self._core.topic_ids.id_of(topic)
-            return {} if id_ is None else {topic: id_}
-        found = {topic: self._core.topic_ids.id_of(topic) for topic in {batch.topic for batch in batches}}
-        known = {topic: id_ for topic, id_ in found.items() if id_ is not None}
-        return known if len(known) == len(found) else {}
+        ids: dict[str, UUID] = {}
+        generation = self._schedule.generation
+        for batch in batches:
+            topic = batch.topic
+            compared_at, id_ = self._core.topic_ids.compared.get(topic, NOT_COMPARED)
+            if compared_at != generation:
+                id_ = self._core.topic_ids.id_of(topic)
+            if id_ is None:
+                return {}
+            ids[topic] = id_
+        return ids
 
     def _version(self, ids: Mapping[str, UUID]) -> int:
+        """Return the version of Produce for a request with these ids."""
         # a broker hangs up on an id that it does not know where no answer is wanted that could tell
-        by_id = ids and self._core.options.required_acks != 0
-        ceiling, transaction = BY_ID if by_id else BY_NAME, self._core.transaction
-        if transaction is not None:
-            ceiling = min(ceiling, transaction.produce_ceiling)
-        return self.broker.api_version(wire.ProduceRequest, ceiling)
+        by_id = bool(ids) and self._core.options.required_acks != 0
+        transaction = self._core.transaction
+        version = (
+            self._versions.get(by_id) if transaction is None else None
+        )  # a transaction's may change with its coordinator
+        if version is None:
+            ceiling = BY_ID if by_id else BY_NAME
+            if transaction is not None:
+                ceiling = min(ceiling, transaction.produce_ceiling)
+            version = self._versions[by_id] = self.broker.api_version(wire.ProduceRequest, ceiling)
+        return version
 
-    def _transmit(self, request: Request, version: int) -> None:
+    def _transmit(
+        self, batches: list[ProducerBatch], ids: Mapping[str, UUID], version: int, connection: RequestHandler
+    ) -> None:
         """Send a request, and register its response."""
-        options, now = self._core.options, self._core.handler.now()
-        timeout_ms = max(options.ack_timeout_ms, self._core.cluster.socket_timeout_ms)
+        options, transaction = self._core.options, self._core.transaction
+        request = Request(batches, ids, None if transaction is None else transaction.transactional_id)
         # What throttling adds to the timeout ends when all of them have got too old.
-        too_old_at = max(map(self._core.retry_policy.expires_at, request.batches))
+        too_old_at = max(map(_CREATED, batches)) + self._delivery_timeout_s
         try:
             self.awaiting[request] = None
             request.pending = self.broker.send(
                 request.message(options.required_acks, options.ack_timeout_ms),
                 "produce",
-                timeout_ms=timeout_ms,
+                timeout_ms=self._timeout_ms,
                 version=version,
                 has_response=options.required_acks != 0,
-                latest=max(now + timeout_ms / 1000, too_old_at),
+                latest=max(self._core.handler.now() + self._timeout_ms / 1000, too_old_at),
                 patient=False,
+                connection=connection,
             )
             self._owner.sent(self, request)
         except BaseException:
             try:
                 if request.pending is not None and request.pending.done:  # it was completing that was interrupted
-                    self._owner.answered(self, request)
+                    self._owner.on_response(self, request)
             finally:
                 self.awaiting.pop(request, None)
             raise
@@ -289,25 +338,28 @@ class LeaderRequests:
         if self._core.transaction is not None:
             self._core.transaction.number(batches, self._owner.queue_of)
             return batches
-        identity = self._core.producer_ids
-        self.numbered = identity.known_to(self.broker)
+        producer_ids = self._core.producer_ids
+        if producer_ids.denied or not self._knows_numbers:
+            self._knows_numbers = producer_ids.known_to(self.broker)
+        self.numbered = self._knows_numbers
         held = []
+        may_be_plain = bool(self._core.message_formats.old)
         for batch in batches:
-            window = self._owner.queue_of(batch).window
-            if self._goes_plain(batch, window):
-                if window.batches[0] is not batch.in_flight:
+            in_flight, window = batch.in_flight, self._owner.queue_of(batch).window
+            if (may_be_plain or window.plain) and self._goes_plain(batch, window):
+                if window.batches[0] is not in_flight:
                     held.append(batch)
                 continue
-            wanted = self.numbered and window.wants_id and not batch.in_flight.numbered
-            found = identity.get(window.spent_id, self.broker) if wanted else None
-            if wanted and found is None:
-                self.numbered = False
+            given: tuple[int, int] | None = None
+            if self.numbered and window.producer_id < 0 and in_flight.sequence < 0:
+                given = producer_ids.get(window.spent_id, self.broker)
+                self.numbered = given is not None
             if not self.numbered:
                 break
             with self._lock:
-                if found is not None:
-                    window.adopt(*found)
-                window.number(batch.in_flight)
+                if given is not None:
+                    window.adopt(*given)
+                window.number(in_flight)
         if held:
             batches = self._held_back(batches, held)
         return batches if self.numbered else self._unnumbered(batches)
@@ -349,16 +401,16 @@ class LeaderRequests:
 
     def _close(self, batch: ProducerBatch, version: int) -> bool:
         """Bring a batch into the wire format; return False if this broker does not accept it."""
-        old = self._core.message_formats.is_old(batch.topic)
-        if (old or magic_of(version) < 2) and batch.builder.with_headers and batch.count > 1:
+        formats, options = self._core.message_formats, self._core.options
+        transactional = self._core.transaction is not None
+        old = bool(formats.old) and formats.is_old(batch.topic)
+        if (old or version < PRODUCE_RECORD_BATCHES) and batch.builder.with_headers and batch.count > 1:
             reason = "some messages have headers, which this broker, or the topic's message format, does not take"
             self.results.split(batch, None, reason)
             return False
         try:
-            options = self._core.options
-            transactional = self._core.transaction is not None
             if old:
-                self._core.message_formats.check(batch, options.compression, transactional)
+                formats.check(batch, options.compression, transactional)
             close_batch(
                 batch, version, options.compression, self._core.handler, options.compression_level, transactional
             )
@@ -389,18 +441,24 @@ class LeaderRequests:
         """
         assert request.pending is not None
         try:
-            if self._core.options.required_acks == 0:
-                request.pending.get(timeout=timeout)
-                self.results.apply([(batch, None) for batch in request.batches])
-                return
             response = request.pending.get(timeout=timeout)
-            results = request.results(response, self.broker.address)
-            failed = any(error is not None for _, error in results)
-            if failed:
-                results = [(batch, self._of_format(batch, error)) for batch, error in results]
-            self.results.apply(results, self._take_hints(request, response) if failed else ())
+            if self._core.options.required_acks == 0 or request.is_written(response):
+                for batch in request.batches:
+                    self.results.acknowledged(batch)
+            else:
+                self._apply(request, response)
         except KafkaException as error:
             self.results.apply([(batch, error) for batch in request.batches])
+
+    def _apply(self, request: Request, response: wire.ProduceResponse) -> None:
+        """Apply the result of each batch of a response."""
+        results = request.results(response, self.broker.address)
+        if all(error is None for _, error in results):
+            for batch, _ in results:
+                self.results.acknowledged(batch)
+            return
+        results = [(batch, self._of_format(batch, error)) for batch, error in results]
+        self.results.apply(results, self._take_hints(request, response))
 
     def _of_format(self, batch: ProducerBatch, error: KafkaException | None) -> KafkaException | None:
         """Mark a batch for another form if its topic's message format may be the reason of an error; return the error."""
@@ -411,10 +469,10 @@ class LeaderRequests:
                 return formats.explained(error, transactional)
             formats.note(batch.topic)
             with self._lock:
-                in_flight.reshaped = True
+                in_flight.reshaped = formats.reshapes = True
                 self._owner.queue_of(batch).window.plain = True
         elif error is not None and formats.may_explain(batch, error, self._core.options.compression, transactional):
-            in_flight.reshaped = True
+            in_flight.reshaped = formats.reshapes = True
         return error
 
     def _take_hints(self, request: Request, response: wire.ProduceResponse) -> list[ProducerBatch]:
@@ -427,7 +485,7 @@ class LeaderRequests:
             batch
             for batch, id_, epoch in request.leaders(response)
             if id_ != self.broker.id
-            and cluster.take_leader_hint(
+            and cluster.take_current_leader(
                 batch.topic, batch.partition_id, id_, epoch, endpoints, request.ids.get(batch.topic)
             )
         ]

@@ -12,9 +12,8 @@ from pykafka.exceptions import (
     UnknownError,
     UnsupportedCompressionType,
     UnsupportedForMessageFormat,
-    error_for,
 )
-from pykafka.protocol import wire
+from pykafka.metadata.configs import BROKER, TOPIC, read_settings
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
@@ -31,7 +30,6 @@ WARN_AGAIN_S = 3600.0
 RECORD_BATCHES = (0, 11)
 #: From this inter.broker.protocol.version on brokers ignore message.format.version.
 FORMAT_IGNORED = (3, 0)
-_TOPIC, _BROKER = 2, 4
 _FORMAT, _PROTOCOL = "message.format.version", "inter.broker.protocol.version"
 
 WARNING = (
@@ -61,26 +59,28 @@ class MessageFormats:
         self._warn = warn or self._log
         #: Whether batches go without sequence numbers to topics that cannot store them.
         self.lenient = not demanded
-        # When each topic was found to be in an old format, or to be in none.
-        self._old: dict[str, float] = {}
+        #: When each topic was found to be in an old format.
+        self.old: dict[str, float] = {}
+        #: Whether batches were refused for their form, and may have to be sent in another one.
+        self.reshapes = False
         self._asked: dict[str, float] = {}
         self._warned: set[str] = set()
 
     def is_old(self, topic: str) -> bool:
         """Return whether a topic is known to be in an old format; not after a while, as that may have changed."""
-        if not self._old:
+        if not self.old:
             return False
-        found_at = self._old.get(topic)
+        found_at = self.old.get(topic)
         if found_at is None:
             return False
         if self._now() - found_at > VALID_S:
-            self._old.pop(topic, None)
+            self.old.pop(topic, None)
             return False
         return True
 
     def note(self, topic: str) -> None:
         """Take in that a topic stores no sequence numbers, and warn once."""
-        self._old[topic] = self._now()
+        self.old[topic] = self._now()
         if topic not in self._warned:
             self._warned.add(topic)
             self._warn(WARNING, topic)
@@ -113,7 +113,7 @@ class MessageFormats:
         protocol = _version(settings.get(_PROTOCOL))
         old = _version(settings.get(_FORMAT)) < RECORD_BATCHES and protocol < FORMAT_IGNORED
         if old:
-            self._old[topic] = self._now()
+            self.old[topic] = self._now()
         return old
 
     def check(self, batch: ProducerBatch, codec: int, transactional: bool) -> None:
@@ -154,16 +154,10 @@ class MessageFormats:
 
 
 def _settings(topic: str, broker: Node) -> dict[str, str | None]:
-    resource = wire.DescribeConfigsRequest.Resource
-    asked = [
-        resource(resource_type=_TOPIC, resource_name=topic, configuration_keys=[_FORMAT]),
-        resource(resource_type=_BROKER, resource_name=str(broker.id), configuration_keys=[_PROTOCOL]),
-    ]
-    answer = broker.call(wire.DescribeConfigsRequest(resources=asked))
-    for result in answer.results:
-        if result.error_code:
-            raise error_for(result.error_code, result.error_message, broker=broker.address, api="DescribeConfigs")
-    return {setting.name: setting.value for result in answer.results for setting in result.configs}
+    try:
+        return read_settings(broker.call, (TOPIC, topic, _FORMAT), (BROKER, str(broker.id), _PROTOCOL))
+    except KafkaException as error:
+        raise error.with_context(broker=broker.address) from None
 
 
 def _version(text: str | None) -> tuple[int, ...]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 #: A record batch's own header, with what a request adds around it (bytes).
 BATCH_OVERHEAD = 200
-#: What the fields of a request hold.
+#: The highest value of the field in a request.
 ACKS_MAX = 2**15 - 1
 #: Kafka's own default of retries: without a bound but `delivery_timeout_ms`.
 RETRIES_MAX = 2**31 - 1
@@ -113,8 +113,7 @@ class ProducerOptions(Options):
             "producer": "a function",
         },
         costs={
-            "topic": "The default sends messages of one key to all partitions, so they lose their order. Any other is a call "
-            "of Python for each message.",
+            "topic": "The default loses the order of the messages of one key. Any other is a call of Python for each message.",
             "producer": "Any but None is a call of Python for each message.",
         },
     )
@@ -137,14 +136,9 @@ class ProducerOptions(Options):
     max_retries: int = option(
         {"topic": 3, "producer": RETRIES_MAX},
         at_least_0,
-        {
-            "topic": "how often a batch is sent again that a broker found wrong or, where batches have no sequence numbers "
-            "(`enable_idempotence`), may have stored without saying so; a cluster that is not ready (no leader, brokers down, "
-            "too few replicas in sync) is waited for until `delivery_timeout_ms`",
-            "producer": "how often a batch is sent again, within `delivery_timeout_ms`, that a broker found wrong or, where "
-            "batches have no sequence numbers, may have stored without saying so; a cluster that is not ready is waited for in "
-            "any case",
-        },
+        "how often a batch is sent again, within `delivery_timeout_ms`, that a broker found wrong or, if batches have no "
+        "sequence numbers (`enable_idempotence`), may have stored without saying so; a cluster that is not ready (no leader, "
+        "brokers down, too few replicas in sync) does not count",
         costs="0 turns idempotence off; a message whose answer is lost then fails at once.",
         other=("retries", "message.send.max.retries"),
     )
@@ -170,10 +164,7 @@ class ProducerOptions(Options):
             "leader fails before another replica has copied it; 0 for nothing",
         },
         allowed={"topic": "-1, 0, 1 to 32767; brokers know -1, 0 and 1", "producer": '`"all"`, -1, 0, 1'},
-        costs={
-            "topic": "-1 adds a round trip among brokers to each batch. 0 is fastest, and hides every loss.",
-            "producer": '"all" adds a round trip among brokers to each batch. 0 is fastest, and hides every loss.',
-        },
+        costs='-1 ("all") adds a round trip among brokers to each batch. 0 is fastest, and hides every loss.',
         names={"producer": "acks"},
         takes={"producer": 'Literal["all", -1, 0, 1]'},
         other=("acks", "request.required.acks"),
@@ -196,7 +187,7 @@ class ProducerOptions(Options):
     )
     max_queued_bytes: int = option(
         {"topic": 256 * 1024 * 1024, "producer": 32 * 1024 * 1024},
-        {"topic": above_0, "producer": partial(up_to, INT64_MAX, above_0)},
+        partial(up_to, INT64_MAX, above_0),
         {
             "topic": "for each broker, as `max_queued_messages` (bytes)",
             "producer": "what messages may take that are not acknowledged yet (bytes); beyond, `produce()` waits or raises. "
@@ -221,7 +212,7 @@ class ProducerOptions(Options):
         at_least_0,
         {
             "topic": "how long a message may wait for others to fill its batch (ms); 0 sends at once; with the default a lone "
-            "message leaves after 5 seconds, so choose 0 to 50 if somebody waits for it",
+            "message leaves after 5 seconds, so choose 0 to 50 if a caller waits for it",
             "producer": "how long a message may wait for others to fill its batch (ms); 0 sends at once; `Delivery.get()` and "
             "`flush()` send without waiting",
         },
@@ -238,17 +229,11 @@ class ProducerOptions(Options):
     )
     max_request_size: int = option(
         1000012,
-        {"topic": _request_size, "producer": partial(up_to, INT32_MAX, _request_size)},
-        {
-            "topic": "of one request (bytes); a batch is full when it would fill a request alone",
-            "producer": "of one request, and so of a message (bytes)",
-        },
-        allowed={"topic": "above 200", "producer": f"{BATCH_OVERHEAD + 1} to {INT32_MAX}"},
-        costs={
-            "topic": "Larger batches cost less for each message. Brokers refuse batches above the topic's `max.message.bytes` "
-            "(1048588).",
-            "producer": "Brokers refuse batches above the topic's `max.message.bytes` (1048588).",
-        },
+        partial(up_to, INT32_MAX, _request_size),
+        "of one request, and so of a message (bytes); a batch is full at the latest when it would fill a request alone",
+        allowed=f"{BATCH_OVERHEAD + 1} to {INT32_MAX}",
+        costs="Larger batches cost less for each message. Brokers refuse batches above the topic's `max.message.bytes` "
+        "(1048588).",
         other=("message.max.bytes",),
     )
     sync: bool = option(
@@ -291,13 +276,9 @@ class ProducerOptions(Options):
     enable_idempotence: bool | None = option(
         None,
         optional(valid_bool),
-        {
-            "topic": "number the batches of each partition (KIP-98), so that what is sent again is stored once and in its "
-            "place, with up to five batches under way; None: if `required_acks` is -1, retries are allowed, and brokers can "
-            "(0.11 on); True: or refuse",
-            "producer": "number the batches of each partition (KIP-98), so that what is sent again is stored once and in its "
-            'place; None: if `acks` is "all", retries are allowed, and brokers can (0.11 on); True: or refuse',
-        },
+        "number the batches of each partition (KIP-98), so that what is sent again is stored once and in its place, with up to "
+        "five batches under way; None: if all replicas have to acknowledge, retries are allowed, and brokers can (0.11 on); "
+        "True: or refuse",
         allowed="None, True, False",
         costs="Next to nothing. Without it a message that is sent again may be stored twice, and out of order.",
     )
@@ -321,13 +302,9 @@ class ProducerOptions(Options):
     max_failed_messages: int = option(
         10_000,
         above_0,
-        {
-            "topic": "how many messages may have failed without a report (by `on_delivery`, a delivery report, or the error "
-            "that `flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of them, and forgets them",
-            "producer": "how many messages may have failed without a report (by `on_delivery`, `Delivery.get()`, or the error "
-            "that `flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of them, and forgets them",
-        },
-        costs="Memory, for messages that nobody asked about.",
+        "how many messages may have failed without a report (by `on_delivery`, the delivery or its report, or the error that "
+        "`flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of them, and forgets them",
+        costs="Memory, for messages whose outcome the program did not ask for.",
     )
     max_failed_bytes: int = option(
         32 * 1024 * 1024, above_0, "how many bytes these may take", costs="As `max_failed_messages`."
@@ -335,9 +312,9 @@ class ProducerOptions(Options):
     on_topic_recreated: Literal["continue", "fail"] = option(
         "continue",
         partial(one_of, ("continue", "fail")),
-        'what becomes of messages for a topic that was deleted and made anew: "continue" sends them to the new topic, with a '
+        'messages for a topic that was deleted and created again: "continue" sends them to the new topic, with a '
         'warning that has both ids; "fail" fails them with `TopicRecreatedError` until the producer is started, or made, '
-        "again. Brokers tell topics apart since Kafka 4.1; with 2.8 to 4.0 the client compares ids when it asks for metadata; "
+        "again. Brokers distinguish topics since Kafka 4.1; with 2.8 to 4.0 the client compares ids when it asks for metadata; "
         "older ones have no ids, and messages go to the new topic",
         allowed='`"continue"`, `"fail"`',
         costs='"continue" may write to a topic with other settings, or another owner\'s.',

@@ -105,8 +105,7 @@ class Request:
         :param where: the broker, for errors ("host:port")
         :raises CorruptResponseError: it has a partition that was not asked about, or one twice
         """
-        written = response.written if isinstance(response, ProduceResponse) else None
-        if written is not None and self._take_written(*written):
+        if self.is_written(response):
             return [(self.batches[0], None)]
         waiting = {(batch.topic, batch.partition_id): batch for batch in self.batches}
         self._name_topics(response, where)
@@ -121,8 +120,12 @@ class Request:
             found.append((batch, ResponseTimeoutError("the broker's answer left this partition out", **context)))
         return found
 
-    def _take_written(self, topic: bytes, partition: int, offset: int, time_ms: int) -> bool:
-        """Store the offset of the only batch, which the broker has written; return False if another one was asked about."""
+    def is_written(self, response: wire.ProduceResponse) -> bool:
+        """Return whether a response says in short that the only batch is written, and store its offset then."""
+        written = response.written if type(response) is ProduceResponse else None
+        if written is None:
+            return False
+        topic, partition, offset, time_ms = written
         batch = self.batches[0]
         if partition != batch.partition_id:
             return False
@@ -312,10 +315,14 @@ class ProduceRequest(wire.ProduceRequest, api_key=0, versions="0-13", flexible="
         if version < FLEXIBLE_FROM:
             return super().chunks(version)
         before, behind = _around(version, *self._place, self.acks, self.timeout_ms)
-        pieces = [piece if type(piece) is bytes else memoryview(piece) for piece in self._records]
-        size = sum(map(len, pieces))
-        found = [before, uvarint(size + 1), *pieces, behind]
-        return found if size > JOINED_MAX else [b"".join(found)]
+        size = 0
+        pieces: list[bytes | memoryview] = [before, b""]
+        for piece in self._records:
+            pieces.append(piece if type(piece) is bytes else memoryview(piece))
+            size += len(pieces[-1])
+        pieces[1] = uvarint(size + 1)
+        pieces.append(behind)
+        return pieces if size > JOINED_MAX else [b"".join(pieces)]
 
 
 @lru_cache(maxsize=4096)
@@ -352,7 +359,8 @@ def close_batch(
     :param transactional: whether it is part of a transaction
     :raises KafkaException: it cannot be brought into that form
     """
-    magic, in_flight = magic_of(version), batch.in_flight
+    magic = 2 if version >= PRODUCE_RECORD_BATCHES else magic_of(version)
+    in_flight = batch.in_flight
     form = (magic, in_flight.producer_id, in_flight.epoch, in_flight.sequence)
     if batch.wire is not None and batch.wire_form == form:
         return

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 class ProducerIds:
     """Ask for a producer id when the first batch needs one, and for another when brokers refuse it.
 
-    State: `_found` and `_denied` change under `_lock`, which is held while a broker is asked, so that several senders
+    State: `_found` and `denied` change under `_lock`, which is held while a broker is asked, so that several senders
     cause one request.
 
     :param cluster: any of whose brokers gives ids (KIP-98)
@@ -37,7 +37,8 @@ class ProducerIds:
         self._wanted = wanted
         self._lock = cluster.handler.Lock()
         self._found: tuple[int, int] | None = None
-        self._denied = wanted is False
+        #: Whether batches get no numbers: they are not wanted, or the cluster gives no id.
+        self.denied = wanted is False
 
     def known_to(self, broker: Node) -> bool:
         """Return whether batches for this broker are to have numbers.
@@ -45,7 +46,7 @@ class ProducerIds:
         :raises UnsupportedVersion: they must have, and it is older than Kafka 0.11
         :raises SocketDisconnectedError: it could not be asked
         """
-        if self._denied:
+        if self.denied:
             return False
         if broker.has(wire.InitProducerIdRequest):
             return True
@@ -70,7 +71,7 @@ class ProducerIds:
         if not self._lock.acquire(timeout=patience):
             raise ResponseTimeoutError("no producer id was given in time", api="InitProducerId")
         try:
-            if self._denied:
+            if self.denied:
                 return None
             if self._found is None or self._found[0] == spent_id:
                 self._found = self._ask(broker)
@@ -88,7 +89,7 @@ class ProducerIds:
         except ProtocolClientError as error:
             if error.retriable or self._wanted or not is_answer(error):
                 raise
-            self._denied = True
+            self.denied = True
             log.warning("producing without idempotence, as the cluster gives no producer id: %s", error)
             return None
         if answer.producer_id < 0 or answer.producer_epoch < 0:  # brokers take such a batch for one without numbers

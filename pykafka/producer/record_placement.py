@@ -229,7 +229,7 @@ class DeliveryWait:
     def wait(self, batch: ProducerBatch, index: int, timeout: float | None) -> None:
         """Wait until a batch is completed, and raise what went wrong with one of its messages; as of `Delivery.get`."""
         if not batch.done:
-            self._settled(batch, timeout)
+            self._deliver(batch, timeout)
         error = batch.error_of(index)
         if error is not None:
             engine = self._engine()
@@ -237,7 +237,8 @@ class DeliveryWait:
                 engine.completion.mark_reported(batch, index)
             raise error.again()
 
-    def _settled(self, batch: ProducerBatch, timeout: float | None) -> None:
+    def _deliver(self, batch: ProducerBatch, timeout: float | None) -> None:
+        """Send a batch and read its response in this worker if that can be, and wait until it is completed."""
         engine = self._engine()
         if engine is None or engine.delivery_wait is not self:
             raise ProducerStoppedException(
@@ -246,17 +247,25 @@ class DeliveryWait:
                 partition=batch.partition_id,
             )
         self._handler.require_wait()  # another loop's thread would send and read beside the client's
-        deadline = self._handler.now() + (self._longest(engine) if timeout is None else valid_timeout(timeout))
+        now = self._handler.now
+        deadline = now() + (self._longest(engine) if timeout is None else valid_timeout(timeout))
         with self._lock:
-            if batch.event is None:
-                batch.event = self._handler.Event()
             batch.urgent = True
             queue = engine.routing.queues.get((batch.topic, batch.partition_id))
             owner = None if queue is None else queue.owner
-        if owner is not None and deadline > self._handler.now():
-            owner.deliver(batch, deadline)
+        if owner is not None and deadline > now():
+            owner.deliver(lambda: batch.done or now() >= deadline)
+        if not batch.done:
+            self._await(engine, batch, deadline, timeout)
+
+    def _await(self, engine: ProducerEngine, batch: ProducerBatch, deadline: float, timeout: float | None) -> None:
+        """Wait until another worker has completed a batch."""
+        with self._lock:
+            if batch.event is None:
+                batch.event = self._handler.Event()
         while not batch.done:
-            engine.raise_worker_exception()
+            if engine.worker_exception is not None:
+                engine.raise_worker_exception()
             left = deadline - self._handler.now()
             if left <= 0:
                 raise ResponseTimeoutError(
@@ -395,21 +404,22 @@ class KafkaProducerEngine(ProducerEngine):
         return None
 
     def _roll_over(self, info: TopicInfo, queue: PartitionQueue) -> None:
+        """Give a partition a new open batch; or let messages without a key go to another one, as enough went to this one."""
+        if self.routing.outgrown:
+            self.routing.catch_up()
         owner = queue.owner
-        if owner is not None and self._switched(info, queue):
-            owner.wake.set()
-        elif owner is not None:
-            self._roll(queue, owner)
-
-    def _switched(self, info: TopicInfo, queue: PartitionQueue) -> bool:
-        """Return whether messages without a key go to another partition from now on, as enough went to this one."""
-        if info.current is not queue:
-            return False
-        with self.lock:
-            full = self.accumulator.take_open(queue)
-            if full is not None:
-                queue.closed_batches.append(full)
-            return self.routing.switch_partition(info, queue)
+        if owner is None:
+            return
+        if info.current is queue:
+            with self.lock:
+                full = self.accumulator.take_open(queue)
+                if full is not None:
+                    queue.closed_batches.append(full)
+                switched = self.routing.switch_partition(info, queue)
+            if switched:
+                owner.wake.set()
+                return
+        owner.open_batch(queue)
 
     def _wait_for_room(self, topic: str, need: int, why: str, deadline: float) -> None:
         left = deadline - self.handler.now()

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from pykafka.exceptions import KafkaException, LeaderNotFoundError
-from pykafka.producer.accumulator import Owner, PartitionQueue, TopicInfo
+from pykafka.producer.accumulator import STICKY_BYTES, Owner, PartitionQueue, TopicInfo
 from pykafka.utils import get_string
 from pykafka.utils.ordered import Ordered
 
@@ -15,13 +15,10 @@ if TYPE_CHECKING:
 
     from pykafka.metadata.partition import TopicView
     from pykafka.network.node import Node
-    from pykafka.producer.batch import ProducerBatch
     from pykafka.producer.core import ProducerCore
 
 log = logging.getLogger(__name__)
 
-#: How many bytes go to a partition, at least, before messages without a key go to another one: Kafka's own batch.size.
-STICKY_BYTES = 16 * 1024
 #: How many partitions an answer may leave out between those that it has; those behind them count as unknown.
 LEFT_OUT_MAX = 10_000
 #: How often another partition is drawn where those drawn have many batches waiting.
@@ -38,6 +35,7 @@ class Routing:
 
     def __init__(self, core: ProducerCore) -> None:
         self._core = core
+        self._schedule = core.cluster.refresh_schedule
         self.topics: dict[str, TopicInfo] = {}
         #: The topic of a producer of one topic.
         self.only: TopicInfo | None = None
@@ -53,34 +51,26 @@ class Routing:
         #: Whether the producer was stopped; a new `Routing` follows when it starts again.
         self.ended = False
         self._seen_generation = -1
-        # At which generation no topic had other partitions than were taken over.
-        self._compared = -1
+        #: At which generation of the metadata nothing was left to take over.
+        self.compared_at = -1
 
     @property
     def behind(self) -> bool:
         """Whether topics have other partitions since, or the cluster has asked about all of them: leaders may have moved."""
         if self.ended:
             return False
-        return self.outgrown or self._core.cluster.complete_generation > self._seen_generation
+        return self._schedule.complete_generation > self._seen_generation or self.outgrown
 
     @property
     def outgrown(self) -> bool:
         """Whether partitions have come or gone since, as any part of this client has noticed."""
-        if self.only is not None:
-            return self.only.topic.changes != self.only.seen_changes
-        generation = self._core.cluster.generation
-        if generation == self._compared:
+        generation = self._schedule.generation
+        if generation == self.compared_at:
             return False
-        found = any(info.topic.changes != info.seen_changes for info in list(self.topics.values()))
-        if not found:
-            self._compared = generation
-        return found
-
-    def leader_of(self, queue: PartitionQueue) -> Node | None:
-        """Return the broker that leads a partition; None while there is none."""
-        info = self.topics.get(queue.topic)
-        partition = None if info is None else info.topic.partitions.get(queue.partition_id)
-        return partition.leader if partition is not None else None
+        outgrown = any(info.topic.changes != info.seen_changes for info in list(self.topics.values()))
+        if not outgrown:
+            self.compared_at = generation
+        return outgrown
 
     def refresh(self) -> bool:
         """Ask where the leaders are now, and hand each queue to the right sender; False where that failed."""
@@ -144,7 +134,7 @@ class Routing:
                 known = self.only.topic.partitions
                 queues = self.only.queues
                 core.accumulator.queues = [one for one in queues if one.owner is not None and one.partition_id in known]
-        self._rouse()
+        self._wake_senders()
         if self.only is not None and not core.accumulator.queues:
             raise LeaderNotFoundError(
                 "no partition of the topic has a leader; check that its brokers are up", topic=core.name
@@ -167,7 +157,7 @@ class Routing:
             if info.queues:
                 core.accumulator.topics[name] = info
         if not is_new:  # else nothing was queued yet
-            self._rouse()
+            self._wake_senders()
         return info
 
     def leave_idle(self, before: float) -> bool:
@@ -205,6 +195,7 @@ class Routing:
         queues, led = [], []
         for id_ in range(_length(known)):
             queue = self._queue(info.name, id_)
+            queue.partition = known.get(id_)
             queues.append(queue)
             if id_ not in known:
                 continue  # an answer has left it out: its messages wait for it, in its queue or in produce()
@@ -217,7 +208,7 @@ class Routing:
         if info.current not in led:
             info.current = self._choose_partition(info, None)
 
-    def _rouse(self) -> None:
+    def _wake_senders(self) -> None:
         """Wake the senders that may have been handed something to send."""
         for owned in list(self.owned_brokers.values()):
             if owned.active:
@@ -236,27 +227,14 @@ class Routing:
             self.queues[queue.key] = queue
         return queue
 
-    def wake_owners(self, batches: Iterable[ProducerBatch]) -> None:
-        """Wake the senders that own the partitions of these batches now, where there is something to send."""
-        for batch in batches:
-            queue = self.queues.get((batch.topic, batch.partition_id))
-            if queue is None:
-                continue
-            with self._core.lock:
-                owner = queue.owner
-                if owner is not None:
-                    owner.set_wakeup(queue)
-            # in this order: a message that comes in between wakes the sender itself
-            if owner is not None and queue.waiting:
-                owner.wake.set()
-
     def _owner_for(self, broker: Node | None) -> Owner | None:
         if broker is None:
             return None
         owned = self.owned_brokers.get(broker.id)
         if owned is None:
             owned = self.owned_brokers[broker.id] = self._core.make_sender(broker)
-        owned.broker = broker  # a broker that moved to another address is another object
+        if owned.broker is not broker:  # one that moved to another address is another object
+            owned.move_to(broker)
         return owned
 
     def _hand_over(self, queue: PartitionQueue, owner: Owner | None) -> None:

@@ -13,13 +13,14 @@ from __future__ import annotations
 import logging
 import math
 import weakref
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from pykafka.metadata.lifecycle import Tether
 from pykafka.producer.accumulator import PartitionQueue
 from pykafka.producer.batch import BrokerQueue, ProducerBatch
 from pykafka.producer.completion import unknown_outcome
-from pykafka.producer.leader_requests import LeaderRequests, take_next
+from pykafka.producer.leader_requests import MAX_IN_FLIGHT, LeaderRequests, take_next
 from pykafka.producer.produce_request import divide
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ log = logging.getLogger(__name__)
 
 #: How often a sender looks up that is not woken (s): what was queued may have gone out since, or its producer be gone.
 LOOK_UP_S = 5.0
+#: How often a sender checks whether the metadata is old (s).
+CHECK_AGE_S = 5.0
 #: How long a sender's worker stays without a message (s); the next one starts another.
 IDLE_S = 60.0
 #: While more messages than this wait, those that produce leave the sending to the sender.
@@ -69,14 +72,14 @@ class WakeupPolicy:
         #: How often a caller has sent, since `_since`.
         self.helped = 0
         self._since = 0.0
-        # The partitions of which messages do not wake the sender; None while it does not poll.
-        self._quiet: dict[tuple[str, int], PartitionQueue] | None = None
+        #: The partitions of which messages do not wake the sender; None while it does not poll.
+        self.polling: dict[tuple[str, int], PartitionQueue] | None = None
 
     def set_wakeup(self, queue: PartitionQueue) -> None:
         """Note that the next message of a partition wakes the sender, unless the sender looks soon anyway."""
-        if self._quiet is not None:
-            self._quiet[queue.key] = queue
-        queue.wakes_sender = not self._always and self._quiet is None
+        if self.polling is not None:
+            self.polling[queue.key] = queue
+        queue.wakes_sender = not self._always and self.polling is None
 
     def polls(self, now: float) -> bool:
         """Return whether the sender is to look again after `linger_s`; asked at each look.
@@ -86,23 +89,23 @@ class WakeupPolicy:
         often = self.helped >= OFTEN
         if now - self._since >= self.linger_s:
             self.helped, self._since = 0, now
-        elif self._quiet is not None:  # something has roused it early, which says nothing of the callers
+        elif self.polling is not None:  # something has roused it early, which says nothing of the callers
             return True
         if not self.linger_s or not often:
             return False
-        if self._quiet is None:
-            self._quiet = {}
+        if self.polling is None:
+            self.polling = {}
         return True
 
     def end(self) -> bool:
         """Stop polling: messages wake the sender again; return whether one has come meanwhile."""
-        quiet, self._quiet = self._quiet, None
-        if quiet is None:
+        polled, self.polling = self.polling, None
+        if polled is None:
             return False
         # In this order: a message that comes in between wakes the sender itself.
-        for queue in quiet.values():
+        for queue in polled.values():
             queue.wakes_sender = not queue.window.on_wire
-        return any(queue.waiting for queue in quiet.values())
+        return any(queue.waiting for queue in polled.values())
 
 
 class Sender:
@@ -120,6 +123,8 @@ class Sender:
 
     def __init__(self, core: ProducerCore, routing: Routing, broker: Node, auto_start: bool = True) -> None:
         self._core = core
+        #: The leader.
+        self.broker = broker
         self._requests = LeaderRequests(core, broker, self)
         self._handler = core.handler
         self._lock = core.lock
@@ -134,9 +139,15 @@ class Sender:
         self.active: dict[tuple[str, int], PartitionQueue] = {}
         self.running = False
         self._blocked = False
-        self._wakeups = WakeupPolicy(options.linger_s, options.sync)
+        # From so many messages on, a batch need not linger.
+        self._min_queued = options.min_queued_messages
+        self._linger_s = options.linger_s
+        self.wakeups = WakeupPolicy(options.linger_s, options.sync)
+        self._schedule = core.cluster.refresh_schedule
         # When leaders may be looked up again, and how often that has failed in a row.
         self._look_up_at = 0.0
+        # When the age of the metadata is to be checked next.
+        self._check_age_at = 0.0
         self._look_ups_failed = 0
         self._stepping = self._handler.Lock()
         self._starting = self._handler.Lock()
@@ -153,14 +164,10 @@ class Sender:
         prompt = not self._core.options.linger_s and not self._core.options.sync
         return cast("EventType", _InlineSend(weakref.ref(self), self.wake)) if prompt else self.wake
 
-    @property
-    def broker(self) -> Node:
-        """The leader; another object after it has moved to another address."""
-        return self._requests.broker
-
-    @broker.setter
-    def broker(self, broker: Node) -> None:
-        self._requests.broker = broker
+    def move_to(self, broker: Node) -> None:
+        """Send to this broker from now on: the leader has moved to another address."""
+        self.broker = broker
+        self._requests.move_to(broker)
 
     def start(self) -> None:
         """Start the worker, if it is not running; one without messages ends after a minute."""
@@ -192,10 +199,6 @@ class Sender:
         self.running = False
         self.wake.set()
 
-    def message_is_pending(self) -> bool:
-        """Return whether a message for this broker waits for its acknowledgement."""
-        return bool(self.broker_queue.messages)
-
     def join(self, timeout: float) -> None:
         """Wait until the sender has ended, `timeout` seconds at most."""
         if self._worker is not None:
@@ -203,22 +206,53 @@ class Sender:
 
     # -- the sender's worker ---------------------------------------------------------------------------------------
 
-    def keep(self) -> None:
-        """Keep the producer alive until its queue is sent, even if nothing refers to it; under its lock."""
-        if not self._kept:
-            self._kept.append(self)
-
-    def _let_go(self) -> None:
-        """Release the producer if nothing is queued, and nothing can be without `keep`."""
-        if self._kept and not self.message_is_pending():
-            with self._lock:
-                if not self.message_is_pending() and all(queue.open is None for queue in self.active.values()):
-                    self._kept.clear()
+    def open_batch(self, queue: PartitionQueue) -> bool:
+        """Give a partition a new open batch if the present one is full or missing; return False if that cannot be now."""
+        core, routing = self._core, self._routing
+        if core.worker_exception is not None:
+            return False
+        if core.looks_ahead:
+            core.look_ahead()
+        if not self.running:
+            self.start()
+        now, broker_queue = self._handler.now(), self.broker_queue
+        batch = ProducerBatch(queue.topic, queue.partition_id, broker_queue, now, core.clock, queue.expected)
+        batch.delivery_wait = core.delivery_wait
+        if core.options.sync:
+            batch.event = self._handler.Event()
+        full = None
+        with self._lock:
+            # Others may have been here, a leader may have moved, the producer may have been stopped: look again.
+            if (
+                queue.owner is not self
+                or routing.queues.get(queue.key) is not queue
+                or routing.ended
+                or not self.running
+            ):
+                return False
+            if queue.open is not None:
+                if not queue.open.count:
+                    return True
+                full = core.accumulator.take_open(queue)
+                if full is not None:
+                    queue.closed_batches.append(full)
+            queue.open = batch
+            self.active[queue.key] = queue
+            if not self._kept:  # the producer lives until its queue is sent, even if nothing refers to it
+                self._kept.append(self)
+        if full is not None:
+            self.wake.set()
+        return True
 
     def _rests(self) -> bool:
-        """Return whether the worker is to end, as there has been nothing to send for a while."""
+        """Release the producer if nothing is queued; return whether the worker is to end, as that is so for a while."""
+        if self._kept and self.broker_queue.messages:
+            self._idle_since = None
+            return False
         now = self._handler.now()
         with self._lock:
+            if self._kept and not self.broker_queue.messages and all(one.open is None for one in self.active.values()):
+                self._kept.clear()
             if self._kept or self.active:
                 self._idle_since = None
                 return False
@@ -241,18 +275,10 @@ class Sender:
         if not self._routing.ended:
             self._core.worker_failed(error)
 
-    def deliver(self, batch: ProducerBatch, deadline: float = math.inf) -> None:
-        """Send ready batches and read the response in the caller's worker, unless another worker does so.
-
-        :param deadline: until when to read (s of the handler's clock)
-        """
-        self._deliver_until(lambda: batch.done or self._handler.now() >= deadline)
-
-    def _deliver_until(self, done: Callable[[], bool]) -> None:
-        """Send ready batches, and read answers until `done()`, where no other worker reads."""
-        requests = self.broker.channel("produce").requests
-        helps = requests is not None and requests.help_read()
-        if requests is None or not helps:
+    def deliver(self, done: Callable[[], bool]) -> None:
+        """Send ready batches, and read responses until `done()`, in the caller's worker unless another worker reads."""
+        requests = self._requests.channel.requests
+        if requests is None or not requests.help_read():
             self.send_now()
             return
         try:
@@ -270,14 +296,14 @@ class Sender:
         :param done: says when to stop reading answers
         """
         if self._may_send and not self._requests.awaiting and self.broker_queue.bytes <= INLINE_BYTES_MAX:
-            self._deliver_until(done)
+            self.deliver(done)
         else:
             self.wake.set()
 
     @property
     def _may_send(self) -> bool:
         """Whether a worker other than the sender's may send: the connection is up, and takes requests now."""
-        requests = self.broker.channel("produce").requests
+        requests = self._requests.channel.requests
         return (
             requests is not None
             and self._handler.may_wait
@@ -301,7 +327,7 @@ class Sender:
         if not self._stepping.locked():
             with self._stepping:
                 again = self._send_ready()
-            self._wakeups.helped += 1
+            self.wakeups.helped += 1
             if again is None and not self._routing.stale and not self._routing.moved:
                 return
         self.wake.set()
@@ -312,30 +338,29 @@ class Sender:
             self._routing.catch_up()
         with self._stepping:
             deadline = self._send_ready()
-        if self._routing.stale or self._core.cluster.metadata_is_old:
-            if self._handler.now() >= self._look_up_at:
-                self._rouse()  # this may take its time
+        now, routing = self._handler.now(), self._routing
+        if now >= self._check_age_at:
+            self._check_age_at = now + CHECK_AGE_S
+            routing.stale = routing.stale or self._core.cluster.metadata_is_old
+        if routing.stale:
+            if now >= self._look_up_at:
+                self._stop_polling()  # this may take its time
                 return self._look_up()
             deadline = self._look_up_at if deadline is None else min(deadline, self._look_up_at)
-        elif self._routing.behind or self._routing.moved:
-            self._routing.catch_up()
-        now = self._handler.now()
+        elif routing.moved or (self._schedule.generation != routing.compared_at and routing.behind):
+            routing.catch_up()
         with self._lock:
-            polls = self._wakeups.polls(now)
+            polls = self.wakeups.polls(now)
         if polls:
-            deadline = min(math.inf if deadline is None else deadline, now + self._wakeups.linger_s)
-        else:
-            self._rouse()
+            deadline = min(math.inf if deadline is None else deadline, now + self.wakeups.linger_s)
+        elif self.wakeups.polling:
+            self._stop_polling()
         return None if deadline is None else max(0.0, deadline - now)
 
-    def set_wakeup(self, queue: PartitionQueue) -> None:
-        """Note that the next message of a partition wakes this sender, unless it looks soon anyway; under the lock."""
-        self._wakeups.set_wakeup(queue)
-
-    def _rouse(self) -> None:
+    def _stop_polling(self) -> None:
         """Stop polling."""
         with self._lock:
-            missed = self._wakeups.end()
+            missed = self.wakeups.end()
         if missed:
             self.wake.set()
 
@@ -352,8 +377,11 @@ class Sender:
         """Send ready batches; return when more will be ready, if nothing changes."""
         try:
             ready, deadline = self._take_ready(self._handler.now())
-            for batches in divide(ready, self._core.options.max_request_size):
-                self.send(batches)
+            if len(ready) > 1:
+                for batches in divide(ready, self._core.options.max_request_size):
+                    self.send(batches)
+            elif ready:
+                self.send(ready)
         except BaseException as error:  # somebody's timeout, Ctrl-C, or an overridden method's error
             self._requests.lose(list(self._routing.queues.values()), error)
             self.wake.set()
@@ -365,25 +393,28 @@ class Sender:
         ready: list[ProducerBatch] = []
         waiting: list[ProducerBatch] = []
         deadline: float | None = None
-        muted_for = self.broker.throttled_for("produce")
+        connection, pool = self._requests.channel.requests, self._core.buffer_pool
+        throttled_until = 0.0 if connection is None else connection.shared.requests.throttled_until
+        hurried = bool(self._core.flushing or pool.waiting or (pool.shared is not None and pool.shared.waiting))
         with self._lock:
-            # an answer wakes the sender when requests may be sent again
-            self._blocked = self._requests.full
+            # a response wakes the sender when requests may be sent again
+            self._blocked = len(self._requests.awaiting) >= MAX_IN_FLIGHT
             for queue in list(self.active.values()):
-                self._wakeups.set_wakeup(queue)
-                due = self._due(queue, now) if queue.waiting else None
-                if due is not None and muted_for:
-                    due = self._requests.due_unheard(queue, max(due, now + muted_for))
+                self.wakeups.set_wakeup(queue)
+                due = self._due(queue, now, hurried)
+                if due is not None and throttled_until > now:
+                    due = self._requests.due_unheard(queue, max(due, throttled_until))
                 if due is not None and due <= now and not self._blocked:
                     batch = self._take(queue)
-                    if batch is not None and muted_for and not batch.retry_at:
-                        self._requests.hold(batch, muted_for)
+                    if batch is not None and throttled_until > now and not batch.retry_at:
+                        self._requests.hold(batch, throttled_until - now)
                     if batch is not None:
                         (waiting if batch.retry_at else ready).append(batch)
-                        due = batch.retry_at or (self._due(queue, now) if queue.waiting else None)
+                        more = queue.open is not None or queue.closed_batches
+                        due = batch.retry_at or (self._due(queue, now, hurried) if more else None)
                 if due is not None and not self._blocked:
                     deadline = due if deadline is None else min(deadline, due)
-                # where there is no deadline, an answer is awaited, or the first message wakes the sender
+                # without a deadline, a response is awaited, or the first message wakes the sender
                 if due is not None or queue.window.on_wire:
                     queue.wakes_sender = False
                 if queue.open is None and not queue.closed_batches and not queue.window.batches:
@@ -392,30 +423,38 @@ class Sender:
             self._requests.results.check_age(batch)
         return ready, deadline
 
-    def _due(self, queue: PartitionQueue, now: float) -> float | None:
-        """Return when the next batch of this partition may be sent; None while there is nothing, or an answer is awaited."""
+    def _due(self, queue: PartitionQueue, now: float, hurried: bool) -> float | None:
+        """Return when the next batch of this partition may be sent; None if there is none, or a response is awaited.
+
+        :param hurried: whether nothing lingers: a caller waits in `flush()` or `stop()`, or for room
+        """
         if self._requests.must_wait(queue):
             return None
-        if queue.closed_batches or (queue.window.batches and queue.window.recovering):
+        window = queue.window
+        if queue.closed_batches or len(window.batches) > window.on_wire:
             return self._requests.due(queue, now)
         batch = queue.open
         if batch is None or not batch.count:
             return None
-        options = self._core.options
-        if batch.urgent or self._core.hurried:
+        if batch.urgent or hurried:
             return now
         # while a batch is under way, this one had better be filled
-        if not queue.window.on_wire and (
-            self.broker_queue.messages >= options.min_queued_messages or self.broker_queue.full
+        queued = self.broker_queue
+        if not window.on_wire and (
+            queued.messages >= self._min_queued
+            or queued.messages >= queued.max_messages
+            or queued.bytes >= queued.max_bytes
         ):
             return now
-        return batch.created + options.linger_s
+        return batch.created + self._linger_s
 
     def _take(self, queue: PartitionQueue) -> ProducerBatch | None:
         """Take the next batch of a partition; with `retry_at` set where this is not its leader any more."""
         batch = take_next(queue, self._requests, self._core.accumulator.take_open)
-        leader = None if batch is None else self._routing.leader_of(queue)
-        if batch is not None and leader is not self.broker:
+        if batch is None:
+            return None
+        leader = None if queue.partition is None else queue.partition.leader
+        if leader is not self.broker:
             if leader is None:
                 self._routing.stale = True
             else:  # some part of this client has noticed
@@ -446,23 +485,33 @@ class Sender:
     def sent(self, requests: LeaderRequests, request: Request) -> None:
         """Register a request, whose response will complete its batches."""
         assert request.pending is not None
-        request.pending.add_done_callback(lambda _: self.answered(requests, request))
+        request.pending.add_done_callback(partial(self.on_response, requests, request))
 
-    def answered(self, requests: LeaderRequests, request: Request) -> None:
-        """Complete what a request had; called again where that was interrupted."""
+    def on_response(self, requests: LeaderRequests, request: Request, _: object = None) -> None:
+        """Complete the batches of a request; called again after an interruption."""
         try:
             requests.read(request, timeout=0)
         except Exception:  # an overridden method's
-            self._go_on(request)
+            self._after_response(request)
             raise
-        self._go_on(request)
+        self._after_response(request)
 
-    def _go_on(self, request: Request) -> None:
-        """Send what has waited for an answer."""
+    def _after_response(self, request: Request) -> None:
+        """Wake the senders whose batches have waited for a response: the partitions may be another sender's by now."""
         self._requests.awaiting.pop(request, None)
         if self._blocked:
             self.wake.set()
-        self._routing.wake_owners(request.batches)
+        for batch in request.batches:
+            queue = self._routing.queues.get((batch.topic, batch.partition_id))
+            if queue is None:
+                continue
+            with self._lock:
+                owner = queue.owner
+                if owner is not None:
+                    owner.wakeups.set_wakeup(queue)
+            # in this order: a message that comes in between wakes the sender itself
+            if owner is not None and queue.waiting:
+                owner.wake.set()
 
     def delivered(self, batch: ProducerBatch) -> None:
         """Complete a batch that was acknowledged."""
@@ -515,7 +564,6 @@ def _run(reference: weakref.ref[Sender], wake: EventType, kept: list[Sender], _:
             if owned is None or not owned.running:
                 return
             pause = owned._step()
-            owned._let_go()
             if owned._rests():
                 return
             del owned

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 class TopicIds:
     """The ids of the topics that a producer writes to (KIP-516), and its decision where one was made anew.
 
-    State: `_ids` by single stores; senders may both log that a topic was made anew.
+    State: `_ids` and `compared` by single stores; senders may both log that a topic was made anew.
 
     :param cluster: knows the ids from its metadata
     :param fail: whether a topic that was made anew fails the messages for it, or takes them
@@ -28,10 +28,13 @@ class TopicIds:
         #: Whether `id_of` raises.
         self.fails = fail
         self._ids: dict[str, UUID] = {}
+        #: The id of each topic, and the generation of the metadata with which it was compared last.
+        self.compared: dict[str, tuple[int, UUID]] = {}
 
     def begin(self, topic: str) -> None:
         """Take the topic of this name as it is now."""
         self._ids.pop(topic, None)
+        self.compared.pop(topic, None)
         self.id_of(topic)
 
     def id_of(self, topic: str) -> UUID | None:
@@ -41,8 +44,11 @@ class TopicIds:
 
         :raises TopicRecreatedError: the topic was made anew, and the messages are for the former one
         """
+        generation = self._cluster.generation  # before the look: what comes in between is compared again
         known, found = self._ids.get(topic), self._cluster.topic_id(topic)
         if found is None or found == known:
+            if known is not None:
+                self.compared[topic] = generation, known
             return known
         if known is not None:
             if self.fails:
@@ -60,4 +66,5 @@ class TopicIds:
                 *(topic, known, found),
             )
         self._ids[topic] = found
+        self.compared[topic] = generation, found
         return found

@@ -11,12 +11,12 @@ from pykafka.exceptions import KafkaException, TokenUnavailableError
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
 
-#: How often a login looks whether its errand is done: at first, and later on (s).
+#: How often a login looks whether its call is done: at first, and later on (s).
 LOOK_FIRST_S = 0.001
 LOOK_MAX_S = 0.05
 
 
-class Errand:
+class BackgroundCall:
     """One call to another service, by a worker of its own."""
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Errand:
         self.error: Exception | None = None
 
     def wait(self, handler: Handler, timeout: float, wanted: Callable[[], bool]) -> bool:
-        """Wait for its end; return False where that does not come in time, or is not wanted any more.
+        """Wait for its end; return False if that does not come in time, or is not wanted any more.
 
         :param handler: supplies the clock
         :param timeout: (s)
@@ -52,17 +52,17 @@ class BackgroundCalls:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._under_way: dict[str, Errand] = {}
+        self._under_way: dict[str, BackgroundCall] = {}
 
-    def join(self, handler: Handler, run: Callable[[Handler, Errand], object]) -> Errand:
-        """Return the errand that is under way; begin one where none is.
+    def join(self, handler: Handler, run: Callable[[Handler, BackgroundCall], object]) -> BackgroundCall:
+        """Return the call that is under way; begin one where none is.
 
         :param handler: supplies the native worker
-        :param run: does the errand; given the handler of that worker. It must set `error`, not raise
+        :param run: does the call; given the handler of that worker. It must set `error`, not raise
         :raises WorkerNotStartedError: the system has no thread left
         """
         while True:
-            mine = Errand()
+            mine = BackgroundCall()
             found = self._under_way.setdefault("now", mine)
             if found is mine:
                 break
@@ -77,22 +77,22 @@ class BackgroundCalls:
             raise
         return mine
 
-    def _run(self, run: Callable[[Handler, Errand], object], handler: Handler, errand: Errand) -> None:
+    def _run(self, run: Callable[[Handler, BackgroundCall], object], handler: Handler, call: BackgroundCall) -> None:
         try:
-            run(handler, errand)
+            run(handler, call)
         except BaseException as error:
-            self._end(errand, error)
+            self._end(call, error)
             raise
-        self._end(errand)
+        self._end(call)
 
-    def _end(self, errand: Errand, error: BaseException | None = None) -> None:
-        """Tell those who have joined an errand that it is over.
+    def _end(self, call: BackgroundCall, error: BaseException | None = None) -> None:
+        """Tell those who have joined a call that it is over.
 
-        :param error: what has ended it; None where it has run
+        :param error: what has ended it; None if it has run
         """
         if isinstance(error, KafkaException):
-            errand.error = error
+            call.error = error
         elif error is not None:
-            errand.error = TokenUnavailableError(f"the call was ended by {type(error).__name__}: try again")
-        errand.done = True
+            call.error = TokenUnavailableError(f"the call was ended by {type(error).__name__}: try again")
+        call.done = True
         self._under_way.pop("now", None)

@@ -31,7 +31,7 @@ class Store(NamedTuple):
     """The contents of a store.
 
     :param certificates: PEM; that of the key is the first one
-    :param key: PEM, not encrypted; "" where there is none
+    :param key: PEM, not encrypted; "" if there is none
     """
 
     certificates: str
@@ -42,7 +42,7 @@ class Store(NamedTuple):
 
 
 def text_of(value: PemLike | None) -> str | None:
-    """Return PEM text as `str`; None where the value is a path, or nothing.
+    """Return PEM text as `str`; None if the value is a path, or nothing.
 
     :param value: of a parameter of SslConfig
     """
@@ -59,7 +59,7 @@ def shown(value: PemLike | None) -> str:
 
 
 def blocks(text: str, *labels: str) -> str:
-    """Return the blocks of PEM text in the lines that OpenSSL wants; "" where there are none.
+    """Return the blocks of PEM text in the lines that OpenSSL wants; "" if there are none.
 
     Properties files and shells make one line of a block, which Java accepts.
 
@@ -81,7 +81,7 @@ def blocks(text: str, *labels: str) -> str:
 
 
 def stamp_of(path: str) -> tuple[int, int, int] | None:
-    """Return what changes when a file is written or replaced; None where there is no file."""
+    """Return what changes when a file is written or replaced; None if there is no file."""
     try:
         found = os.stat(path)
     except OSError:
@@ -171,7 +171,7 @@ def as_file(text: str) -> Iterator[str]:
 
 
 def validity(text: str) -> tuple[datetime, datetime] | None:
-    """Return from when to when the first certificate of PEM text is valid; None where it cannot be told."""
+    """Return from when to when the first certificate of PEM text is valid; None if it cannot be told."""
     found = next((body for label, body in _BLOCK.findall(text) if label == "CERTIFICATE"), None)
     if found is None:
         return None

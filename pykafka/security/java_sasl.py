@@ -171,7 +171,7 @@ def mechanism_of_jaas(text: str, mechanism: str, properties: Mapping[str, str] |
     if module.name.rpartition(".")[2] != wanted:
         raise ValueError(f"sasl.mechanism is {mechanism}, which needs {wanted}, and the JAAS text has {module.name}")
     options = dict(module.options)
-    told = dict(properties or {})
+    values = dict(properties or {})
     if wanted == _PLAIN:
         return Plain(_option(options, "username"), _option(options, "password"))
     if wanted == _SCRAM:
@@ -179,8 +179,8 @@ def mechanism_of_jaas(text: str, mechanism: str, properties: Mapping[str, str] |
         is_token = options.get("tokenauth", "false").lower() == "true"
         return (DelegationToken if is_token else Scram)(user, password, mechanism)
     if wanted == _OAUTH:
-        return _oauth(options, told)
-    return _kerberos(options, told)
+        return _oauth(options, values)
+    return _kerberos(options, values)
 
 
 def _option(options: Mapping[str, str], name: str) -> str:
@@ -190,8 +190,8 @@ def _option(options: Mapping[str, str], name: str) -> str:
     return value
 
 
-def _oauth(options: Mapping[str, str], told: Mapping[str, str]) -> Mechanism:
-    url = told.get("sasl.oauthbearer.token.endpoint.url")
+def _oauth(options: Mapping[str, str], values: Mapping[str, str]) -> Mechanism:
+    url = values.get("sasl.oauthbearer.token.endpoint.url")
     if not url:
         raise ValueError(
             "OAUTHBEARER needs sasl.oauthbearer.token.endpoint.url here: tokens without a signature are not made, and classes "
@@ -199,7 +199,7 @@ def _oauth(options: Mapping[str, str], told: Mapping[str, str]) -> Mechanism:
         )
     names = {"client.id": "clientId", "client.secret": "clientSecret"}
     client_id, secret = (
-        told.get(f"sasl.oauthbearer.client.credentials.{new}") or _option(options, old) for new, old in names.items()
+        values.get(f"sasl.oauthbearer.client.credentials.{new}") or _option(options, old) for new, old in names.items()
     )
     extensions = {
         name.removeprefix("extension_"): value for name, value in options.items() if name.startswith("extension_")
@@ -208,8 +208,8 @@ def _oauth(options: Mapping[str, str], told: Mapping[str, str]) -> Mechanism:
         url,
         client_id,
         secret,
-        scope=told.get("sasl.oauthbearer.scope") or options.get("scope"),
-        urlencode=told.get("sasl.oauthbearer.header.urlencode", "false").lower() == "true",
+        scope=values.get("sasl.oauthbearer.scope") or options.get("scope"),
+        urlencode=values.get("sasl.oauthbearer.header.urlencode", "false").lower() == "true",
         cafile=_cafile(options),
     )
     return OAuthBearer(source, extensions)
@@ -222,7 +222,7 @@ def _cafile(options: Mapping[str, str]) -> str | None:
     return path
 
 
-def _kerberos(options: Mapping[str, str], told: Mapping[str, str]) -> Mechanism:
+def _kerberos(options: Mapping[str, str], values: Mapping[str, str]) -> Mechanism:
     from pykafka.security.kerberos import Gssapi
 
     if "ticketCache" in options:
@@ -230,10 +230,10 @@ def _kerberos(options: Mapping[str, str], told: Mapping[str, str]) -> Mechanism:
             "ticketCache of the JAAS text is not used here: name the cache by the environment's KRB5CCNAME"
         )
     keytab = _option(options, "keyTab") if options.get("useKeyTab", "false").lower() == "true" else None
-    service = told.get("sasl.kerberos.service.name") or options.get("serviceName")
+    service = values.get("sasl.kerberos.service.name") or options.get("serviceName")
     if not service:
         raise ValueError("GSSAPI needs sasl.kerberos.service.name: the name of the brokers' service, often 'kafka'")
-    host = told.get("sasl.kerberos.domain.name")
+    host = values.get("sasl.kerberos.domain.name")
     return Gssapi(service, principal=options.get("principal"), keytab=keytab, host=host)
 
 
@@ -299,7 +299,7 @@ class EntraId:
     namespace: str
 
     def __call__(self) -> OAuthToken:
-        """Return a new token; errors as in `MskIam`."""
+        """Return a new token; errors: see `MskIam`."""
         identity = _member("azure.identity", "DefaultAzureCredential", "azure-identity")
         found = _asked(lambda: identity().get_token(f"https://{self.namespace}/.default"))
         return OAuthToken(found.token, expires_at=found.expires_on)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenTimeoutError, TokenUnavailableError
-from pykafka.security.background_calls import BackgroundCalls, Errand
+from pykafka.security.background_calls import BackgroundCall, BackgroundCalls
 from pykafka.security.mechanism import SAID_MAX, Credentials, always, credential, in_one_line
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class Tickets(Credentials):
         self._credentials = credentials
         self._host = host
         # These change by single steps.
-        self._errands = BackgroundCalls("pykafka.Gssapi")
+        self._background_calls = BackgroundCalls("pykafka.Gssapi")
         self._fresh_until = 0.0
         self._failure: Exception | None = None
 
@@ -205,25 +205,25 @@ class Tickets(Credentials):
         failure, self._failure = self._failure, None
         if failure is not None and not timeout:
             raise _again(failure)
-        errand = self._errands.join(handler, self._get)
+        call = self._background_calls.join(handler, self._get)
         if not timeout:
             return False
-        if not errand.wait(handler, timeout, wanted):
+        if not call.wait(handler, timeout, wanted):
             raise TokenTimeoutError(
                 f"no ticket to {self._credentials.service}/{self._host} came within {timeout:.3g} s: the KDC does not "
                 f"answer; {_KDC}"
             )
-        if errand.error is not None:
+        if call.error is not None:
             self._failure = None
-            raise _again(errand.error)
+            raise _again(call.error)
         return True
 
-    def _get(self, handler: Handler, errand: Errand) -> None:
+    def _get(self, handler: Handler, call: BackgroundCall) -> None:
         """Get the ticket into the library's cache; on a native thread, which logs nothing."""
         try:
             GssapiExchange(self._credentials, self._host).step(None)
         except Exception as error:  # noqa: BLE001 - the login raises it
-            self._failure = errand.error = error
+            self._failure = call.error = error
         else:
             self._failure = None
             self._fresh_until = handler.now() + FRESH_S
@@ -273,7 +273,7 @@ class GssapiExchange:
             raise SaslAuthenticationFailed(
                 "the broker wants a security layer of Kerberos, which Kafka does not use; is it a Kafka broker?"
             )
-        # The largest message of a layer (3 bytes) is 0 where there is none; no other identity is asked for.
+        # The largest message of a layer (3 bytes) is 0 if there is none; no other identity is asked for.
         choice = self._context.wrap(struct.pack(">I", NO_LAYER << 24), False).message
         self.complete = True
         return bytes(choice)

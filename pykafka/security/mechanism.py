@@ -37,7 +37,7 @@ class Exchange(Protocol):
         """Whether brokers before 1.0 do not answer the last token that they accept."""
 
     def step(self, challenge: bytes | None) -> bytes | None:
-        """Return the next token for the broker; None where there is nothing to send.
+        """Return the next token for the broker; None if there is nothing to send.
 
         :param challenge: the broker's token; None at the beginning
         :raises SaslAuthenticationFailed: the broker's token is not right

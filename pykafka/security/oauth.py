@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException, SaslAuthenticationFailed, TokenTimeoutError, TokenUnavailableError
-from pykafka.security.background_calls import BackgroundCalls, Errand
+from pykafka.security.background_calls import BackgroundCall, BackgroundCalls
 from pykafka.security.mechanism import always, redacted
 from pykafka.utils.backoff import Backoff
 from pykafka.utils.redact import concealing
@@ -43,7 +43,7 @@ class OAuthToken:
     """A token for OAUTHBEARER.
 
     :param value: the token itself
-    :param expires_at: when it ends (s since 1970, UTC); None: what the token says itself, where it is a JWT
+    :param expires_at: when it ends (s since 1970, UTC); None: what the token says itself, if it is a JWT
     :param lifetime_s: how long it lasts from now on (s), instead of `expires_at`
     :param extensions: {name: value} for the broker (KIP-342)
     :raises TypeError, ValueError: one of them cannot be sent
@@ -124,7 +124,7 @@ class OAuthBearer:
     def _forget(self) -> None:
         # All of it changes by single steps: logins are of threads, hubs and native threads at once.
         self._held: _Held | None = None
-        self._errands = BackgroundCalls("pykafka.OAuthBearer")
+        self._background_calls = BackgroundCalls("pykafka.OAuthBearer")
         self._failures = 0
         self._failure: KafkaException | None = None
         self._told: KafkaException | None = None
@@ -176,7 +176,7 @@ class OAuthBearer:
             if valid or not timeout:
                 return valid and timeout > 0
             raise failure.again()
-        refresh = self._errands.join(handler, self._get)
+        refresh = self._background_calls.join(handler, self._get)
         if valid or not timeout:
             return valid and timeout > 0
         if not refresh.wait(handler, timeout, wanted):
@@ -187,7 +187,7 @@ class OAuthBearer:
             raise refresh.error.again()
         return True
 
-    def _get(self, handler: Handler, refresh: Errand) -> None:
+    def _get(self, handler: Handler, refresh: BackgroundCall) -> None:
         """Get a token; on a native thread, which logs nothing."""
         try:
             held = self._call_often(handler)
@@ -308,12 +308,12 @@ class OAuthExchange:
 def _reason(challenge: bytes, *secrets: str) -> str:
     """Return the reason of a refusal: {"status": ..., "scope": ..., "openid-configuration": ...}."""
     try:
-        told = json.loads(challenge)
+        fields = json.loads(challenge)
     except ValueError:
-        told = None
-    if not isinstance(told, dict):
+        fields = None
+    if not isinstance(fields, dict):
         return "without a reason"
-    return redacted(", ".join(f"{name} {value}" for name, value in told.items() if value), *secrets)
+    return redacted(", ".join(f"{name} {value}" for name, value in fields.items() if value), *secrets)
 
 
 def _name_of(source: Any) -> str:
@@ -325,12 +325,12 @@ def _name_of(source: Any) -> str:
 
 
 def _expiry(token: str) -> float | None:
-    """Return when a JWT says that it ends (s since 1970); None where it does not say so, or is none."""
+    """Return when a JWT says that it ends (s since 1970); None if it does not say so, or is none."""
     parts = token.split(".")
     if len(parts) != 3:
         return None
     try:
-        told = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-        return float(told["exp"])
+        fields = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        return float(fields["exp"])
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None

@@ -145,8 +145,8 @@ class OidcClientCredentials:
 
         with error:
             try:
-                told = json.loads(error.read(ANSWER_MAX))
-                words = [str(told[name]) for name in ("error", "error_description") if told.get(name)]
+                fields = json.loads(error.read(ANSWER_MAX))
+                words = [str(fields[name]) for name in ("error", "error_description") if fields.get(name)]
             except (OSError, ValueError, AttributeError, HTTPException, RecursionError):
                 words = []
         said = self._clean(": ".join(words)) or "without a reason"
@@ -157,9 +157,9 @@ class OidcClientCredentials:
 
     def _read(self, body: bytes) -> OAuthToken:
         try:
-            told: Any = json.loads(body) if len(body) <= ANSWER_MAX else None
-            value = told["access_token"]
-            seconds = told.get("expires_in")
+            fields: Any = json.loads(body) if len(body) <= ANSWER_MAX else None
+            value = fields["access_token"]
+            seconds = fields.get("expires_in")
             lifetime_s = None if seconds is None else float(seconds)
             return OAuthToken(value, lifetime_s=lifetime_s)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):

@@ -70,7 +70,7 @@ class SslConfig:
         has them, or PEM text; None for those of the system
     :param certfile: the client's certificate and the authorities between, where brokers ask for one: a file (PEM, or a PKCS12
         store that has its key, too) or PEM text
-    :param keyfile: its private key: a PEM file or PEM text; None where `certfile` has it
+    :param keyfile: its private key: a PEM file or PEM text; None if `certfile` has it
     :param password: of the private key or the PKCS12 store, or a function that returns it
     :param check_hostname: False accepts a trusted certificate of any host, and with it any holder of one in between
     :param versions: oldest and newest version of TLS to speak, of "TLSv1.2" and "TLSv1.3"; None: what OpenSSL allows
@@ -187,7 +187,7 @@ class SslConfig:
         return context
 
     def authorities(self) -> str | None:
-        """Return the certificates to trust as PEM text; None where a file (PEM), a directory or the system has them.
+        """Return the certificates to trust as PEM text; None if a file (PEM), a directory or the system has them.
 
         :raises TlsError: a file is not what it should be
         :raises OSError: it cannot be read
@@ -215,7 +215,7 @@ class SslConfig:
             context.load_verify_locations(cafile=value)
 
     def identity(self) -> Identity | None:
-        """Return the client's certificates and key as PEM text; None where there is no `certfile`.
+        """Return the client's certificates and key as PEM text; None if there is no `certfile`.
 
         :raises TlsError, ValueError: they are not what they should be
         :raises OSError: a file cannot be read
@@ -342,7 +342,7 @@ SslConfigLike = SslConfig | ssl.SSLContext | WrapsSocket
 def check_agrees(context: Any, checks: bool | None) -> None:
     """Check that `ssl_check_hostname` does not contradict a context, which it cannot change.
 
-    :param checks: None where it is not given
+    :param checks: None if it is not given
     :raises ValueError: it does
     """
     own = getattr(context, "check_hostname", None)

@@ -96,7 +96,7 @@ def explain_tls_error(error: Exception, host: str, note: str = "") -> str:
 
 
 def explain_refusal(error: Exception, note: str = "") -> str | None:
-    """Return what it means where the broker has refused this client; None where it has not.
+    """Return what it means where the broker has refused this client; None if it has not.
 
     :param error: of the handshake, or of the first read: by TLS 1.3 the client has done its part before the broker refuses
     :param note: what may be wrong with the client's certificate, as `SslConfig.identity_note` returns it

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 from pykafka.common import TopicPartition
 from pykafka.consumer.call_arguments import unpacked, valid_topics
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ResponseTimeoutError
-from pykafka.handlers.interrupts import Closure, SingleCaller
+from pykafka.handlers.interrupts import CloseOnce, SingleCaller
 from pykafka.metadata.brokers import countdown
 from pykafka.metadata.lifecycle import ClosedWithClient
 from pykafka.record import Record
@@ -111,7 +111,7 @@ class ShareConsumer(Generic[K, V]):
         self._waiting_callbacks: list[tuple[list[AcquiredRecord], OnCommit]] = []
         self._reading = SingleCaller(self._handler)
         self._closing = self._closed = self._is_forked = False
-        self._closure = Closure(self._handler)
+        self._closure = CloseOnce(self._handler)
         self._at_close = ClosedWithClient(self)
         cluster.stop_at_close(self._at_close)
         self._handler.at_fork(self._after_fork)
@@ -478,7 +478,7 @@ class ShareConsumer(Generic[K, V]):
     def _after_fork(self) -> None:
         # The membership and its locks are the parent's.
         self._closing = self._closed = self._is_forked = True
-        self._closure = Closure(self._handler, complete=True)
+        self._closure = CloseOnce(self._handler, complete=True)
 
 
 class _Reader(RecordReader):

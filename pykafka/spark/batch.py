@@ -79,7 +79,7 @@ class KafkaBatchReader(Shipped, DataSourceReader):
         options, offsets = self._options, OffsetReader(self._options)
         report = LossReporter(options.fail_on_data_loss)
         partitions = offsets.first_partitions()
-        ids = offsets.ids  # asked for before the offsets: a task then notices a topic made anew in between
+        ids = offsets.ids  # asked for before the offsets: a task then notices a topic recreated in between
         starting = offsets.located(options.starting, partitions)
         ending = offsets.located(options.ending, partitions)
         bounds = offsets.bounds(partitions)
@@ -133,8 +133,8 @@ def read_partition(partition: Any, options: ReadOptions, columns: tuple[str, ...
     if not isinstance(partition, KafkaInputPartition):
         return iter(())
     from pykafka.spark.reader import read_range
-    from pykafka.spark.session import settle
+    from pykafka.spark.session import freeze_objects
 
-    settle()
+    freeze_objects()
     tp = TopicPartition(partition.topic, partition.partition)
     return read_range(OffsetRange(tp, partition.start, partition.end), options, columns, partition.topic_id)

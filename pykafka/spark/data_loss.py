@@ -18,11 +18,11 @@ ASK_AGAIN_S = 0.2
 #: So many responses in a row must name another id of a topic: a broker may not have heard yet of the topic that is read.
 SURE_AFTER = 3
 
-_GOING_ON = "Going on with the remaining records"
+_CONTINUING = "Continuing with the remaining records"
 
 
 class Recreated(NamedTuple):
-    """A topic that was deleted and made anew.
+    """A topic that was deleted and recreated.
 
     :param topic: its name
     :param old_id: the id of the topic that is gone
@@ -37,7 +37,7 @@ class Recreated(NamedTuple):
 class TopicIds:
     """The ids of the topics that a query's offsets are of; used by its driver process alone.
 
-    Brokers before 2.8 have no ids: such topics are never known here, and never count as made anew.
+    Brokers before 2.8 have no ids: such topics are never known here, and never count as recreated.
     """
 
     def __init__(self) -> None:
@@ -102,8 +102,8 @@ class LossReporter:
         """
         self._report(
             sentence,
-            ". Records may have been missed: they were aged out by the topic's retention, or the topic was deleted or created "
-            "anew. To go on with the remaining records and a warning, set the option failOnDataLoss to false",
+            ". Records may have been missed: they were aged out by the topic's retention, or the topic was deleted or "
+            "recreated. To continue with the remaining records and a warning, set the option failOnDataLoss to false",
         )
 
     def _report(
@@ -111,30 +111,30 @@ class LossReporter:
         sentence: str,
         advice: str,
         error: Callable[[str], DataLossError | OpenTransactionError] = DataLossError,
-        going_on: str = _GOING_ON,
+        continuing: str = _CONTINUING,
     ) -> None:
         """Raise an error with the advice, or log a warning with what the query does instead."""
         if self._fail:
             raise error(f"{sentence}{advice}")
-        warn(f"{sentence}. {going_on}, as failOnDataLoss is false")
+        warn(f"{sentence}. {continuing}, as failOnDataLoss is false")
 
-    def recreated(self, found: Recreated, what: str, going_on: str) -> None:
-        """Raise or log that a topic was deleted and made anew.
+    def recreated(self, found: Recreated, what: str, continuing: str) -> None:
+        """Raise or log that a topic was deleted and recreated.
 
         :param found: the topic and its ids
         :param what: what was to be read of the former topic
-        :param going_on: what happens if failOnDataLoss is false
+        :param continuing: what happens if failOnDataLoss is false
         :raises RecreatedTopicError: failOnDataLoss is true
         """
         topic, old, new = found
         self._report(
-            f"topic {topic} was deleted and made anew: its id was {old} and is {new} now. {what}; these offsets mean "
+            f"topic {topic} was deleted and recreated: its id was {old} and is {new} now. {what}; these offsets mean "
             "nothing in the new topic, and what was not read of the former one is lost",
-            ". To read the new topic, start anew with startingOffsets = earliest (a stream: with another "
-            "checkpointLocation), or set the option failOnDataLoss to false: a stream then warns, and goes on from the "
+            ". To read the new topic, start a query with startingOffsets = earliest (a stream: with another "
+            "checkpointLocation), or set the option failOnDataLoss to false: a stream then warns, and continues from the "
             "start of the new topic",
             lambda text: RecreatedTopicError(text, old, new, topic=topic),
-            going_on,
+            continuing,
         )
 
     def uncommitted(self, sentence: str, transaction: int) -> None:
@@ -164,7 +164,7 @@ class LossReporter:
             "format('kafka') it seems, and its start has moved since ('latest', or a time without records). Records of it may "
             "be missed",
             ". Run the query with format('kafka') until that micro-batch is done; or give as startingOffsets "
-            "what the last line of the file sources/0/0 in the checkpoint says; to go on behind it, set failOnDataLoss to "
+            "what the last line of the file sources/0/0 in the checkpoint says; to continue behind it, set failOnDataLoss to "
             "false",
         )
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pykafka.spark.options import TransactionOptions, WriteOptions
 
 BACKOFF_MS, RETRIES = 100, 60
-#: How long the driver asks all brokers for transactions that nobody will end (ms).
+#: How long the driver asks all brokers for transactions that will never end (ms).
 LEFTOVERS_MS = 5_000
 #: How long a failed write tries to abort what its tasks have left (s).
 ABORT_S = 20.0
@@ -121,7 +121,7 @@ class Decisions:
         coordinator_of(cluster, one.transactional_id(self._prefix), one.at).end(True, self._deadline(cluster))
 
     def _is_aborted(self, cluster: BaseCluster, one: Prepared) -> bool:
-        """Return whether the coordinator proves that it has aborted a transaction: nobody has begun another since."""
+        """Return whether the coordinator proves that it has aborted a transaction: no other has begun since."""
         coordinator = coordinator_of(cluster, one.transactional_id(self._prefix))
         found = coordinator.describe(self._deadline(cluster))
         return (
@@ -132,7 +132,7 @@ class Decisions:
 
     def _unknown(self, record: Record, one: Prepared, error: KafkaException) -> UnknownOutcomeError:
         return UnknownOutcomeError(
-            f"micro-batch {record.epoch} was decided, and nothing tells whether the transaction "
+            f"micro-batch {record.epoch} was decided, and it is unknown whether the transaction "
             f"{one.transactional_id(self._prefix)!r} of task {one.task} was committed, as another has begun since: {error}. "
             "Look whether its rows are there. To write the whole micro-batch again, with rows that come twice, give another "
             f"'transactionalIdPrefix', and 'transactionsFrom' = {record.epoch}"
@@ -214,7 +214,7 @@ class Decisions:
         return at if producer_id < 0 else replace(at, producer_id=producer_id, epoch=epoch)
 
     def _abort_leftovers(self, cluster: BaseCluster) -> None:
-        """Abort what attempts of tasks have left open that nobody will commit: read_committed readers wait for it."""
+        """Abort what attempts of tasks have left open, and that will not be committed: read_committed readers wait for it."""
         found = TransactionsAdmin(cluster).list_transactions(
             states=TransactionState.ONGOING, timeout_ms=LEFTOVERS_MS, raise_errors=False
         )

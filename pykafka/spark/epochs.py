@@ -196,13 +196,6 @@ class Task:
     number: int
     attempt: int
 
-    def duty(self, plan: Plan, first: int) -> Duty:
-        """Return what it has to do with its rows; errors as in `duty`."""
-        if self.query == BATCH:
-            check_query(plan, BATCH)
-            return Duty.WRITE
-        return duty(plan, self.query, self.epoch, self.number, first)
-
 
 class Duty(enum.Enum):
     """The duty of a task with its rows."""
@@ -232,20 +225,22 @@ def is_task_of(prefix: str, transactional_id: str) -> bool:
     return found is not None and found["prefix"] == prefix
 
 
-def duty(plan: Plan, query: str, epoch: int, task: int, first: int) -> Duty:
-    """Return what a task of a micro-batch has to do.
+def duty(plan: Plan, task: Task, first: int) -> Duty:
+    """Return what a task has to do with its rows.
 
     :param first: the first micro-batch that is written in transactions (transactionsFrom)
     :raises PrefixInUseError: another query uses the prefix
     :raises StaleCheckpointError: later micro-batches are committed
     :raises EpochRecordMissingError: there is no record of whether the micro-batch is committed
     """
-    record = plan.record
+    record, epoch = plan.record, task.epoch
+    check_query(plan, task.query)
+    if task.query == BATCH:
+        return Duty.WRITE
     if record is None:
         if epoch > first:
             raise _missing(plan.prefix, epoch, "Kafka has no record of it")
         return Duty.WRITE
-    check_query(plan, query)
     if epoch < record.epoch:
         raise StaleCheckpointError(
             f"the checkpoint is at micro-batch {epoch}, and micro-batch {record.epoch} of this query is committed already: the "
@@ -253,7 +248,7 @@ def duty(plan: Plan, query: str, epoch: int, task: int, first: int) -> Duty:
             f"'transactionalIdPrefix', and 'transactionsFrom' = {epoch}"
         )
     if epoch == record.epoch:
-        return Duty.REPEAT if task in plan.missing else Duty.SKIP
+        return Duty.REPEAT if task.number in plan.missing else Duty.SKIP
     if plan.missing:
         raise EpochMismatchError(
             f"rows of micro-batch {record.epoch} are lost, and the checkpoint is at {epoch} already; transactions of tasks "
@@ -289,7 +284,7 @@ def _named(query: str) -> str:
 
 def _missing(prefix: str, epoch: int, what: str) -> EpochRecordMissingError:
     return EpochRecordMissingError(
-        f"'transactionalIdPrefix' = {prefix!r}: nothing tells whether micro-batch {epoch} is committed, as {what}. Either the "
+        f"'transactionalIdPrefix' = {prefix!r}: it is unknown whether micro-batch {epoch} is committed, as {what}. Either the "
         "query has not written in transactions so far, or the brokers have forgotten it (offsets.retention.minutes, or the "
         f"topic was deleted). Set 'transactionsFrom' = {epoch} to write this micro-batch; if it was written before, its rows "
         "come twice"

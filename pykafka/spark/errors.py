@@ -18,7 +18,7 @@ class DataLossError(KafkaException):
 
 
 class RecreatedTopicError(TopicRecreatedError, DataLossError):
-    """A topic was deleted and made anew while a query or task read it, and failOnDataLoss is true; `.old_id`, `.new_id`."""
+    """A topic was deleted and recreated while a query or task read it, and failOnDataLoss is true; `.old_id`, `.new_id`."""
 
 
 class OpenTransactionError(KafkaException):

@@ -177,8 +177,8 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
             return []
         present = self._offsets.present(moving)
         self._continue_from(begin)
-        anew = self._made_anew({tp: begin[tp] for tp in moving if tp in begin})
-        moving = [tp for tp in moving if tp.topic not in anew]
+        recreated = self._recreated_topics({tp: begin[tp] for tp in moving if tp in begin})
+        moving = [tp for tp in moving if tp.topic not in recreated]
         report_gone(moving, present, self._report)
         ends = {tp: until[tp] for tp in moving if tp in present}
         earliest = self._offsets.earliest(ends)
@@ -213,8 +213,8 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
         if first and self._hold_start:
             self._anchor(begin, [])
             return {**start, NOTHING_READ: {}}
-        if anew := self._made_anew(begin):
-            end = self._resets(begin, [tp for tp in present if tp.topic in anew])
+        if recreated := self._recreated_topics(begin):
+            end = self._resets(begin, [tp for tp in present if tp.topic in recreated])
             if end != begin:
                 return to_json(end)
         self._commit_progress(begin)
@@ -304,15 +304,15 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
             return
         self._report(
             f"the group {self._options.commit_progress_to!r} (commitProgressTo) has no offset of topic {topic}, and the "
-            f"checkpoint has {at_offsets(read)}: the topic may have been deleted and made anew since (its id is {id_} now), as "
+            f"checkpoint has {at_offsets(read)}: the topic may have been deleted and recreated since (its id is {id_} now), as "
             "brokers delete the offsets of groups with their topic. Or the query had no such group before, could not commit to "
             "it, or its offsets have expired (offsets.retention.minutes). If it is a new topic, start with another "
-            "checkpointLocation; if it is the same, run the query once with failOnDataLoss = false, which goes on at the "
+            "checkpointLocation; if it is the same, run the query once with failOnDataLoss = false, which continues at the "
             "checkpoint's offsets"
         )
 
-    def _made_anew(self, read: Offsets) -> set[str]:
-        # The topics that were deleted and made anew since their offsets were read. One warning reports it.
+    def _recreated_topics(self, read: Offsets) -> set[str]:
+        # The topics that were deleted and recreated since their offsets were read. One warning reports it.
         topics = {tp.topic for tp in read}
         found = self._ids.recreated(topics, self._offsets.ids)
         for _ in range(1, SURE_AFTER):
@@ -326,7 +326,9 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
             if self._options.fail_on_data_loss or self._ids.is_news(one):
                 at = at_offsets({tp: offset for tp, offset in read.items() if tp.topic == one.topic})
                 self._report.recreated(
-                    one, f"It was read up to {at}", "Going on from the start of the new topic with the next micro-batch"
+                    one,
+                    f"It was read up to {at}",
+                    "Continuing from the start of the new topic with the next micro-batch",
                 )
         return {one.topic for one in found}
 
@@ -334,7 +336,7 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
         return until[tp] == self._reset.get(tp) and (tp not in begin or begin[tp] > until[tp])
 
     def _resets(self, begin: Offsets, partitions: Collection[TopicPartition]) -> Offsets:
-        """Return the ends of a micro-batch without rows: where it starts, and the start of topics that were made anew."""
+        """Return the ends of a micro-batch without rows: where it starts, and the start of topics that were recreated."""
         topics = {tp.topic for tp in begin} & {one.topic for one in partitions}
         for one in self._ids.recreated(topics, self._offsets.ids):
             self._ids.move_on(one)

@@ -309,7 +309,7 @@ def advance(
     """Return the ends that a micro-batch may reach: all records that the brokers have now.
 
     The result has partitions that are new since `start`, and leaves out those that are gone. A partition that ends before
-    `start` was created anew or truncated; if `report` does not raise, the read continues at its present end.
+    `start` was recreated or truncated; if `report` does not raise, the read continues at its present end.
 
     :param start: the ends of the last micro-batch
     :param bounds: the present bounds of the partitions
@@ -321,7 +321,7 @@ def advance(
         reached = start.get(tp, 0)
         if latest < reached:
             losses.append(
-                f"{tp} was read up to offset {reached}, but it ends at {latest} now; was the topic made anew?"
+                f"{tp} was read up to offset {reached}, but it ends at {latest} now; was the topic recreated?"
             )
         end[tp] = latest
     _report_all(losses, report)

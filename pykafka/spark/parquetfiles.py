@@ -85,20 +85,20 @@ class ParquetFiles:
         return self.columns
 
     def written(
-        self, batches: Iterator[pa.RecordBatch], partition: int, start: int, chance: random.Random
+        self, batches: Iterator[pa.RecordBatch], partition: int, start: int, generator: random.Random
     ) -> Iterator[pa.RecordBatch]:
         """Write the records of a task into one file; yield nulls, and the file's path at the end.
 
         :param batches: the records
         :param partition: number of the partition, for the name
         :param start: first offset, for the name
-        :param chance: source of a name that no other attempt has
+        :param generator: source of a name that no other attempt has
         :raises SinkError: the file cannot be written
         """
         import pyarrow as pa
 
         codec, suffix = CODECS[self.compression]
-        name = f"part-{partition:05d}-{start}-{chance.getrandbits(128):032x}{suffix}.parquet"
+        name = f"part-{partition:05d}-{start}-{generator.getrandbits(128):032x}{suffix}.parquet"
         file = _File(Path(self.directory) / name, codec)
         try:
             for batch in batches:

@@ -1,6 +1,6 @@
 """The progress of a stream as a consumer group's offsets, for tools that watch lag. Spark's checkpoint remains the truth.
 
-The offsets keep the ids of the topics, too, so that a query that continues notices a topic that was made anew meanwhile.
+The offsets keep the ids of the topics, too, so that a query that continues notices a topic that was recreated meanwhile.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class ProgressCommitter:
             if left <= 0:
                 warn(
                     f"the ids of the topics were not committed to the group {self._group!r} within {timeout:.0f} s: if this "
-                    "query is started again soon, it may not know whether they were made anew meanwhile"
+                    "query is started again soon, it may not know whether they were recreated meanwhile"
                 )
                 return
             self._was_settled.wait(left)
@@ -209,7 +209,7 @@ class ProgressCommitter:
             if isinstance(error.__cause__, UnknownMemberId):
                 problem = f"the group {self._group!r} has consumers as members; name a group of its own"
             if problem != self._last_problem:
-                warn(f"progress could not be committed (commitProgressTo), the query goes on: {problem}")
+                warn(f"progress could not be committed (commitProgressTo), the query continues: {problem}")
             self._last_problem = problem
 
 
@@ -229,7 +229,7 @@ def read_anchors(client: ClientOptions, group: str, start: Offsets) -> Kept | No
         if (right := _lacking(error)) is not None:
             _warn_of_right(group, right)
             return None
-        warn(f"nothing tells whether topics were made anew since the query's last run (commitProgressTo): {error}")
+        warn(f"it is unknown whether topics were recreated since the query's last run (commitProgressTo): {error}")
         return None
     found = kept(start, {tp: (one.offset, one.metadata) for tp, one in committed.items()})
     if found.absent and not _may_commit(offsets, group):
@@ -265,8 +265,8 @@ def _warn_of_right(group: str, right: AclOperation) -> None:
         return
     _reported.add(group)
     warn(
-        f"the principal of this query lacks the right {right.name} on the group {group!r} (commitProgressTo). The query goes "
-        "on, but the group does not show its progress, and after a restart nothing tells whether topics were made anew "
+        f"the principal of this query lacks the right {right.name} on the group {group!r} (commitProgressTo). The query "
+        "continues, but the group does not show its progress, and after a restart it is unknown whether topics were recreated "
         "meanwhile. Allow READ on the group, which includes DESCRIBE unless an ACL denies that: kafka-acls --add "
         f"--allow-principal User:NAME --operation READ --group {group}"
     )

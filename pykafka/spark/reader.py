@@ -65,7 +65,7 @@ def read_range(
     """Yield the records of a range as Arrow batches; parameters as in `RangeReader`.
 
     :raises DataLossError: records of the range are gone (failOnDataLoss)
-    :raises RecreatedTopicError: the topic was deleted and made anew (failOnDataLoss)
+    :raises RecreatedTopicError: the topic was deleted and recreated (failOnDataLoss)
     :raises PollTimeoutError: no record arrived within kafkaConsumer.pollTimeoutMs
     :raises CorruptResponseError: a response cannot be decoded
     """

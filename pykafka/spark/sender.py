@@ -8,7 +8,8 @@ from collections import Counter, deque
 from typing import TYPE_CHECKING
 
 from pykafka.common import CompressionType, TopicPartition
-from pykafka.exceptions import KafkaException, error_for
+from pykafka.exceptions import KafkaException
+from pykafka.metadata.configs import TOPIC, read_settings
 from pykafka.producer.accumulator import PartitionQueue
 from pykafka.producer.batch import BrokerQueue, ProducerBatch
 from pykafka.producer.batch_results import BatchResults
@@ -38,18 +39,17 @@ if TYPE_CHECKING:
 #: Pause before what failed is tried again (ms); twice as long each time, up to the second one.
 RETRY_BACKOFF_MS = 100
 RETRY_BACKOFF_MAX_MS = 1000
-#: How often leaders are looked up at most, and how long a look at what waits may be off (s).
+#: How often leaders are looked up at most, and the interval of checks for batches whose time has come (s).
 LOOK_UP_S = 0.1
-LOOK_S = 0.025
+POLL_INTERVAL_S = 0.025
 #: Bytes that may wait for acknowledgements before more rows are taken.
 MAX_QUEUED_BYTES = 16 * 1024 * 1024
-#: How long a task that fails waits for the answers still to come, to tell what is written (s).
-SETTLE_S = 2.0
+#: How long a task that fails waits for the answers still to come, to report what is written (s).
+LAST_ANSWERS_S = 2.0
 
 _SETTING = "max.message.bytes"
-_TOPIC_RESOURCE = 2
-#: How long the brokers have to tell a setting (ms): halving does without it.
-_PATIENCE_MS = 5000
+#: The timeout of the request for a setting (ms); without an answer the batch is halved.
+_SETTING_TIMEOUT_MS = 5000
 #: The share of the limit that compressed batches are cut to, as no two of them are compressed alike.
 _COMPRESSED_SHARE = 0.9
 # Bytes of a batch before compression, by cluster and topic; entries are replaced whole, so they need no lock.
@@ -95,7 +95,7 @@ class BatchSender:
         self.transaction = transaction
         self._client = options.client
         self._results = BatchResults(self.handler, self.lock, self.retry_policy, self)
-        # The numbers of a transaction are of its epoch: nothing goes on from task to task.
+        # The numbers of a transaction are of its epoch: nothing continues from task to task.
         kept = transaction is None
         self._sequences = take(cluster, options.client) if kept else Sequences(cluster, True)
         self.producer_ids = self._sequences.producer_ids
@@ -108,7 +108,7 @@ class BatchSender:
         self._look_up_at = 0.0
         # What is to be raised, and of how many rows it is not known whether they are written, or known that they are not.
         self._failure: tuple[ProducerBatch, KafkaException, bool] | None = None
-        self._maybe = self._lost = 0
+        self._uncertain = self._lost = 0
         self._ending = False
         #: Rows acknowledged so far, by topic.
         self.acknowledged: Counter[str] = Counter()
@@ -145,24 +145,24 @@ class BatchSender:
         if self.transaction is None:
             keep(self._client, self._sequences)
 
-    def settle(self) -> str:
+    def describe_outcome(self) -> str:
         """Take the answers that still come within a moment, and say what has become of the rows."""
         self._ending = True
-        until = self.handler.now() + SETTLE_S
+        until = self.handler.now() + LAST_ANSWERS_S
         while self._requests and self.handler.now() < until:
             if not self._take_answers():
-                self.handler.sleep(LOOK_S / 2)
+                self.handler.sleep(POLL_INTERVAL_S / 2)
         batches_in_flight = [in_flight for queue in self._queues.values() for in_flight in queue.window.batches]
-        maybe = self._maybe + sum(
+        uncertain = self._uncertain + sum(
             in_flight.count for in_flight in batches_in_flight if in_flight.on_wire or in_flight.outcome_unknown
         )
-        waiting = self._lost + self._backlog.messages - (maybe - self._maybe)
+        waiting = self._lost + self._backlog.messages - (uncertain - self._uncertain)
         written = ", ".join(f"{rows} to {topic}" for topic, rows in sorted(self.acknowledged.items())) or "0"
         if self.transaction is not None:
             return "None of this task's rows is committed: their transaction is aborted"
         return (
-            f"Of this task's rows {written} are written, {maybe} may be and {waiting} waited; when Spark tries the task "
-            "again, it writes all of them"
+            f"Of this task's rows {written} are written, {uncertain} may be and {waiting} waited; when Spark tries the "
+            "task again, it writes all of them"
         )
 
     def _booked(self, batch: ProducerBatch) -> ProducerBatch:
@@ -181,7 +181,7 @@ class BatchSender:
             self._take_answer()
             self._raise_failure()
         elif self._backlog.messages:
-            self.handler.sleep(LOOK_S)
+            self.handler.sleep(POLL_INTERVAL_S)
 
     def _send_ready(self) -> None:
         """Send all that may go now, and take the answers that are there.
@@ -216,16 +216,16 @@ class BatchSender:
 
     def _take(self, dispatch: LeaderRequests, queue: PartitionQueue, now: float) -> ProducerBatch | None:
         due = dispatch.due(queue, now)
-        muted_for = dispatch.broker.throttled_for("produce")
-        if due is not None and muted_for:
-            due = dispatch.due_unheard(queue, max(due, now + muted_for))
+        throttled_for = dispatch.broker.throttled_for("produce")
+        if due is not None and throttled_for:
+            due = dispatch.due_unheard(queue, max(due, now + throttled_for))
         if due is None or due > now:
             return None
         with self.lock:
             batch = take_next(queue, dispatch)
-            if batch is not None and muted_for:
-                dispatch.hold(batch, muted_for)
-        if batch is not None and muted_for:
+            if batch is not None and throttled_for:
+                dispatch.hold(batch, throttled_for)
+        if batch is not None and throttled_for:
             dispatch.results.check_age(batch)
             return None
         return batch
@@ -275,7 +275,7 @@ class BatchSender:
 
     def _take_answer(self) -> None:
         dispatch, request = self._requests.popleft()
-        self.answered(dispatch, request)
+        self.on_response(dispatch, request)
 
     def _raise_failure(self) -> None:
         if self._failure is None:
@@ -283,7 +283,7 @@ class BatchSender:
         batch, error, given_up = self._failure
         when = f" within {self.options.delivery_timeout_ms} ms (kafka.delivery.timeout.ms)" if given_up else ""
         raise SinkError(
-            f"{batch.count} rows were not acknowledged{when}: {error}. {self.settle()}",
+            f"{batch.count} rows were not acknowledged{when}: {error}. {self.describe_outcome()}",
             topic=batch.topic,
             partition=batch.partition_id,
         ) from error
@@ -305,7 +305,7 @@ class BatchSender:
         """Queue a request, whose answer is taken in its turn."""
         self._requests.append((dispatch, request))
 
-    def answered(self, dispatch: LeaderRequests, request: Request) -> None:
+    def on_response(self, dispatch: LeaderRequests, request: Request) -> None:
         """Settle what a request had; waits for its answer."""
         dispatch.awaiting.pop(request, None)
         dispatch.read(request, timeout=None)
@@ -324,7 +324,7 @@ class BatchSender:
         batch.done = True
         self._backlog.release(batch.count, batch.queued_bytes)
         if batch.in_flight.outcome_unknown:
-            self._maybe += batch.count
+            self._uncertain += batch.count
         else:
             self._lost += batch.count
         if self._failure is None:
@@ -365,11 +365,11 @@ def learn(cluster: BaseCluster, options: ClientOptions, topic: str, size: int, s
         return known  # the batch was begun before that was known
     allowed = _setting(cluster, options, topic)
     if allowed is None or allowed >= sent:
-        # The brokers do not tell, or measure the batch in another form than the one that it was sent in.
+        # The limit is unknown, or the brokers measure the batch in another form than that in which it was sent.
         limit = size // 2
     else:
         limit = allowed if sent == size else int(size * _COMPRESSED_SHARE * allowed / sent)
-    # Whatever the broker tells: the batch as it was is refused.
+    # Whatever the setting is, the batch as it was is refused.
     limit = min(limit, size - 1)
     log.info("batches of %s are cut at %d bytes from now on: one of %d bytes was refused", topic, limit, sent)
     _learnt[options, topic] = limit
@@ -377,25 +377,19 @@ def learn(cluster: BaseCluster, options: ClientOptions, topic: str, size: int, s
 
 
 def _setting(cluster: BaseCluster, options: ClientOptions, topic: str) -> int | None:
-    resource = wire.DescribeConfigsRequest.Resource(resource_type=_TOPIC_RESOURCE, resource_name=topic)
-    resource.configuration_keys = [_SETTING]
-    request = wire.DescribeConfigsRequest(resources=[resource])
+    timeout_ms = min(_SETTING_TIMEOUT_MS, options.timeout_ms)
     try:
-        response = cluster.call(request, timeout_ms=min(_PATIENCE_MS, options.timeout_ms))
-        for result in response.results:
-            if result.error_code:
-                raise error_for(result.error_code, result.error_message, topic=topic, api="DescribeConfigs")
-            for config in result.configs:
-                if config.name == _SETTING and config.value is not None:
-                    return int(config.value)
+        settings = read_settings(lambda request: cluster.call(request, timeout_ms=timeout_ms), (TOPIC, topic, _SETTING))
+        value = settings.get(_SETTING)
+        return None if value is None else int(value)
     except KafkaException as error:
-        # Brokers before 0.11 do not tell settings, others not everybody.
-        log.info("%s of %s is not told: %s", _SETTING, topic, error)
+        # Brokers before 0.11 do not report settings, and others report them only to those with the right.
+        log.info("%s of %s cannot be read: %s", _SETTING, topic, error)
     return None
 
 
 class Sequences:
-    """The producer id and the partitions' lanes, which one task leaves to the next; used by one task at a time.
+    """The producer id and the partitions' windows, which one task leaves to the next; used by one task at a time.
 
     Brokers keep what they know of each producer id for a day, so that a new one for each task would fill them.
 
@@ -411,7 +405,7 @@ class Sequences:
         self._warned = False
 
     def queue(self, tp: TopicPartition) -> PartitionQueue:
-        """Return the queue of a partition, whose lane has its numbers."""
+        """Return the queue of a partition, whose window has its sequence numbers."""
         queue = self._queues.get(tp)
         if queue is None:
             queue = self._queues[tp] = PartitionQueue(tp.partition)

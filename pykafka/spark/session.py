@@ -32,7 +32,7 @@ from pykafka.spark.references import here
 _clusters: dict[tuple[int, ClientOptions], BaseCluster] = {}
 # What references brought when a process last resolved them.
 _opened: dict[tuple[int, ClientOptions], ClientOptions] = {}
-_settled: set[int] = set()
+_frozen: set[int] = set()
 handler = ThreadingHandler()
 _lock = handler.Lock()
 
@@ -123,14 +123,14 @@ def forget(options: ClientOptions) -> None:
         cluster.close()
 
 
-def settle() -> None:
+def freeze_objects() -> None:
     """Exclude imported objects from garbage collections, once: Spark's worker runs one after every task.
 
     With the objects of Spark and Arrow a collection takes some 15 ms, more than a small task.
     """
     pid = os.getpid()
-    if pid not in _settled:
-        _settled.add(pid)
+    if pid not in _frozen:
+        _frozen.add(pid)
         gc.collect()
         gc.freeze()
 

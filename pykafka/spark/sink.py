@@ -130,10 +130,10 @@ class _Writer(Shipped):
 
         :raises SinkError: a row cannot be written, or was not acknowledged in time
         """
-        from pykafka.spark.session import settle
+        from pykafka.spark.session import freeze_objects
         from pykafka.spark.writer import prepare_rows, write_rows
 
-        settle()
+        freeze_objects()
         if self._plan is None:
             return KafkaCommitMessage(write_rows(iterator, self._options, self._columns))
         part, rows = prepare_rows(iterator, self._options, self._columns, self._plan, self._task(self._plan))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException, UnknownTopicOrPartition
 from pykafka.spark import sender, session
-from pykafka.spark.epochs import Digest, Duty, Part, Plan, Prepared, Task, check_repeated, task_id
+from pykafka.spark.epochs import Digest, Duty, Part, Plan, Prepared, Task, check_repeated, duty, task_id
 from pykafka.spark.errors import SinkError
 from pykafka.spark.options import WriteOptions
 from pykafka.spark.rows import BytesColumn, Headers, TopicBatches
@@ -52,7 +52,7 @@ def write_rows(iterator: Iterator[pa.RecordBatch], options: WriteOptions, column
 def _add_outcome(error: Exception, writer: RowWriter | None) -> None:
     """Add a note about the outcome of a task's rows to an error, unless it is about sending and has that itself."""
     if writer is not None and not (isinstance(error, SinkError) and isinstance(error.__cause__, KafkaException)):
-        error.add_note(f"pykafka: {writer.settle()}")
+        error.add_note(f"pykafka: {writer.describe_outcome()}")
 
 
 def prepare_rows(
@@ -71,7 +71,7 @@ def prepare_rows(
 
     settings = options.transactions
     assert settings is not None
-    what = task.duty(plan, settings.first)
+    what = duty(plan, task, settings.first)
     digest, writer = Digest(columns), None
     identity = task_id(plan.prefix, task.number, task.attempt)
     transaction: TaskTransaction | None = None
@@ -149,9 +149,9 @@ class RowWriter:
         self._sender.finish()
         return dict(self._sender.acknowledged)
 
-    def settle(self) -> str:
+    def describe_outcome(self) -> str:
         """Return a sentence about the outcome of the rows so far, for a failed task."""
-        return self._sender.settle()
+        return self._sender.describe_outcome()
 
     def _flush(self) -> None:
         for batches in self._topics.values():

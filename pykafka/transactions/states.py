@@ -234,11 +234,6 @@ class TransactionalWindow(InFlightWindow[T]):
         #: Whether a gap keeps all later batches of this epoch from being stored.
         self.stuck = False
 
-    @property
-    def wants_id(self) -> bool:
-        """Never: `follow` sets it."""
-        return False
-
     def follow(self, producer_id: int, epoch: int) -> None:
         """Number from 0 on if producer id or epoch have changed."""
         if (producer_id, epoch) != (self.producer_id, self.epoch):

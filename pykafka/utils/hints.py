@@ -12,7 +12,7 @@ _SEPARATORS = str.maketrans("-.", "__")
 #: Numbers distinguish the names of a series: "orders-2" is not a misspelt "orders-1".
 _WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
 
-#: What is an option in another client, and something else here; `Options.elsewhere` has options of another name.
+#: Options of another client that are not one option here; `Options.elsewhere` has options of another name.
 PRODUCER = {
     "callback": "on_delivery",
     "delivery_report": "on_delivery",
@@ -61,7 +61,7 @@ CLASSES = {
 }
 #: Parameters of `KafkaConsumer.poll`, which returns a list: kafka-python and Java return records by partition.
 POLL = {"max_messages": "max_records", "num_messages": "max_records", "timeout_ms": "timeout (s)"}
-#: What elsewhere is an option of a producer or consumer, and here of the client that makes it.
+#: Options of producers or consumers elsewhere, which are options of the client here.
 OF_CLIENT = {
     "bootstrap_servers",
     "client_id",
@@ -87,7 +87,7 @@ def most_similar(name: str, known: Iterable[str]) -> str | None:
     best: tuple[int, str] | None = None
     for other in known:
         plain = _plain(other)
-        # Both checks are quick, so thousands of names block nobody.
+        # Both checks are quick, so thousands of names take no time.
         if abs(len(plain) - len(wanted)) > limit or len(letters ^ set(plain)) > 2 * limit:
             continue
         if plain != wanted and plain.translate(_WITHOUT_DIGITS) == series:

@@ -22,9 +22,9 @@ from typing import Any
 import pytest
 
 from pykafka.handlers import Handler, Worker
-from pykafka.handlers.aside import ASIDE
 from pykafka.handlers.bridge import await_in_bridge
 from pykafka.handlers.patching import original
+from pykafka.handlers.thread_pool import POOL
 from tests.support.waiting import CutOff, cut_off
 
 VARIABLE: ContextVar[str] = ContextVar("VARIABLE", default="none")
@@ -335,7 +335,7 @@ def test_slow_offloaded_calls_do_not_hold_up_others(handler: Handler) -> None:
 def test_an_interrupted_offload_leaves_nothing(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
     if not handler.cooperative:
         return  # its caller makes the call
-    monkeypatch.setattr("pykafka.handlers.aside.IDLE_S", 0.1)
+    monkeypatch.setattr("pykafka.handlers.thread_pool.IDLE_S", 0.1)
     sleep = original("time", "sleep")
     workers = [handler.spawn(handler.offload, sleep, 0.3) for _ in range(3)]
     handler.sleep(0.1)
@@ -344,9 +344,9 @@ def test_an_interrupted_offload_leaves_nothing(handler: Handler, monkeypatch: py
     assert all(worker.join(5) for worker in workers)
     assert handler.offload(divmod, 7, 2) == (3, 1)
     deadline = time.monotonic() + 10
-    while ASIDE.count and time.monotonic() < deadline:
+    while POOL.count and time.monotonic() < deadline:
         handler.sleep(0.05)
-    assert ASIDE.count == 0
+    assert POOL.count == 0
 
 
 def test_breathe_lets_the_hub_turn(handler: Handler) -> None:

@@ -8,10 +8,26 @@ from typing import Any
 
 import pytest
 
-from pykafka import Delivery, KafkaClient, KafkaConsumer, KafkaProducer, Record
+import pykafka.aio
+from pykafka import (
+    BalancedConsumer,
+    Delivery,
+    KafkaClient,
+    KafkaConsumer,
+    KafkaProducer,
+    ManagedBalancedConsumer,
+    Producer,
+    Record,
+    ShareConsumer,
+    SimpleConsumer,
+)
 from pykafka.admin import Admin
+from pykafka.consumer.options import KafkaConsumerOptions
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ProducerStoppedException
+from pykafka.groups.options import SubscriberOptions
+from pykafka.producer.options import KafkaProducerOptions
+from pykafka.sharegroups.options import ShareConsumerOptions
 from pykafka.utils.hints import CLIENT, CONSUMER, PRODUCER
 from tests.docs.pages import ROOT
 
@@ -50,8 +66,18 @@ def test_the_table_is_long() -> None:
     assert len(first_cells()) > 25
 
 
+CONSUMERS = KafkaConsumerOptions.elsewhere() | SubscriberOptions.elsewhere() | CONSUMER
+
+
 @pytest.mark.parametrize(
-    ("meant", "made"), [(PRODUCER, KafkaProducer), (CONSUMER, KafkaConsumer), (CLIENT, KafkaClient)]
+    ("meant", "made"),
+    [
+        (KafkaProducerOptions.elsewhere() | PRODUCER, KafkaProducer),
+        (CONSUMERS, KafkaConsumer),
+        (ShareConsumerOptions.elsewhere(), ShareConsumer),
+        (CLIENT, KafkaClient),
+    ],
+    ids=["producer", "consumer", "share consumer", "client"],
 )
 def test_familiar_names_lead_to_options(meant: dict[str, str], made: Any) -> None:
     known = inspect.signature(made).parameters.keys()
@@ -61,6 +87,58 @@ def test_familiar_names_lead_to_options(meant: dict[str, str], made: Any) -> Non
         first = re.match(r"\w*", ours)
         assert first is not None
         assert not ours or first[0] in {*known, *calls}, (name, ours)
+
+
+MADE = 'write KafkaClient("HOST:PORT").'
+CONSUMER_MADE = f'{MADE}consumer("TOPIC", group="GROUP")'
+SERVERS: dict[str, Any] = {"bootstrap_servers": "h:1"}
+HOSTS = "bootstrap_servers is hosts, an option of KafkaClient"
+FIRST_CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
+    (KafkaConsumer, ("a",), {}, f"a client makes a KafkaConsumer: {CONSUMER_MADE}"),
+    (KafkaConsumer, (), {**SERVERS, "group_id": "g"}, f"{CONSUMER_MADE}; {HOSTS}; group_id is group here"),
+    (KafkaConsumer, ("a",), {**SERVERS, "enable_auto_commit": True}, "enable_auto_commit is auto_commit here"),
+    (KafkaConsumer, ({"group.id": "g"},), {}, "write KafkaClient.from_config(...).consumer("),
+    (KafkaProducer, (), SERVERS, f"{MADE}producer(); {HOSTS}"),
+    (KafkaProducer, (), {**SERVERS, "retries": 3, "acks": "all"}, "retries is max_retries here"),
+    (Producer, ({"bootstrap.servers": "h:1"},), {}, "write KafkaClient.from_config(...).producer(), or topics"),
+    (ShareConsumer, ("a",), {"group_id": "g"}, f'{MADE}share_consumer("TOPIC", group="GROUP"); group_id is group here'),
+    (SimpleConsumer, ("a",), {}, f'{MADE}topics["TOPIC"].get_simple_consumer()'),
+    (BalancedConsumer, ("a", "h:1", "g"), {}, f'{MADE}topics["TOPIC"].get_balanced_consumer("GROUP")'),
+    (ManagedBalancedConsumer, ("a", "h:1", "g"), {}, 'get_balanced_consumer("GROUP", managed=True)'),
+    (KafkaClient, ({"bootstrap.servers": "h:1"},), {}, "KafkaClient.from_config(...) takes a configuration"),
+    (KafkaClient, ("h:1",), {"group_id": "g"}, "group_id is consumer(group=) here"),
+    (pykafka.aio.KafkaConsumer, ("a",), {**SERVERS, "group_id": "g"}, f"{CONSUMER_MADE}; {HOSTS}"),
+    (pykafka.aio.KafkaProducer, (), SERVERS, f"{MADE}producer(); {HOSTS}"),
+]
+
+
+@pytest.mark.parametrize(("cls", "args", "given", "expected"), FIRST_CALLS)
+def test_first_calls_of_other_clients_say_what_to_write(
+    cls: Any, args: tuple[Any, ...], given: dict[str, Any], expected: str
+) -> None:
+    with pytest.raises(TypeError, match=re.escape(expected)):
+        cls(*args, **given)
+
+
+@pytest.mark.parametrize("cls", [KafkaConsumer, KafkaProducer, Producer, KafkaClient])
+def test_the_errors_about_configurations_hide_secrets(cls: Any) -> None:
+    with pytest.raises(TypeError) as caught:
+        cls({"bootstrap.servers": "h:1", "sasl.password": "swordfish"})
+    assert "swordfish" not in str(caught.value)
+
+
+@pytest.mark.parametrize("module", ["pykafka", "pykafka.aio"])
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("Consumer", 'KafkaClient(...).consumer("TOPIC", group="GROUP")'),
+        ("KafkaAdminClient", "KafkaClient(...).admin"),
+        ("AIOKafkaProducer", "KafkaClient(...).producer()"),
+    ],
+)
+def test_classes_of_other_clients_are_not_imported(module: str, name: str, instead: str) -> None:
+    with pytest.raises(ImportError, match=re.escape(f"{module} has no {name}: write {instead}")):
+        exec(f"from {module} import {name}")
 
 
 def test_errors_say_what_to_write() -> None:

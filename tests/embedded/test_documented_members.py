@@ -225,6 +225,32 @@ def test_a_producers_other_members(topic: Topic) -> None:
         producer._raise_worker_exceptions()
 
 
+def test_a_subclass_may_override_how_a_consumer_fetches_and_commits(topic: Topic) -> None:
+    calls: list[str] = []
+    committed = topic._cluster.handler.Event()
+
+    class Own(SimpleConsumer):
+        def _setup_fetch_workers(self) -> None:
+            calls.append("fetch")
+            super()._setup_fetch_workers()
+
+        def _auto_commit(self) -> None:
+            calls.append("commit")
+            super()._auto_commit()
+            committed.set()
+
+    with topic.get_sync_producer() as producer:
+        producer.produce(b"v")
+    settings: dict[str, Any] = {"consumer_timeout_ms": 5000, "auto_commit_interval_ms": 20}
+    with Own(topic, topic._cluster, f"own {topic.name}", auto_commit_enable=True, **settings) as consumer:
+        assert calls[:1] == ["fetch"]
+        assert take(consumer).value == b"v"
+        assert committed.wait(10)
+        calls.clear()
+        consumer._update()
+        assert "fetch" in calls
+
+
 def test_a_consumer_commits_what_it_returned(topic: Topic) -> None:
     with topic.get_sync_producer() as producer:
         for _ in range(4):

@@ -22,7 +22,7 @@ from pykafka import KafkaClient
 from pykafka.protocol.offset import OffsetPartitionResponse
 from pykafka.producer import CompressionType
 from pykafka.utils.compat import Empty
-from pykafka.compat.simple_consumer import EPOCH
+from pykafka.simpleconsumer import EPOCH
 
 logging.disable(logging.CRITICAL)
 hosts, name = sys.argv[1:]

@@ -56,7 +56,7 @@ class Partition:
 
 
 class Client:
-    """Sends batches of consecutive numbers through a lane; what happens to them is drawn."""
+    """Sends batches of consecutive numbers through a window; what happens to them is drawn."""
 
     def __init__(self, remembered: int, numbered: bool = True) -> None:
         self.partition = Partition(remembered)
@@ -80,7 +80,7 @@ class Client:
             in_flight = None
         if in_flight is None:
             return
-        if self.window.wants_id and not in_flight.numbered:
+        if self.window.producer_id < 0 and not in_flight.numbered:
             assert self.next_id != self.window.spent_id
             self.window.adopt(self.next_id, 32765)
             self.window._sequence = SEQUENCE_MAX - 5  # a broker that does not know us takes it
@@ -114,6 +114,9 @@ class Client:
             self.settle(in_flight, SocketDisconnectedError("cut"))
 
     def settle(self, in_flight: InFlightBatch[Batch], error: KafkaException | None) -> None:
+        if error is None and self.window.acknowledge(in_flight):
+            self.acknowledged += in_flight.batch
+            return
         for other, verdict in self.window.on_result(in_flight, error):
             if verdict is Verdict.DELIVERED:
                 self.acknowledged += other.batch

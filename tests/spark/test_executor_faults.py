@@ -133,7 +133,7 @@ def test_a_broker_comes_back(cluster: EmbeddedCluster) -> None:
 def test_a_range_that_the_log_does_not_reach(
     cluster: EmbeddedCluster, fail: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The topic was made anew, or cut, after the range was planned: no wait brings its records back."""
+    """The topic was recreated, or cut, after the range was planned: no wait brings its records back."""
     sentence = (
         r"t-0 was to be read from offset 10 to 19, but it ends before 10 now: offsets 10 to 19 are gone \(10 offsets\)"
     )

@@ -1,4 +1,4 @@
-"""A stream whose principal lacks a right on the group of commitProgressTo names it once, and goes on: no Spark session."""
+"""A stream whose principal lacks a right on the group of commitProgressTo names it once, and continues: no Spark session."""
 
 from __future__ import annotations
 
@@ -89,14 +89,14 @@ def test_a_right_that_is_lacking_is_named_once_and_the_query_goes_on(
         assert query.run() == {topic: {"0": run}}
         told = [record.message for record in caplog.records if "commitProgressTo" in record.message]
         assert len(told) == 1, told
-        assert f"lacks the right {lacking} on the group '{topic}' (commitProgressTo). The query goes on" in told[0]
+        assert f"lacks the right {lacking} on the group '{topic}' (commitProgressTo). The query continues" in told[0]
         assert f"--operation READ --group {topic}" in told[0]
 
 
 def test_a_group_that_takes_commits_and_has_none_is_still_a_loss(
     secure_kafka: KafkaCluster, admin: KafkaClient
 ) -> None:
-    """As where a topic was deleted and made anew: the rule has no hole but for lacking rights."""
+    """As where a topic was deleted and recreated: the rule has no hole but for lacking rights."""
     topic = create_topic(admin).name
     produce(admin, topic)
     query = Query(secure_kafka, topic, group=topic)

@@ -100,7 +100,7 @@ def log_version(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator
 def test_between_micro_batches(
     spark: SparkSession, stream: Stream, topics: Topics, tmp_path: Path, order: tuple[str, ...], log_version: str
 ) -> None:
-    """Each record lands once, whoever goes on; offsets in the checkpoint are the same text."""
+    """Each record lands once, whoever continues; offsets in the checkpoint are the same text."""
     topic = topics.create(2)
     for turn, kind in enumerate(order):
         numbers(topics, topic, range(turn * 50, turn * 50 + 50))
@@ -142,7 +142,7 @@ def test_a_micro_batch_under_way(
 def test_topics_and_partitions_added_in_between(
     spark: SparkSession, stream: Stream, topics: Topics, tmp_path: Path, order: tuple[str, ...]
 ) -> None:
-    """The source that goes on reads a new partition and a new topic from their first records."""
+    """The source that continues reads a new partition and a new topic from their first records."""
     first = topics.create(1)
     pattern = {"subscribePattern": f"{first}.*", "startingOffsets": "earliest"}
     numbers(topics, first, range(0, 20, 2))
@@ -162,7 +162,7 @@ def test_topics_and_partitions_added_in_between(
 
 
 def test_an_empty_first_micro_batch(spark: SparkSession, stream: Stream, topics: Topics, tmp_path: Path) -> None:
-    """Ours notes a start that moves in an empty one; the connector goes on from there."""
+    """Ours notes a start that moves in an empty one; the connector continues from there."""
     topic, options = topics.create(2), {"startingOffsets": "latest"}
     numbers(topics, topic, range(10))
     land(stream("pykafka", subscribe=topic, **options), tmp_path)
@@ -190,7 +190,7 @@ def test_a_first_micro_batch_whose_start_only_the_connector_knows(
 
 @pytest.mark.parametrize("order", [pair[:2] for pair in ORDERS], ids="-".join)
 def test_state(spark: SparkSession, stream: Stream, topics: Topics, tmp_path: Path, order: tuple[str, ...]) -> None:
-    """Counts go on from where the other one left them."""
+    """Counts continue from where the other one left them."""
     topic = topics.create(2)
     found: dict[bool, int] = {}
 

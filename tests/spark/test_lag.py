@@ -109,7 +109,7 @@ def test_progress_that_cannot_be_committed_is_told(topics: Topics, caplog: pytes
         committer = ProgressCommitter(options, topic)
         committer.offer(Progress({TopicPartition(topic, 0): 5}, {}))
         committer.close(TIMEOUT_S)
-        assert "progress could not be committed (commitProgressTo), the query goes on: " in caplog.text
+        assert "progress could not be committed (commitProgressTo), the query continues: " in caplog.text
         assert f"{topic!r} has consumers as members" in caplog.text
     finally:
         member.close()

@@ -1,4 +1,4 @@
-"""Pipelines on a real broker: landing, mirroring, going on, stopping, and what a dry run finds."""
+"""Pipelines on a real broker: landing, mirroring, continuing, stopping, and what a dry run finds."""
 
 from __future__ import annotations
 
@@ -136,19 +136,19 @@ def test_nothing_new(made: Directory, topics: Topics) -> None:
 
 
 def test_malformed_records_end_it_where_they_are_not_kept(made: Directory, topics: Topics) -> None:
-    """With the sentence that names the record, by the command too; kept apart, the next run goes on."""
+    """With the sentence that names the record, by the command too; kept apart, the next run continues."""
     topic = topics.create(3)
     topics.produce(topic, [*clicks(range(10)), Record(b"nonsense", None, 1)])
     made.declare(topic, PARSE)
     with pytest.raises(StreamingQueryException):
         made.run()
-    # What tasks of other partitions had written may be left, as it is when a run is killed: no reason not to go on.
+    # What tasks of other partitions had written may be left, as it is when a run is killed: no reason not to continue.
     (made.path / "landed" / "part-00000-left.c000.snappy.parquet").write_bytes(b"unfinished")
     result = made.command()
     assert result.exit_code == Status.FAILED
     assert result.stderr == (
         f"kafka-tools: the value of the record at topic {topic}, partition 1, offset 3 is no JSON of the schema: nonsense. "
-        "Declare [malformed] to keep such records apart and go on\n"
+        "Declare [malformed] to keep such records apart and continue\n"
     )
     made.declare(topic, PARSE, made.keep())
     result = made.command()
@@ -234,7 +234,7 @@ def test_aggregate_with_a_watermark(made: Directory, topics: Topics) -> None:
 
 
 def test_stop_at_the_end_of_a_micro_batch(made: Directory, topics: Topics) -> None:
-    """An interval goes on until it is told to stop; nothing is lost or doubled by the next run."""
+    """An interval continues until it is told to stop; nothing is lost or doubled by the next run."""
     topic = topics.create(3)
     topics.produce(topic, clicks(range(300)))
     options = "[source.options]\nmaxOffsetsPerTrigger = 30"
@@ -303,7 +303,7 @@ def test_dry_run(made: Directory, topics: Topics) -> None:
     made.declare(topic, sink=f'[sink]\nformat = "topic"\ntopic = "{copy}"\n')
     made.run()
     result = made.command("--dry-run")
-    assert f"goes on from {made.path}/checkpoint, after micro-batch 0" in result.stdout
+    assert f"continues from {made.path}/checkpoint, after micro-batch 0" in result.stdout
     assert result.exit_code == Status.OK
 
 

@@ -94,7 +94,7 @@ def wait_for_batches(running: Program, count: int) -> None:
     ("number", "status"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.matrix)]
 )
 def test_signals(spark: SparkSession, topics: Topics, tmp_path: Path, number: signal.Signals, status: int) -> None:
-    """The micro-batch that runs ends, nothing is left behind, and the next run goes on."""
+    """The micro-batch that runs ends, nothing is left behind, and the next run continues."""
     topic = topics.create(3)
     numbers(topics, topic, range(3000))
     file = declare(tmp_path, topics, topic, top='trigger = "1 second"', options="maxOffsetsPerTrigger = 100")
@@ -115,7 +115,7 @@ def test_signals(spark: SparkSession, topics: Topics, tmp_path: Path, number: si
 @pytest.mark.matrix
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_cluster(topics: Topics, tmp_path: Path, dry_run: bool) -> None:
-    """On a master and two workers: a dry run, or a run by --master and one by spark-submit that goes on."""
+    """On a master and two workers: a dry run, or a run by --master and one by spark-submit that continues."""
     topic = topics.create(3)
     numbers(topics, topic, range(600))
     file = declare(tmp_path, topics, topic)

@@ -323,6 +323,6 @@ def test_dead_letters_of_a_plan_that_is_left_out(made: Directory, topics: Topics
     views = frozenset({"checked"})
     assert [taps_in(frame, views) for _, frame in rows(*sinks)] == [(views, frozenset()), (views, views)]
     with pytest.raises(
-        DeclarationError, match=r"\[dead_letters\]: nobody would send those of 'checked': no row of it can"
+        DeclarationError, match=r"\[dead_letters\]: no query would send those of 'checked': no row of it can"
     ):
         rows(sinks[0])

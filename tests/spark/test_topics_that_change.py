@@ -1,4 +1,4 @@
-"""Topics that grow, are made anew or are forgotten for a moment while queries and worker processes live: no Spark session."""
+"""Topics that grow, are recreated or are forgotten for a moment while queries and worker processes live: no Spark session."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pykafka.spark.writer import write_rows
 from tests.support.features import kafka_since
 from tests.support.spark.topics import Record, Topics
 
-#: Brokers before 2.8 tell no ids: topics made anew are not noticed there.
+#: Brokers before 2.8 tell no ids: topics recreated are not noticed there.
 WITH_IDS = kafka_since(2, 8)
 
 
@@ -155,7 +155,7 @@ def test_a_topic_made_anew_within_a_run(topics: Topics, fail: str, caplog: pytes
         assert query.read(query.plan()) == 0
         assert query.at == {topic: {"0": 0}}
         assert query.read(query.plan()) == 25
-        assert caplog.text.count("was deleted and made anew: its id was ") == 1
+        assert caplog.text.count("was deleted and recreated: its id was ") == 1
     query.stop()
 
 
@@ -229,7 +229,7 @@ def test_a_topic_made_anew_between_two_runs(
         caplog.clear()
         query.start()
         assert query.read(query.plan()) == 0
-        assert "made anew" not in caplog.text
+        assert "recreated" not in caplog.text
         query.stop()
 
 

@@ -69,7 +69,7 @@ def test_everything(read: Read, topic: str) -> None:
 def test_offsets_behind_an_open_transaction(
     read: Read, topics: Topics, options: dict[str, dict[str, int]], sentence: str
 ) -> None:
-    """The plan says so at once, and whose offset; as a warning, it goes on with what comes before."""
+    """The plan says so at once, and whose offset; as a warning, it continues with what comes before."""
     name = topics.create()
     topics.produce(name, [Record(b"plain-1")] * OPEN)
     waiting = topics.transaction(name, [Record(b"open-1")], "open")

@@ -47,7 +47,7 @@ def _clients() -> Iterator[str]:
 
 
 def _client(cluster: BaseCluster) -> Iterator[str]:
-    age = cluster.handler.now() - cluster._freshness.updated_at
+    age = cluster.handler.now() - cluster.refresh_schedule.updated_at
     yield f"{cluster!r}, handler {cluster.handler.name}, metadata {age:.1f} s old"
     for broker in cluster._known_brokers.every():
         yield from (f"  {line}" for line in _broker(broker, cluster.handler.now()))

@@ -36,7 +36,7 @@ async def of_producers(client: KafkaClient) -> None:
     assert_type(orders, KafkaProducer[bytes, Order])
     await orders.produce("orders", Order(1), on_delivery=told)
     assert_type(await client.producer(value_serializer=JsonSerializer()), KafkaProducer[bytes, Any])
-    client.producer(ack="all")  # type: ignore[call-overload]
+    client.producer(ack="all")  # type: ignore[call-arg]
 
 
 async def told(error: KafkaException | None, delivery: Delivery[bytes, Order]) -> None:
@@ -58,7 +58,7 @@ async def of_consumers(client: KafkaClient) -> None:
             assert_type(run, ParallelRun)
     assert_type(await client.consumer("a", value_deserializer=json.loads), KafkaConsumer[bytes, Any])
     assert_type(await client.consumer("a", key_deserializer=StringDeserializer()), KafkaConsumer[str, bytes])
-    client.consumer(5)  # type: ignore[call-overload]
+    client.consumer(5)  # type: ignore[arg-type]
 
 
 async def handle(record: Record[bytes, Order]) -> None:

@@ -6,8 +6,10 @@ import json
 import re
 from typing import Any, assert_type
 
+import pykafka
 from pykafka import DeadLetters, Delivery, KafkaClient, KafkaConsumer, KafkaProducer, Record, TopicPartition
 from pykafka.exceptions import KafkaException
+from pykafka.security import Gssapi
 from pykafka.serialization import (
     IntegerDeserializer,
     JsonSerializer,
@@ -16,6 +18,12 @@ from pykafka.serialization import (
     StringSerializer,
 )
 from tests.typing.records import Order, OrderSerializer, order_of
+
+
+def of_names() -> None:
+    """Checkers know the names that are imported on first use, and that there are no others."""
+    assert_type(pykafka.Gssapi(), Gssapi)
+    print(pykafka.KafkaConsumr)  # type: ignore[attr-defined]
 
 
 def of_bytes(client: KafkaClient) -> None:
@@ -72,8 +80,8 @@ def of_bad_records(client: KafkaClient, policy: str) -> None:
     """There are three policies."""
     client.consumer("a", value_deserializer=json.loads, on_bad_record="skip")
     client.consumer("a", value_deserializer=json.loads, on_bad_record=DeadLetters(client, topic="failed"))
-    client.consumer("a", value_deserializer=json.loads, on_bad_record="ignore")  # type: ignore[call-overload]
-    client.consumer("a", value_deserializer=json.loads, on_bad_record=policy)  # type: ignore[call-overload]
+    client.consumer("a", value_deserializer=json.loads, on_bad_record="ignore")  # type: ignore[arg-type]
+    client.consumer("a", value_deserializer=json.loads, on_bad_record=policy)  # type: ignore[arg-type]
 
 
 def handle(record: Record[str, Order]) -> None:
@@ -110,8 +118,8 @@ def of_callbacks(client: KafkaClient) -> None:
 
 def of_options(client: KafkaClient) -> None:
     """A misspelt option, and a value that is none, are errors."""
-    client.producer(ack="all")  # type: ignore[call-overload]
-    client.producer(acks="most")  # type: ignore[call-overload]
-    client.consumer("orders", grup="g")  # type: ignore[call-overload]
-    client.consumer("orders", auto_commit_interval_ms="5 s")  # type: ignore[call-overload]
-    client.consumer(5)  # type: ignore[call-overload]
+    client.producer(ack="all")  # type: ignore[call-arg]
+    client.producer(acks="most")  # type: ignore[arg-type]
+    client.consumer("orders", grup="g")  # type: ignore[call-arg]
+    client.consumer("orders", auto_commit_interval_ms="5 s")  # type: ignore[arg-type]
+    client.consumer(5)  # type: ignore[arg-type]

@@ -10,7 +10,6 @@ from pykafka import KafkaClient
 from pykafka.config import Configuration
 from pykafka.consumer.options import ConsumerOptions, KafkaConsumerOptions
 from pykafka.groups.options import MemberOptions, SubscriberOptions
-from pykafka.kafkaproducer import configured
 from pykafka.parallel.options import ParallelOptions
 from pykafka.producer.options import KafkaProducerOptions, ProducerOptions
 from pykafka.sharegroups.options import ShareConsumerOptions
@@ -67,7 +66,7 @@ def test_texts_of_a_configuration_become_flags(text: object, flag: bool) -> None
     keys = {"group.id": "g", "enable.auto.commit": text, "enable.idempotence": text, "acks": "all"}
     defaults = Configuration.read({"bootstrap.servers": "a:9092", **keys}).defaults
     assert KafkaConsumerOptions.configured({}, defaults["consumer"]).auto_commit_enable is flag
-    assert KafkaProducerOptions.of(configured(defaults["producer"], {})).enable_idempotence is flag
+    assert ProducerOptions.of(defaults["producer"]).enable_idempotence is flag
 
 
 @pytest.mark.parametrize("value", ["false", 0, None])

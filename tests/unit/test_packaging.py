@@ -176,6 +176,18 @@ def test_public_names() -> None:
         getattr(pykafka, "no_such_name")  # noqa: B009 - type checkers know that there is none
 
 
+def test_checkers_know_every_public_name() -> None:
+    """Names that `__getattr__` imports have types by imports that checkers alone read."""
+    source = Path(pykafka.__file__).read_text()
+    blocks = [
+        one for one in ast.parse(source).body if isinstance(one, ast.If) and ast.unparse(one.test) == "TYPE_CHECKING"
+    ]
+    imported = {
+        name.name for one in blocks for node in one.body if isinstance(node, ast.ImportFrom) for name in node.names
+    }
+    assert imported == set(pykafka.__all__)
+
+
 def test_all_of_it_needs_no_extra() -> None:
     """Names of what needs an extra are there without it, and say what is missing when they are used."""
     script = """

@@ -90,6 +90,7 @@ ARGUMENTS: dict[str, Any] = {
         "new_id": UUID(int=2),
         "lasting": True,
         "in_version": True,
+        "field": "topics.name",
         "ranges": {17: (0, 1)},
     },
     "error": ZeroDivisionError("of the user"),

@@ -18,8 +18,8 @@ log = logging.getLogger(__name__)
 
 #: How long `disable` waits for a commit that is on its way (s), beyond the socket timeout.
 GRACE_S = 5.0
-#: The longest wait of the worker at a time (s): it looks then whether its coordinator is still there.
-LOOK_S = 1.0
+#: The longest wait of the worker at a time (s).
+SCHEDULE_POLL_INTERVAL_S = 1.0
 
 
 class Committer(Protocol):
@@ -57,7 +57,7 @@ class AutoCommitTask:
         self._next = self._handler.now() + self._interval if at is None else at
         self._wake.set()
         if self._worker is None:
-            self._stopping = self._handler.Event()  # a new one: a worker that is still ending heeds the old one
+            self._stopping = self._handler.Event()  # a new one: a worker that is still ending reads the old one
             self._worker = self._handler.spawn(
                 self._run, self._stopping, name=f"pykafka.AutoCommit.{self._coordinator.group_id}"
             )
@@ -80,7 +80,7 @@ class AutoCommitTask:
             self._wake.clear()
             remaining = self._next - self._handler.now()
             if remaining > 0:
-                self._wake.wait(min(remaining, LOOK_S))
+                self._wake.wait(min(remaining, SCHEDULE_POLL_INTERVAL_S))
                 continue
             self._next = self._handler.now() + self._interval
             try:
@@ -104,16 +104,16 @@ class Subscription(Protocol):
         """Return the topics to read; when they change, the member joins again."""
 
     def assigned_partitions(self) -> Collection[TopicPartition]:
-        """Return the present share."""
+        """Return the present assignment."""
 
     def consumed_offsets(self) -> Mapping[TopicPartition, OffsetAndMetadata]:
-        """Return the offsets to commit: how far each partition of the share was consumed."""
+        """Return the offsets to commit: how far each assigned partition was consumed."""
 
     def revoked(self, partitions: Collection[TopicPartition]) -> object:
-        """Stop consuming the share, which the next rebalance takes away; auto-commit, where it is on, has committed before."""
+        """Stop consuming the assignment, which the rebalance revokes; auto-commit, if it is on, has committed before."""
 
     def assigned(self, partitions: Collection[TopicPartition]) -> object:
-        """Take a new share: `assigned_partitions` returns it from now on."""
+        """Take a new assignment: `assigned_partitions` returns it from now on."""
 
     def committed(self, partition: TopicPartition, offset: OffsetAndMetadata) -> object:
-        """Go on where the group has committed for a partition of the share."""
+        """Continue at the committed offset of an assigned partition."""

@@ -23,19 +23,19 @@ log = logging.getLogger(__name__)
 CommitCallback = Callable[[Offsets, Any], object]
 
 
-def _say_nothing(offsets: Offsets, response: Any) -> bool:
+def _ignore(offsets: Offsets, response: Any) -> bool:
     return True
 
 
 class ConsumerCoordinator(BaseCoordinator):
-    """The group membership of a consumer: its share of its topics, and its offsets.
+    """The group membership of a consumer: its assignment, and its offsets.
 
     It is for programs that bring their own consumer; those of this package do not use it. Call `poll` (or
     `ensure_active_group`, and then `refresh_committed_offsets_if_needed`) regularly, at least once in
     `max_poll_interval_ms`.
 
     :param client: a KafkaClient, or a Cluster
-    :param subscription: says what is consumed, and takes shares
+    :param subscription: the topics and positions of the consumer, which takes assignments
     :param metrics: the receiver of measurements; None for none
     :param configs: those of `DEFAULT_CONFIG`; others are ignored
     :raises ValueError: no assignors, or the heartbeat interval is not shorter than the session timeout
@@ -46,7 +46,7 @@ class ConsumerCoordinator(BaseCoordinator):
         **BaseCoordinator.DEFAULT_CONFIG,
         "enable_auto_commit": True,
         "auto_commit_interval_ms": 5000,
-        "default_offset_commit_callback": _say_nothing,
+        "default_offset_commit_callback": _ignore,
         "assignors": (RangePartitionAssignor, RoundRobinPartitionAssignor),
         "exclude_internal_topics": True,
         "metric_group_prefix": "consumer",
@@ -86,8 +86,8 @@ class ConsumerCoordinator(BaseCoordinator):
     def poll(self, timeout_ms: int | None = None) -> None:
         """Take part in the group: join if need be, and give committed offsets to the subscription. A sign of life.
 
-        :param timeout_ms: for all of it; None tries for as long as it takes. If time is up, the next call goes on: it waits
-            for the same answer
+        :param timeout_ms: for all of it; None tries for as long as it takes. If time is up, the next call
+            waits for the same answer
         :raises KafkaException: the coordinator refuses, or does not answer in time
         """
         deadline = None if timeout_ms is None else self._handler.now() + timeout_ms / 1000
@@ -112,16 +112,16 @@ class ConsumerCoordinator(BaseCoordinator):
         return self._assignors.assign(protocol, members)
 
     def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
-        share = self._assignors.accept(protocol, member_assignment, generation, self._joined_for)
+        assigned = self._assignors.accept(protocol, member_assignment, generation, self._joined_for)
         self._refresh_needed = True
-        self.offsets.shared_as = (generation, member_id)
-        self._subscription.assigned(share)
+        self.offsets.assigned_as = (generation, member_id)
+        self._subscription.assigned(assigned)
         if self._auto_commit is not None:
             self._auto_commit.reschedule()
 
     def _after_fork(self) -> None:
         super()._after_fork()
-        self.offsets.shared_as = None
+        self.offsets.assigned_as = None
 
     def close(self, autocommit: bool = True, *, timeout_ms: int | None = None) -> None:
         """Commit what was consumed, leave the group, and forget generation and member id.
@@ -137,7 +137,7 @@ class ConsumerCoordinator(BaseCoordinator):
                     self.commit_consumed()
         finally:
             super().close(timeout_ms=timeout_ms)
-            self.offsets.shared_as = None
+            self.offsets.assigned_as = None
 
     # -- offsets ---------------------------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class ConsumerCoordinator(BaseCoordinator):
         """Commit how far the subscription has consumed, then call the default callback, whose errors are logged.
 
         :param timeout_ms: as for `commit_offsets_sync`
-        :raises OffsetsNotCommitted: it failed, for example because the member has lost that share
+        :raises OffsetsNotCommitted: it failed, for example because the member has lost that partition
         """
         offsets = dict(self._subscription.consumed_offsets())
         if not offsets:
@@ -159,7 +159,7 @@ class ConsumerCoordinator(BaseCoordinator):
     def commit_offsets_sync(self, offsets: Offsets, timeout_ms: int | None = None) -> None:
         """Commit offsets, with retries.
 
-        Commits carry the generation of the present share: if the member loses it meanwhile, the coordinator refuses them.
+        Commits carry the generation of the present assignment: if the member loses it meanwhile, the coordinator refuses them.
 
         :param offsets: {TopicPartition: OffsetAndMetadata}, each that of the next message to consume
         :param timeout_ms: for how long; by default twice the client's socket timeout
@@ -176,8 +176,8 @@ class ConsumerCoordinator(BaseCoordinator):
         :param callback: called with the offsets, and the OffsetCommitResponse or an exception; must not wait
         :returns: its `get()` gives the OffsetCommitResponse, or raises
         """
-        tell = in_context(callback or self.config["default_offset_commit_callback"])
-        return self.offsets.commit_async(offsets, tell)
+        in_caller = in_context(callback or self.config["default_offset_commit_callback"])
+        return self.offsets.commit_async(offsets, in_caller)
 
     def fetch_committed_offsets(
         self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
@@ -186,17 +186,17 @@ class ConsumerCoordinator(BaseCoordinator):
 
         :param partitions: to ask for
         :param timeout_ms: for how long to try; by default twice the client's socket timeout
-        :raises KafkaException: it could not be found out
+        :raises KafkaException: the coordinator did not answer
         """
         return self.offsets.fetch(partitions, timeout_ms)
 
     def refresh_committed_offsets_if_needed(self, timeout_ms: int | None = None) -> None:
-        """Give the committed offsets of a new share to the subscription.
+        """Give the committed offsets of a new assignment to the subscription.
 
         :param timeout_ms: as for `fetch_committed_offsets`
         """
         if self._refresh_needed:
-            found = self.fetch_committed_offsets(self._subscription.assigned_partitions(), timeout_ms)
-            for partition, offset in found.items():
+            committed = self.fetch_committed_offsets(self._subscription.assigned_partitions(), timeout_ms)
+            for partition, offset in committed.items():
                 self._subscription.committed(partition, offset)
             self._refresh_needed = False

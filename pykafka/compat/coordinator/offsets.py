@@ -46,17 +46,17 @@ class MemberOffsets:
         self._member = member
         self._link = member.link
         self._handler = member.link.handler
-        #: Generation and member id under which the present share was given: commits carry these, also when the share was
-        #: lost meanwhile. None without a share.
-        self.shared_as: tuple[int, str] | None = None
+        #: Generation and member id of the present assignment: commits carry these, also if the assignment was lost
+        #: meanwhile. None without an assignment.
+        self.assigned_as: tuple[int, str] | None = None
 
     @property
     def _identity(self) -> tuple[int, str]:
         membership = self._member.membership
-        return self.shared_as or (membership.generation_id, membership.member_id)
+        return self.assigned_as or (membership.generation_id, membership.member_id)
 
     def commit(self, offsets: Offsets, timeout_ms: int | None = None) -> None:
-        """Commit offsets; parameters and errors as of `ConsumerCoordinator.commit_offsets_sync`."""
+        """Commit offsets; see `ConsumerCoordinator.commit_offsets_sync`."""
         remaining = dict(offsets)
         started = self._handler.now()
         identity = self._identity
@@ -82,13 +82,13 @@ class MemberOffsets:
                 text, {(one.topic, one.partition): remaining[one] for one in remaining}
             ) from error
 
-    def commit_async(self, offsets: Offsets, tell: Callable[[Offsets, Any], object]) -> ResponseFuture:
+    def commit_async(self, offsets: Offsets, callback: Callable[[Offsets, Any], object]) -> ResponseFuture:
         """Commit offsets once, without waiting; as `ConsumerCoordinator.commit_offsets_async`.
 
-        :param tell: called with the offsets, and the OffsetCommitResponse or an exception; must not wait
+        :param callback: called with the offsets, and the OffsetCommitResponse or an exception; must not wait
         """
         future = ResponseFuture(self._handler)
-        future.add_done_callback(lambda done: tell(offsets, done.error or done.response))
+        future.add_done_callback(lambda done: callback(offsets, done.error or done.response))
         try:
             coordinator = self._link.find()
             version, request = self._commit_request(coordinator, self._identity, offsets)
@@ -121,24 +121,24 @@ class MemberOffsets:
     def fetch(
         self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return what is committed; parameters and errors as of `ConsumerCoordinator.fetch_committed_offsets`."""
-        wanted = list(partitions)
-        if not wanted:
+        """Return what is committed; see `ConsumerCoordinator.fetch_committed_offsets`."""
+        keys = list(partitions)
+        if not keys:
             return {}
         started = self._handler.now()
 
         def attempt() -> dict[TopicPartition, OffsetAndMetadata]:
             coordinator = self._link.find(self._left_of(started, timeout_ms))
             version = max(coordinator.api_version(wire.OffsetFetchRequest, ceiling=FETCH_CEILING), 1)
-            request, left_ms = fetch_request(self._link.group_id, version, wanted), self._left_of(started, timeout_ms)
+            request, left_ms = fetch_request(self._link.group_id, version, keys), self._left_of(started, timeout_ms)
             response = coordinator.call(request, CHANNEL, version=version, timeout_ms=left_ms)
-            found = committed_offsets(response, coordinator.address, wanted, version=version)
-            return {partition: one for partition, one in found.items() if one.offset >= 0}
+            offsets = committed_offsets(response, coordinator.address, keys, version=version)
+            return {partition: one for partition, one in offsets.items() if one.offset >= 0}
 
         return self._retrying(attempt, timeout_ms)
 
     def _left_of(self, started: float, timeout_ms: int | None) -> int | None:
-        """Return what is left (ms) of a time that began then; None where there is no limit."""
+        """Return the rest of a time limit (ms) that began then; None for no limit."""
         return None if timeout_ms is None else self._link.left_ms(started + timeout_ms / 1000)
 
     def _retrying(
@@ -157,14 +157,14 @@ class MemberOffsets:
                 return attempt()
             except KafkaException as error:
                 gives_up = not error.retriable or cluster.closed or self._handler.now() > deadline
-                self._heed(error, identity)
+                self._on_error(error, identity)
                 if gives_up:
                     raise
                 log.info("group %s: %s; trying again", self._link.group_id, error)
             self._link.pause(tries)
         raise AssertionError("unreachable")
 
-    def _heed(self, error: KafkaException, identity: tuple[int, str] | None) -> None:
+    def _on_error(self, error: KafkaException, identity: tuple[int, str] | None) -> None:
         """Change coordinator and membership as an error demands, unless a commit of a former membership has failed."""
         membership = self._member.membership
         if identity is not None and not membership.is_present(*identity):

@@ -97,7 +97,7 @@ class RdKafkaEngine(DocumentedEngine):
     def __init__(self, cluster: BaseCluster, topic: TopicView, options: ProducerOptions, producer: Producer) -> None:
         if options.on_topic_recreated != "continue":
             raise ValueError(
-                'librdkafka tells no topic from another one of its name: on_topic_recreated must be "continue"'
+                'librdkafka does not notice that a topic was recreated: on_topic_recreated must be "continue"'
             )
         if options.compression_level is not None and not 1 <= options.compression_level <= LEVEL_MAX:
             raise ValueError(
@@ -203,32 +203,32 @@ class RdKafkaEngine(DocumentedEngine):
 
     def wait_all(self, timeout_ms: int | None = None, total: bool = False) -> int:
         """Wait until no message is queued, or none was delivered for the timeout; return how many messages are left."""
-        patience = (self.options.pending_timeout_ms if timeout_ms is None else timeout_ms) / 1000
+        idle_timeout = (self.options.pending_timeout_ms if timeout_ms is None else timeout_ms) / 1000
         with self.lock:
             self.flushing += 1
         try:
-            return self._flush_all(patience)
+            return self._flush_all(idle_timeout)
         finally:
             with self.lock:
                 self.flushing -= 1
 
-    def _flush_all(self, patience: float) -> int:
+    def _flush_all(self, idle_timeout: float) -> int:
         deliveries = self.completion.callbacks
-        deadline = self.handler.now() + patience
+        deadline = self.handler.now() + idle_timeout
         pending, calls = self._left(), deliveries.calls
         while pending and self.worker_exception is None and self.handler.now() < deadline:
             if self._outstanding:
                 with self._polling:
                     # librdkafka does not linger while it flushes, and only then
                     self.handler.offload(self._rdk_producer.flush, POLL_S)
-                    self._settle_all()
+                    self._complete_all()
             else:
                 deliveries.begin()
                 self.progress.wait(POLL_S)
                 self.progress.clear()
             now_pending = self._left()
             if now_pending < pending or calls != deliveries.calls:
-                calls, deadline = deliveries.calls, self.handler.now() + patience
+                calls, deadline = deliveries.calls, self.handler.now() + idle_timeout
             pending = now_pending
         return pending
 
@@ -255,7 +255,7 @@ class RdKafkaEngine(DocumentedEngine):
     ) -> Message:
         """Hand a message to librdkafka; wait for room if that is allowed. Parameters as of `ProducerEngine`."""
         if self.looks_ahead:
-            self._look_ahead()
+            self.look_ahead()
         if timestamp < 0:
             timestamp = self.handler.time_ms()
         message = Message(value, partition_key=key, partition_id=queue.partition_id, timestamp=timestamp)
@@ -331,13 +331,13 @@ class RdKafkaEngine(DocumentedEngine):
         """Poll librdkafka's reports, and complete the messages; its callbacks may run on another thread."""
         with self._polling:
             self.handler.offload(self._rdk_producer.poll, seconds)
-            self._settle_all()
+            self._complete_all()
 
-    def _settle_all(self) -> None:
+    def _complete_all(self) -> None:
         while self._reported:
-            self._settle(*self._reported.popleft())
+            self._complete(*self._reported.popleft())
 
-    def _settle(self, delivery: Delivery, error: Any, found: Any) -> None:
+    def _complete(self, delivery: Delivery, error: Any, found: Any) -> None:
         message = delivery.message
         if error is not None:
             purged = error.code() in {

@@ -70,11 +70,11 @@ class AbstractPartitionAssignor(ABC):
 
 
 def as_assignments(
-    members: Iterable[str], shares: Mapping[tuple[str, str], Iterable[int]]
+    members: Iterable[str], assignments: Mapping[tuple[str, str], Iterable[int]]
 ) -> dict[str, ConsumerProtocolAssignment]:
     """Return each member's assignment, given {(member id, topic): partition ids}."""
     pairs: dict[str, list[tuple[str, list[int]]]] = {member: [] for member in members}
-    for (member, topic), ids in sorted(shares.items()):
+    for (member, topic), ids in sorted(assignments.items()):
         if ids:
             pairs[member].append((topic, sorted(ids)))
     return {member: ConsumerProtocolAssignment(topics, 0) for member, topics in pairs.items()}

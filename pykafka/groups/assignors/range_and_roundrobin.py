@@ -42,13 +42,13 @@ def in_runs(members: Sequence[M], ordered: Sequence[T]) -> dict[M, list[T]]:
     :returns: {member: its run}; the first members get one more if the division has a rest
     """
     size, left_over = divmod(len(ordered), len(members))
-    shares: dict[M, list[T]] = {member: [] for member in members}
+    assignments: dict[M, list[T]] = {member: [] for member in members}
     start = 0
     for place, member in enumerate(members):
         end = start + size + (place < left_over)
-        shares[member] += ordered[start:end]
+        assignments[member] += ordered[start:end]
         start = end
-    return shares
+    return assignments
 
 
 def in_turn(
@@ -62,14 +62,14 @@ def in_turn(
         has its turn.
     :returns: {member: its partitions}
     """
-    shares: dict[M, list[T]] = {member: [] for member in members}
+    assignments: dict[M, list[T]] = {member: [] for member in members}
     turns = cycle(members)
     for partition in ordered:
         for member in islice(turns, len(members)):
             if wants is None or wants(member, partition):
-                shares[member].append(partition)
+                assignments[member].append(partition)
                 break
-    return shares
+    return assignments
 
 
 def _by_leader(partitions: Mapping[int, P]) -> list[P]:
@@ -147,11 +147,11 @@ class RangePartitionAssignor(AbstractPartitionAssignor):
         alike: dict[tuple[tuple[str, ...], tuple[int, ...]], list[str]] = {}
         for topic, readers in readers_of(members).items():
             alike.setdefault((tuple(readers), tuple(sorted(partitions.get(topic, ())))), []).append(topic)
-        shares = {}
+        assignments = {}
         for (readers_, ids), topics in alike.items():
             runs = in_runs(readers_, ids) if near is None else _near(readers_, ids, topics, near)
-            shares.update({(member, topic): run for member, run in runs.items() for topic in topics})
-        return as_assignments(members, shares)
+            assignments.update({(member, topic): run for member, run in runs.items() for topic in topics})
+        return as_assignments(members, assignments)
 
 
 def _near(
@@ -164,10 +164,12 @@ def _near(
     size, more = divmod(len(ids), len(readers))
     runs: dict[str, list[int]] = {member: [] for member in readers}
     left = list(ids)
-    for wanted in (True, False):
+    for only_near in (True, False):
         for member in readers:
             fits = [
-                id_ for id_ in left if not wanted or all(near(member, TopicPartition(topic, id_)) for topic in topics)
+                id_
+                for id_ in left
+                if not only_near or all(near(member, TopicPartition(topic, id_)) for topic in topics)
             ]
             room = size + (more > 0 or len(runs[member]) > size) - len(runs[member])
             taken = set(fits[:room])
@@ -192,10 +194,10 @@ class RoundRobinPartitionAssignor(AbstractPartitionAssignor):
         """Return each member's assignment; see `AbstractPartitionAssignor.assign`."""
         readers = readers_of(members)
         ordered = [(topic, id_) for topic in readers for id_ in sorted(partitions.get(topic, ()))]
-        shares: dict[tuple[str, str], list[int]] = {}
+        assignments: dict[tuple[str, str], list[int]] = {}
         for member, dealt in in_turn(
             in_order(members), ordered, lambda member, partition: member in readers[partition[0]]
         ).items():
             for topic, id_ in dealt:
-                shares.setdefault((member, topic), []).append(id_)
-        return as_assignments(members, shares)
+                assignments.setdefault((member, topic), []).append(id_)
+        return as_assignments(members, assignments)

@@ -49,26 +49,26 @@ class StickyPartitionAssignor(AbstractPartitionAssignor):
         racks: Racks,
     ) -> dict[str, ConsumerProtocolAssignment]:
         """Return each member's assignment; see `AbstractPartitionAssignor.assign_near`."""
-        wants = {
+        subscriptions = {
             member: {get_string(topic) for topic in subscription.topic_names}
             for member, subscription in members.items()
         }
-        if not wants:
+        if not subscriptions:
             return {}
         claims = {member: cls.claim(subscription) for member, subscription in members.items()}
-        shares = cls.settled(balanced(partitions, wants, claims, nearness(members, racks)), claims)
-        return {member: ConsumerProtocolAssignment(by_topic(share), 0) for member, share in shares.items()}
+        assignments = cls.settled(balanced(partitions, subscriptions, claims, nearness(members, racks)), claims)
+        return {member: ConsumerProtocolAssignment(by_topic(keys), 0) for member, keys in assignments.items()}
 
     @classmethod
     def settled(
-        cls, shares: dict[str, set[TopicPartition]], claims: Mapping[str, Claim]
+        cls, assignments: dict[str, set[TopicPartition]], claims: Mapping[str, Claim]
     ) -> dict[str, set[TopicPartition]]:
         """Return what members may have now of their assignments: all, as all members have revoked theirs.
 
-        :param shares: {member: its partitions}
+        :param assignments: {member: its partitions}
         :param claims: {member: what it claims to own}
         """
-        return shares
+        return assignments
 
     @classmethod
     def claim(cls, subscription: ConsumerProtocolSubscription) -> Claim:
@@ -110,11 +110,11 @@ class CooperativeStickyAssignor(StickyPartitionAssignor):
 
     @classmethod
     def settled(
-        cls, shares: dict[str, set[TopicPartition]], claims: Mapping[str, Claim]
+        cls, assignments: dict[str, set[TopicPartition]], claims: Mapping[str, Claim]
     ) -> dict[str, set[TopicPartition]]:
         """Return what members may have now of their assignments: nothing that another member claims to own.
 
-        :param shares: {member: its partitions}
+        :param assignments: {member: its partitions}
         :param claims: {member: what it claims to own}
         """
         claimants: dict[TopicPartition, list[str]] = {}
@@ -129,7 +129,7 @@ class CooperativeStickyAssignor(StickyPartitionAssignor):
             mine = claims.get(member, _NOTHING)
             return key in mine.keys and mine.generation > max(others)
 
-        return {member: {key for key in share if may_have(member, key)} for member, share in shares.items()}
+        return {member: {key for key in keys if may_have(member, key)} for member, keys in assignments.items()}
 
     @classmethod
     def claim(cls, subscription: ConsumerProtocolSubscription) -> Claim:
@@ -168,7 +168,7 @@ def owners_of(claims: Mapping[str, Claim]) -> dict[TopicPartition, str]:
 
 def balanced(
     partitions: Mapping[str, Collection[int]],
-    wants: Mapping[str, Collection[str]],
+    subscriptions: Mapping[str, Collection[str]],
     claims: Mapping[str, Claim],
     near: Near | None = None,
 ) -> dict[str, set[TopicPartition]]:
@@ -177,75 +177,75 @@ def balanced(
     No member could give a partition to one that has two fewer or less, also not by way of other members.
 
     :param partitions: {topic: partition ids}
-    :param wants: {member: the topics that it reads}
+    :param subscriptions: {member: the topics that it subscribes to}
     :param claims: what members have
     :param near: returns whether a partition is in a member's rack; None if racks do not matter
     """
     readers: dict[str, list[str]] = {}
-    for member in sorted(wants):
-        for topic in set(wants[member]):
+    for member in sorted(subscriptions):
+        for topic in set(subscriptions[member]):
             readers.setdefault(topic, []).append(member)
     keys = {TopicPartition(topic, id_) for topic in readers for id_ in partitions.get(topic, ())}
     eligible = {topic: frozenset(members) for topic, members in readers.items()}
-    shares: dict[str, set[TopicPartition]] = {member: set() for member in sorted(wants)}
+    assignments: dict[str, set[TopicPartition]] = {member: set() for member in sorted(subscriptions)}
     owners = {key: member for key, member in owners_of(claims).items() if key in keys and member in eligible[key.topic]}
     for key, member in owners.items():
-        shares[member].add(key)
+        assignments[member].add(key)
     free = sorted(keys - owners.keys())
-    if len({frozenset(topics) for topics in wants.values()}) == 1:
-        _deal(shares, free, near)
+    if len({frozenset(topics) for topics in subscriptions.values()}) == 1:
+        _deal(assignments, free, near)
     else:
-        _spread(shares, free, readers, owners, near)
-    return shares
+        _spread(assignments, free, readers, owners, near)
+    return assignments
 
 
-def _deal(shares: dict[str, set[TopicPartition]], free: Iterable[TopicPartition], near: Near | None) -> None:
+def _deal(assignments: dict[str, set[TopicPartition]], free: Iterable[TopicPartition], near: Near | None) -> None:
     """Even out the partitions of members with the same subscription."""
     left = list(free)
-    size, more = divmod(len(left) + sum(map(len, shares.values())), len(shares))
+    size, more = divmod(len(left) + sum(map(len, assignments.values())), len(assignments))
     # members that have most may have one more, so that fewest partitions have to move
-    order = sorted(shares, key=lambda member: (-len(shares[member]), member))
+    order = sorted(assignments, key=lambda member: (-len(assignments[member]), member))
     room = {}
     for place, member in enumerate(order):
-        share = shares[member]
+        keys = assignments[member]
         quota = size + (place < more)
-        surplus = len(share) - quota
+        surplus = len(keys) - quota
         if surplus > 0:
             # partitions of other racks go first
-            going = sorted((near is not None and near(member, key), key) for key in share)[:surplus]
-            share.difference_update(key for _, key in going)
+            going = sorted((near is not None and near(member, key), key) for key in keys)[:surplus]
+            keys.difference_update(key for _, key in going)
             left += [key for _, key in going]
-        room[member] = quota - len(share)
+        room[member] = quota - len(keys)
     left.sort()
     if near is not None:
-        left = _deal_near(shares, left, room, near)
-    takers = deque(sorted(member for member in shares if room[member] > 0))
+        left = _deal_near(assignments, left, room, near)
+    takers = deque(sorted(member for member in assignments if room[member] > 0))
     for key in left:
         member = takers.popleft()
-        shares[member].add(key)
+        assignments[member].add(key)
         room[member] -= 1
         if room[member]:
             takers.append(member)
 
 
 def _deal_near(
-    shares: dict[str, set[TopicPartition]], keys: Iterable[TopicPartition], room: dict[str, int], near: Near
+    assignments: dict[str, set[TopicPartition]], keys: Iterable[TopicPartition], room: dict[str, int], near: Near
 ) -> list[TopicPartition]:
     """Give partitions to members in their racks that have room; return the others."""
     left = []
     for key in keys:
-        members = [member for member in shares if room[member] > 0 and near(member, key)]
+        members = [member for member in assignments if room[member] > 0 and near(member, key)]
         if not members:
             left.append(key)
             continue
         taker = max(members, key=lambda member: room[member])
-        shares[taker].add(key)
+        assignments[taker].add(key)
         room[taker] -= 1
     return left
 
 
 def _spread(
-    shares: dict[str, set[TopicPartition]],
+    assignments: dict[str, set[TopicPartition]],
     free: Iterable[TopicPartition],
     readers: Mapping[str, list[str]],
     owners: Mapping[TopicPartition, str],
@@ -253,44 +253,46 @@ def _spread(
 ) -> None:
     """Even out the partitions of members with different subscriptions."""
     for key in sorted(free, key=lambda key: (len(readers[key.topic]), key)):
-        _, _, taker = min((len(shares[one]), near is None or not near(one, key), one) for one in readers[key.topic])
-        shares[taker].add(key)
-    while _even_out(shares, readers, owners, near):
+        _, _, taker = min(
+            (len(assignments[member]), near is None or not near(member, key), member) for member in readers[key.topic]
+        )
+        assignments[taker].add(key)
+    while _even_out(assignments, readers, owners, near):
         pass
 
 
 def _even_out(
-    shares: dict[str, set[TopicPartition]],
+    assignments: dict[str, set[TopicPartition]],
     readers: Mapping[str, list[str]],
     owners: Mapping[TopicPartition, str],
     near: Near | None,
 ) -> bool:
     """Move partitions from members with more to members with fewer, by way of others if need be; return whether any moved."""
     moved = False
-    least = min(map(len, shares.values()))
+    least = min(map(len, assignments.values()))
     closed: set[str] = set()  # from these members none with two fewer can be reached
-    for member in sorted(shares, key=lambda one: (-len(shares[one]), one)):
-        while member not in closed and len(shares[member]) >= least + 2:
-            way = _way(member, shares, readers, closed)
+    for member in sorted(assignments, key=lambda member: (-len(assignments[member]), member)):
+        while member not in closed and len(assignments[member]) >= least + 2:
+            way = _way(member, assignments, readers, closed)
             if not way:
                 break
             for giver, topic, taker in reversed(way):
                 *_, key = min(
                     (owners.get(one) == giver, owners.get(one) != taker, near is None or not near(taker, one), one)
-                    for one in shares[giver]
+                    for one in assignments[giver]
                     if one.topic == topic
                 )
-                shares[giver].remove(key)
-                shares[taker].add(key)
+                assignments[giver].remove(key)
+                assignments[taker].add(key)
             moved = True
     return moved
 
 
 def _way(
-    start: str, shares: Mapping[str, set[TopicPartition]], readers: Mapping[str, list[str]], closed: set[str]
+    start: str, assignments: Mapping[str, set[TopicPartition]], readers: Mapping[str, list[str]], closed: set[str]
 ) -> list[tuple[str, str, str]]:
     """Return the shortest way from a member to one with two fewer: (giver, topic, taker), ...; empty for none."""
-    enough = len(shares[start]) - 2
+    enough = len(assignments[start]) - 2
     came: dict[str, tuple[str, str]] = {}
     seen = {start}
     topics: set[str] = set()
@@ -298,16 +300,16 @@ def _way(
     while level:
         after = []
         for giver in level:
-            for topic in sorted({key.topic for key in shares[giver]} - topics):
+            for topic in sorted({key.topic for key in assignments[giver]} - topics):
                 topics.add(topic)
                 for taker in readers[topic]:
                     if taker not in seen:
                         seen.add(taker)
                         came[taker] = giver, topic
                         after.append(taker)
-        found = [member for member in after if len(shares[member]) <= enough]
-        if found:
-            taker = min(found, key=lambda member: (len(shares[member]), member))
+        smaller = [member for member in after if len(assignments[member]) <= enough]
+        if smaller:
+            taker = min(smaller, key=lambda member: (len(assignments[member]), member))
             way = []
             while taker != start:
                 giver, topic = came[taker]
@@ -315,5 +317,5 @@ def _way(
                 taker = giver
             return way[::-1]
         level = after
-    closed.update(member for member in seen if len(shares[member]) <= enough + 2)
+    closed.update(member for member in seen if len(assignments[member]) <= enough + 2)
     return []

@@ -538,14 +538,10 @@ class AbstractCoordinator(ABC):
         """
         nothing = self.membership.state is State.UNJOINED and not self.member_id and self.sender.has_ended
         if nothing and not self.link.closing:
-            self.await_closed()
+            self._ending.wait()  # an earlier `close` may have been cut off while the member left
             return
         self.link.closing = True
         self._ending.take(partial(self._close, LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms))
-
-    def await_closed(self) -> None:
-        """Wait until the member has left, if an earlier `close` was cut off while it left."""
-        self._ending.wait()
 
     def _close(self, timeout_ms: int) -> None:
         try:

@@ -249,8 +249,10 @@ class ConsumerGroupHeartbeats(HeartbeatSender[ConsumerGroupTarget]):
         answer = Answer(join, response.member_epoch, assignment, subscription)
         if answer != self.answer or _lacks(owned, assignment):
             self.answer = answer
+            self._request_poll()
             self._native.post(self._notify)
-        self._request_poll()
+        else:
+            self._request_poll()
 
     def _refused(self, target: ConsumerGroupTarget, join: int, response: wire.ConsumerGroupHeartbeatResponse) -> None:
         code = response.error_code

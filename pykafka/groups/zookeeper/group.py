@@ -21,8 +21,8 @@ from kazoo.exceptions import NodeExistsError, NoNodeError
 from pykafka.exceptions import PartitionOwnedError, ZooKeeperError
 from pykafka.groups.zookeeper.session import SessionState
 from pykafka.handlers.interrupts import FinalSteps
+from pykafka.metadata.configs import DEFAULT_ZOOKEEPER
 from pykafka.metadata.zookeeper import BROKER_IDS, KAZOO_S, end_session, is_connected, new_client
-from pykafka.metadata.zookeeper_address import DEFAULT_ZOOKEEPER
 from pykafka.network.addresses import parse_address
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Owner(NamedTuple):
 class ZooKeeperGroup:
     """The nodes of one group for one topic, as one member reads and writes them.
 
-    State: belongs to the member's workers; what kazoo's workers change is in `contact`.
+    State: belongs to the member's workers; what kazoo's workers change is in `session`.
 
     :param handler: supplies the clock and kazoo's handler
     :param group: the group's name
@@ -68,25 +68,25 @@ class ZooKeeperGroup:
         self._ending = FinalSteps(handler, "pykafka.ZooKeeper.end")
         self.ids_path = f"/consumers/{group}/ids"
         self._owners_paths = [f"/consumers/{group}/owners/{name}" for name in (topic, repr(topic.encode()))]
-        self._contact: SessionState | None = None
+        self._session: SessionState | None = None
         #: What `may_own` says while there is no session: as of the last one.
         self._owned = True
         #: How to end the session's use by this object.
         self._end: Callable[[], object] = _nothing
 
     @property
-    def contact(self) -> SessionState:
+    def session(self) -> SessionState:
         """The session, as far as this member knows it.
 
         :raises ZooKeeperError: there is none
         """
-        if self._contact is None:
+        if self._session is None:
             raise ZooKeeperError("the connection to ZooKeeper was closed; start() the consumer", topic=self._topic)
-        return self._contact
+        return self._session
 
     def may_own(self) -> bool:
         """Return whether this member still owns its partitions, as far as it can tell."""
-        return self._owned if self._contact is None else self._contact.may_own()
+        return self._owned if self._session is None else self._session.may_own()
 
     # -- the connection --------------------------------------------------------------------------------------------
 
@@ -111,11 +111,11 @@ class ZooKeeperGroup:
                 "the brokers balance the group (0.9 and later): get_balanced_consumer(..., managed=True)",
                 topic=self._topic,
             )
-        contact = SessionState(self._handler, client, self._changed, began)
-        self.share(contact)
+        session = SessionState(self._handler, client, self._changed, began)
+        self.use_session(session)
 
         def end() -> None:
-            contact.end()
+            session.end()
             # beside the caller: kazoo's client would go on with its threads after an interrupt
             self._ending.take(partial(end_session, client), self._patience_s)
 
@@ -156,32 +156,32 @@ class ZooKeeperGroup:
                 "the KazooClient given as zookeeper= is not connected; start() it first, or give zookeeper_hosts=",
                 topic=self._topic,
             )
-        contact = SessionState(self._handler, client, self._changed)
-        self.share(contact)
-        self._end = contact.end
+        session = SessionState(self._handler, client, self._changed)
+        self.use_session(session)
+        self._end = session.end
 
-    def share(self, contact: SessionState) -> None:
+    def use_session(self, session: SessionState) -> None:
         """Use the session of another object, which ends it.
 
-        :param contact: of that session
+        :param session: its state
         """
-        self._contact = contact
+        self._session = session
 
     @property
     def client(self) -> Any:
         """The KazooClient; None while there is none."""
-        return None if self._contact is None else self._contact.client
+        return None if self._session is None else self._session.client
 
     @property
     def connected(self) -> bool:
         """Whether there is a connection now, as far as kazoo knows."""
-        return self._contact is not None and self._contact.connected
+        return self._session is not None and self._session.connected
 
     def close(self) -> None:
         """End an own connection; leave the application's open. May be repeated."""
         end, self._end = self._end, _nothing
         self._owned = self.may_own()
-        self._contact = None
+        self._session = None
         end()
 
     def answer_within(self, seconds: float) -> None:
@@ -190,17 +190,17 @@ class ZooKeeperGroup:
 
     def _call(self, name: str, path: str, *args: Any, **kwargs: Any) -> Any:
         """Ask for something, and wait for the answer; errors as of `SessionState.answer`."""
-        (result,) = self.contact.ask(name, [path], self._timeout_s, *args, topic=self._topic, **kwargs)
+        (result,) = self.session.ask(name, [path], self._timeout_s, *args, topic=self._topic, **kwargs)
         return self._answer(name, path, result)
 
     def _answer(self, name: str, path: str, result: Any) -> Any:
-        return self.contact.answer(result, self._timeout_s, name, path, self._topic)
+        return self.session.answer(result, self._timeout_s, name, path, self._topic)
 
     def leave_to_parent(self) -> None:
         """Disable this process' copy of the connection after a fork."""
-        contact, self._contact, self._end = self._contact, None, _nothing
-        if contact is not None:
-            contact.leave_to_parent(self._handler.cooperative)
+        session, self._session, self._end = self._session, None, _nothing
+        if session is not None:
+            session.leave_to_parent(self._handler.cooperative)
 
     # -- members ---------------------------------------------------------------------------------------------------
 
@@ -247,7 +247,7 @@ class ZooKeeperGroup:
         found: dict[int, list[Owner]] = {}
         nodes = self._nodes(watch)
         # all requests go out before the first answer is awaited
-        results = self.contact.ask("get", [path for _, path in nodes], self._timeout_s, topic=self._topic)
+        results = self.session.ask("get", [path for _, path in nodes], self._timeout_s, topic=self._topic)
         for (id_, path), result in zip(nodes, results, strict=True):
             owner = self._owner(path, partial(self._answer, "get", path, result))
             if owner is not None:
@@ -287,7 +287,7 @@ class ZooKeeperGroup:
         }
 
     def _mine(self, owner: Owner) -> bool:
-        return owner.member == self.member and owner.session == self.contact.session_id(self._topic)
+        return owner.member == self.member and owner.session == self.session.session_id(self._topic)
 
     def claim(self, slugs: dict[int, str], partition: Callable[[int], object]) -> None:
         """Make this member the owner of partitions.
@@ -308,7 +308,7 @@ class ZooKeeperGroup:
         after = self.owners()
         for id_ in set(slugs) - others:
             if any(owner.member != self.member for owner in after.get(id_, [])):
-                self._give_up(after[id_])
+                self._delete_owned(after[id_])
                 others.add(id_)
         if others:
             first = min(others)
@@ -353,7 +353,7 @@ class ZooKeeperGroup:
         """
         for id_, owners in self.owners().items() if ids else ():
             if id_ in ids:
-                self._give_up(owners)
+                self._delete_owned(owners)
 
     def keep(self, ids: Collection[int]) -> None:
         """Release all partitions but these, also those that this member has entered in one place alone.
@@ -364,9 +364,9 @@ class ZooKeeperGroup:
         """
         for id_, owners in self.owners().items():
             if id_ not in ids:
-                self._give_up(owners)
+                self._delete_owned(owners)
 
-    def _give_up(self, owners: list[Owner]) -> None:
+    def _delete_owned(self, owners: list[Owner]) -> None:
         for owner in owners:
             if owner.member == self.member:
                 self._delete(owner.path)

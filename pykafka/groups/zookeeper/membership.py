@@ -186,7 +186,7 @@ class ZooKeeperMembership(PolledMembership):
     def close(self, *, timeout_ms: int | None = None) -> None:
         """Release all partitions, leave the group, and end the session.
 
-        :param timeout_ms: how long this waits; it goes on by itself after that
+        :param timeout_ms: how long this waits; leaving continues without it
         """
         self._closing = True
         self.identity.may_commit = None

@@ -49,12 +49,12 @@ def parts(name: str, metadata: Any) -> dict[int, Part]:
 
     :param metadata: of the topic; None if it is not known
     """
-    found = {}
+    by_id = {}
     for id_, part in metadata.partitions.items() if metadata is not None else ():
         first = part.leader if part.leader >= 0 else next(iter(part.replicas), 0)
         leader = _Leader(part.leader) if part.leader >= 0 else None
-        found[id_] = Part(id_, leader, _Named(name), f"{first}-{id_}")
-    return found
+        by_id[id_] = Part(id_, leader, _Named(name), f"{first}-{id_}")
+    return by_id
 
 
 class MemberNodes:
@@ -100,7 +100,7 @@ class MemberNodes:
         if group.member not in members:
             group.register()
             members = group.participants(self._changed)
-        return {one.id: one.slug for one in sorted(self._decide(members, known, group.member))} if known else {}
+        return {part.id: part.slug for part in sorted(self._decide(members, known, group.member))} if known else {}
 
     def keep(self, assigned: Assigned) -> None:
         """Release all partitions but these, and leave all topics but these."""
@@ -109,23 +109,23 @@ class MemberNodes:
             group.answer_within(self._answer_s())
             if self._leave(topic, group):  # else, as after an error, the next pass does it
                 del self._groups[topic]
-        for topic, share in assigned.items():
-            self._groups[topic].keep(share.keys())
+        for topic, slugs in assigned.items():
+            self._groups[topic].keep(slugs.keys())
 
     def take(self, assigned: Assigned) -> tuple[set[TopicPartition], list[PartitionOwnedError]]:
         """Take these partitions; return those that this member owns, and why not all."""
         mine, late = set(), []
-        held = {topic: self._groups[topic].held(self._changed) & share.keys() for topic, share in assigned.items()}
-        for topic, share in assigned.items():
-            got = held[topic]
-            if got != share.keys():
+        held = {topic: self._groups[topic].held(self._changed) & slugs.keys() for topic, slugs in assigned.items()}
+        for topic, slugs in assigned.items():
+            owned = held[topic]
+            if owned != slugs.keys():
                 group = self._groups[topic]
                 try:
-                    group.claim(dict(share), lambda id_: id_)
+                    group.claim(dict(slugs), lambda id_: id_)
                 except PartitionOwnedError as error:
                     late.append(error)
-                got = group.held(self._changed) & share.keys()
-            mine |= {TopicPartition(topic, id_) for id_ in got}
+                owned = group.held(self._changed) & slugs.keys()
+            mine |= {TopicPartition(topic, id_) for id_ in owned}
         return mine, late
 
     def give_back(self) -> None:
@@ -150,7 +150,7 @@ class MemberNodes:
         if group is None:
             member = f"{self._name}:{topic}"
             group = ZooKeeperGroup(self._handler, self._group_id, topic, member, round(ANSWER_S * 1000), self._changed)
-            group.share(self._session)
+            group.use_session(self._session)
             self._groups[topic] = group
         group.answer_within(self._answer_s())
         return group

@@ -61,7 +61,7 @@ class SessionState:
 
     ZooKeeper ends a session when it has heard nothing of it for its timeout, T. kazoo sends something every T/3 at the
     latest, and reports the connection lost if a ping has no answer after another T/3: 2T/3 after ZooKeeper has last heard of
-    it. But each request puts kazoo's ping off, so that a client which goes on asking would learn nothing from kazoo. So a
+    it. But each request puts kazoo's ping off, so that a client that continues to ask would learn nothing from kazoo. So a
     request without an answer counts as well, from the moment when it was sent; and while an answer is due, nothing is sent,
     so that kazoo pings, and connects to another server of the ensemble. That holds for all session states of one client
     together, as kazoo pings for all of them.

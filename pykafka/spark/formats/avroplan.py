@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pykafka.exceptions import SchemaError
 from pykafka.registry.avro import Parsed
-from pykafka.spark.formats.arrowtypes import VALUES_MAX
+from pykafka.spark.formats.arrowtypes import VALUES_MAX, fields_of
 from pykafka.spark.formats.avrorows import (
     INT,
     LONG,
@@ -72,8 +72,7 @@ class Counted(NamedTuple):
 def columns_of(kind: pa.DataType) -> Any:
     """Return an empty column of a type."""
     if pa.types.is_struct(kind):
-        fields = [kind.field(number) for number in range(kind.num_fields)]
-        return Fields({one.name: columns_of(one.type) for one in fields})
+        return Fields({one.name: columns_of(one.type) for one in fields_of(kind)})
     if pa.types.is_map(kind):
         return Items(Leaf(), columns_of(kind.item_type))
     if pa.types.is_list(kind):
@@ -88,7 +87,7 @@ def array_of(column: Any, kind: pa.DataType) -> pa.Array:
     :param kind: its type, with times in microseconds
     """
     if isinstance(column, Fields):
-        fields = [kind.field(number) for number in range(kind.num_fields)]
+        fields = fields_of(kind)
         arrays = [array_of(column.columns[one.name], one.type) for one in fields]
         missing = None if all(column.present) else pa.array([not there for there in column.present], pa.bool_())
         return pa.StructArray.from_arrays(arrays, fields=fields, mask=missing)
@@ -321,7 +320,7 @@ def _width(kind: pa.DataType) -> int:
     """Return how many values one of a type is, if it has no lists."""
     if not pa.types.is_struct(kind):
         return 1
-    return sum(_width(kind.field(number).type) for number in range(kind.num_fields))
+    return sum(_width(one.type) for one in fields_of(kind))
 
 
 def _number(writer: Any, reader: Any, column: Leaf, path: str) -> Step:

@@ -206,7 +206,7 @@ def _checkpoint(storage: Storage, declaration: Declaration) -> str:
     ]
     if all(number is None for number in numbers):
         return f"{path} is new"
-    return f"goes on from {path}, after micro-batch {', '.join('none' if n is None else str(n) for n in numbers)}"
+    return f"continues from {path}, after micro-batch {', '.join('none' if n is None else str(n) for n in numbers)}"
 
 
 def _directory(storage: Storage, sink: FileSink, checkpoint: str) -> str:

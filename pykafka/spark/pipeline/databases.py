@@ -28,7 +28,7 @@ def table_beside(table: str, query: str) -> str:
     """Return the table for the micro-batches of a query before they move on.
 
     Of this query alone, as another pipeline may write to the same table. Its name does not begin with the table's: databases
-    cut long names, PostgreSQL at 63 bytes, and what is left would be the table itself, which Spark then makes anew.
+    cut long names, PostgreSQL at 63 bytes, and what is left would be the table itself, which Spark then replaces.
 
     :param table: where rows belong
     :param query: identity of the streaming query

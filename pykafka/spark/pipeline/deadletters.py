@@ -19,7 +19,7 @@ class Taps:
     """The taps of one query.
 
     Spark evaluates a tap once a row, as it is not deterministic, and cannot leave it out, as a filter needs its result. Good
-    rows give it a null, so it costs them little. The letters of an Arrow batch are acknowledged before its good rows go on.
+    rows give it a null, so it costs them little. The letters of an Arrow batch are acknowledged before its good rows continue.
 
     :param sink: the topic
     :param pipeline: name of the pipeline, for a header

@@ -6,11 +6,11 @@ EXAMPLE = '''\
 
 # name = "the name of this file"
 
-# How far the pipeline is; with it, a new run goes on where the last one ended. Keep it with the sink.
+# How far the pipeline is; with it, a new run continues where the last one ended. Keep it with the sink.
 checkpoint = "/data/checkpoints/clicks"
 
 # "available_now": read what is there now, in micro-batches, and end; "once": in a single one;
-# an interval like "10 seconds": go on, with a micro-batch that often.
+# an interval like "10 seconds": continue, with a micro-batch that often.
 # trigger = "available_now"
 
 [source]

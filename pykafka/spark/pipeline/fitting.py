@@ -132,7 +132,7 @@ def refuse_gone(sink: object, done: int | None) -> None:
         raise TableMismatchError(
             f"{sink} is not there, and the checkpoint says that it has micro-batch {done}: a new table would lack the rows "
             "up to that. Bring it back, or correct its name; take a new checkpoint to write all again; or create the table "
-            "yourself to go on without them"
+            "yourself to continue without them"
         )
 
 

@@ -13,14 +13,14 @@ from pykafka.spark.pipeline.declaration import Declaration
 from pykafka.spark.pipeline.model import ERROR, Input, Parsing
 
 #: Kinds of nodes.
-SOURCE, PARSE, VIEW, SINK, ASIDE = "source", "parse", "view", "sink", "aside"
+SOURCE, PARSE, VIEW, SINK, POOL = "source", "parse", "view", "sink", "aside"
 #: Fill and line of each kind.
 _COLOURS = {
     SOURCE: ("#dbeafe", "#2563eb"),
     PARSE: ("#f3e8ff", "#7c3aed"),
     VIEW: ("#f1f5f9", "#475569"),
     SINK: ("#dcfce7", "#15803d"),
-    ASIDE: ("#fee2e2", "#b91c1c"),
+    POOL: ("#fee2e2", "#b91c1c"),
 }
 #: Sizes of the picture (px): a letter, a line, and the space around and between boxes.
 _LETTER, _LINE, _PAD, _ACROSS, _DOWN, _MARGIN = 6.8, 17, 12, 70, 22, 24
@@ -67,7 +67,7 @@ def nodes_of(declaration: Declaration) -> list[Node]:
             nodes.append(parse)
             views[one.view] = parse
             if one.malformed is not None:
-                nodes.append(Node(ASIDE, "malformed", (str(one.malformed),), [parse]))
+                nodes.append(Node(POOL, "malformed", (str(one.malformed),), [parse]))
     for step in declaration.steps:
         before = [node for name, node in views.items() if name and _reads(step.sql, name)]
         lines = [" ".join(step.sql.split())]
@@ -77,7 +77,7 @@ def nodes_of(declaration: Declaration) -> list[Node]:
         nodes.append(views[step.view])
     if declaration.dead_letters is not None:
         failing = [node for node in nodes if node.kind == PARSE or (node.kind == VIEW and _reads(node.lines[0], ERROR))]
-        nodes.append(Node(ASIDE, "dead letters", (str(declaration.dead_letters),), failing or nodes[:1]))
+        nodes.append(Node(POOL, "dead letters", (str(declaration.dead_letters),), failing or nodes[:1]))
     for output in declaration.outputs:
         nodes.append(Node(SINK, f"sink {output.name}".strip(), (str(output.sink),), [views[output.view]]))
     return nodes
@@ -217,7 +217,7 @@ def _edge(left: _Box, right: _Box) -> str:
     x1, y1 = left.x + left.width, left.y + left.height / 2
     x2, y2 = right.x - 2, right.y + right.height / 2
     bend = (x2 - x1) / 2
-    dashed = ' stroke-dasharray="5 4"' if right.node.kind == ASIDE else ""
+    dashed = ' stroke-dasharray="5 4"' if right.node.kind == POOL else ""
     return (
         f'<path d="M {x1:.1f} {y1:.1f} C {x1 + bend:.1f} {y1:.1f} {x2 - bend:.1f} {y2:.1f} {x2:.1f} {y2:.1f}" fill="none" '
         f'stroke="#64748b" stroke-width="1.5"{dashed} marker-end="url(#arrow)"/>'

@@ -60,7 +60,7 @@ T = TypeVar("T")
 _UNQUOTABLE = re.compile(r"[\"`\[\]\x00-\x1f]")
 #: The name of a last step without one, for its tap.
 _LAST = "the_last_step"
-#: Spark's parsers put text here that they cannot parse; nobody else uses the names.
+#: Spark's parsers put text here that they cannot parse; no other columns have these names.
 _CORRUPT, _PARSED, _WHY, _REASON = "_pykafka_corrupt", "_pykafka_parsed", "_pykafka_why", "_pykafka_reason"
 
 
@@ -147,7 +147,7 @@ def _tapped(
         raise _refused(
             declaration,
             "[dead_letters]",
-            f"nobody would send those of {', '.join(map(repr, sorted(left_out)))}: no row of it can reach a sink, so Spark "
+            f"no query would send those of {', '.join(map(repr, sorted(left_out)))}: no row of it can reach a sink, so Spark "
             "leaves the whole step out. Look for a condition that is never true, a LIMIT 0, or a join with nothing",
         )
 
@@ -288,7 +288,7 @@ class _Parser:
             if name in records.columns
         ]
         what = f"is no {self._parsing.format.upper()} of the schema: "
-        advice = ". Declare [malformed] to keep such records apart and go on"
+        advice = ". Declare [malformed] to keep such records apart and continue"
         content = sql.left(sql.col(self._parsing.column).cast("string"), sql.lit(200))
         if self._decoder is not None:
             content = sql.col(_REASON)

@@ -1,4 +1,4 @@
-"""The sink that a query has written to so far: one that is declared anew could lose rows, or have them twice."""
+"""The sink that a query has written to so far: one that is declared again could lose rows, or have them twice."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _shown(value: Any) -> str:
 
 
 class FileLog:
-    """The log of one directory, by Spark's own class: Spark's sink may go on with it, and the other way round.
+    """The log of one directory, by Spark's own class: Spark's sink may continue with it, and the other way round.
 
     :param spark: the session of the query
     :param directory: of the files; it is made if it is missing

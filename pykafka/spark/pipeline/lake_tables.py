@@ -101,7 +101,7 @@ def is_conflict(error: BaseException) -> bool:
 def tried_again(handler: Handler, change: Callable[[], T]) -> T:
     """Return what a change of a table returns, tried again where it loses against others.
 
-    :param handler: has the clock, and chance for the pauses
+    :param handler: has the clock, and random numbers for the pauses
     :param change: changes nothing if it fails
     """
     for number in range(1, _ATTEMPTS):
@@ -250,7 +250,7 @@ def statement(sink: TableSink) -> str:
 
 
 def compact(spark: SparkSession, output: Output) -> str:
-    """Join the small files of a sink; readers and writers may go on meanwhile, and it is tried again if a writer is quicker.
+    """Join the small files of a sink; readers and writers may continue meanwhile, and it is tried again if a writer is quicker.
 
     :returns: a line about the result
     :raises PipelineError: the sink's files cannot be compacted

@@ -1,4 +1,4 @@
-"""Dead letters in a task: what the plan hands over for records that failed becomes messages, sent before it goes on."""
+"""Dead letters in a task: what the plan hands over for records that failed becomes messages, sent before it continues."""
 
 from __future__ import annotations
 

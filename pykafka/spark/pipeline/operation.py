@@ -72,7 +72,7 @@ class Operation:
     """The tables of a declaration about how a pipeline is looked after.
 
     :param metrics: where it serves metrics; None for nowhere
-    :param alert: who hears of failures; None for nobody
+    :param alert: where failures are sent; None: nowhere
     :param restart: when it starts again
     """
 

@@ -75,7 +75,7 @@ def _found(key: str, value: Any, environment: Mapping[str, str]) -> Iterator[str
     elif isinstance(value, str):
         yield from _of_text(key, value, environment)
         if key == "config":
-            with suppress(ConfigurationError):  # the declaration has told it
+            with suppress(ConfigurationError):  # the check of the declaration reports it
                 yield from _found("", read_file(Path(value.strip())), environment)
     elif isinstance(value, int) and not isinstance(value, bool) and re.search("passw|secret", key, re.IGNORECASE):
         yield str(value)

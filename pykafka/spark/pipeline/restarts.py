@@ -100,9 +100,9 @@ def _names_a_lasting_one(text: str) -> bool:
 class Restarts(Generic[T]):
     """A pipeline that is started again when it fails, up to a number of times without a micro-batch in between.
 
-    The micro-batch must be of the query that failed: others may go on with theirs, while it fails each time.
+    The micro-batch must be of the query that failed: others may continue with theirs, while it fails each time.
 
-    :param handler: has the clock, and chance for the pauses
+    :param handler: has the clock, and random numbers for the pauses
     :param policy: how often, and how long the pauses are
     :param journal: gets failures, restarts and recoveries
     :param stop: ends the pause
@@ -171,7 +171,7 @@ class Restarts(Generic[T]):
     def _pause(self) -> bool:
         """Wait before the next start; return whether it is to come."""
         bound = min(self._policy.backoff_s * 2.0 ** min(self._failures - 1, 60), self._policy.most_s)
-        seconds = self._handler.random.uniform(0, bound)  # all of it by chance, so that many pipelines come one by one
+        seconds = self._handler.random.uniform(0, bound)  # all of it random, so that many pipelines do not come at once
         self._journal.publish(
             RESTARTING,
             {"pause_s": round(seconds, 3), "restart": self._failures, "of": self._policy.attempts},

@@ -113,7 +113,7 @@ def parsed(ends: Iterable[str]) -> list[Offsets]:
 class StopRequest:
     """A request to end a pipeline: the first after the micro-batch, the second at once.
 
-    :param grace_s: how long a micro-batch may go on (s)
+    :param grace_s: how long a micro-batch may continue (s)
     """
 
     def __init__(self, grace_s: float) -> None:
@@ -210,7 +210,7 @@ class Pipeline:
         return build(self._declaration, read)
 
     def _renew(self) -> None:
-        """Take the streams anew; what has been counted stays."""
+        """Build the streams again; what has been counted stays."""
         frames = self._built()
         for query, (_, frame) in zip(self._rows, frames.rows, strict=True):
             query.frame = frame

@@ -13,7 +13,7 @@ from pykafka import BalancedConsumer, EmbeddedCluster, KafkaClient, aio
 from pykafka.exceptions import ZooKeeperError
 from pykafka.groups.zookeeper import group as zookeeper_group
 from pykafka.handlers import Handler
-from pykafka.metadata.zookeeper_address import DEFAULT_ZOOKEEPER
+from pykafka.metadata.configs import DEFAULT_ZOOKEEPER
 
 
 @pytest.mark.parametrize("given", [{}, {"zookeeper_connect": None}, {"auto_start": False}])

@@ -20,6 +20,7 @@ from pykafka.exceptions import (
     ProducerStoppedException,
     ResponseTimeoutError,
 )
+from pykafka.producer.batch_results import BatchResults
 from pykafka.producer.in_flight_window import InFlightWindow
 from pykafka.producer.leader_requests import LeaderRequests
 from pykafka.producer.produce_request import Request
@@ -72,24 +73,28 @@ def test_timeouts_in_sync_produce_leave_the_producer_well() -> None:
                 assert producer.produce(b"after").offset > 0
 
 
-def test_an_answer_whose_handing_out_is_interrupted_is_handed_out_again(
-    start: Start, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("cls", "step"),
+    [(Request, "is_written"), (Request, "results"), (InFlightWindow, "acknowledge"), (BatchResults, "acknowledged")],
+)
+@pytest.mark.parametrize("before", [True, False])
+def test_a_response_whose_reading_is_interrupted_is_read_again(
+    start: Start, cls: Any, step: str, before: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = start()
     with client.topics["t"].get_sync_producer() as producer:
         producer.produce(b"first")
-        read, interrupts, here = Request.results, [1, 2], client.cluster.handler.local()
+        run, interrupts, here = getattr(cls, step), [1, 2], client.cluster.handler.local()
 
-        def interrupted(request: Request, *args: Any) -> Any:
-            if interrupts and getattr(
-                here, "armed", False
-            ):  # not in the connection's own reader, which nobody interrupts
+        def interrupted(one: Any, *args: Any) -> Any:
+            result = None if before else run(one, *args)
+            if interrupts and getattr(here, "armed", False):  # not in the reader of the connection
                 here.armed = False
                 interrupts.pop()
                 raise Interrupted
-            return read(request, *args)
+            return run(one, *args) if before else result
 
-        monkeypatch.setattr(Request, "results", interrupted)
+        monkeypatch.setattr(cls, step, interrupted)
         started, sent = time.monotonic(), 1
         while interrupts and sent < 50:
             here.armed = True
@@ -127,7 +132,7 @@ def test_ctrl_c_behind_the_taking_of_a_step_does_not_keep_it(start: Start) -> No
         assert producer.produce(b"after").offset >= 0
 
 
-def test_ctrl_c_behind_a_launch_ends_no_sender(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_behind_the_begin_of_a_batch_ends_no_sender(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """The batch was under way and did not know of it: settling it ended in an AttributeError, as did each later produce()."""
     begin, interrupts = InFlightWindow.begin, [1]
 
@@ -408,8 +413,8 @@ def test_a_topic_that_has_lost_its_partitions_ends_no_sender(start: Start) -> No
     producer.flush()
     metadata = client.cluster.topic_metadata("t")
     assert metadata is not None
-    client.cluster._freshness.generation += 1
-    client.cluster._freshness.complete_generation = client.cluster.generation
+    client.cluster.refresh_schedule.generation += 1
+    client.cluster.refresh_schedule.complete_generation = client.cluster.generation
     topic.update(metadata._replace(partitions={}))
     producer._owned_brokers[1].wake.set()
     until(client.cluster.handler, lambda: topic.partitions and producer._accumulator.queues, 10)  # the sender has asked

@@ -137,7 +137,7 @@ def test_where_the_group_has_been_is_where_it_goes_on(client: KafkaClient, add: 
 def test_a_consumer_made_later_sees_them_at_once(client: KafkaClient, add: Any) -> None:
     topic = create_topic(client, 1)
     values = add(topic, 1, 1)
-    until(client.cluster.handler, lambda: client.cluster._freshness.age([topic.name]) > 0.3)
+    until(client.cluster.handler, lambda: client.cluster.refresh_schedule.age([topic.name]) > 0.3)
     with topic.get_simple_consumer(**SOON) as consumer:
         assert sorted(consumer.partitions) == [0, 1]
         assert drain(consumer, 5) == values

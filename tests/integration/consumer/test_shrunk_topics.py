@@ -108,7 +108,7 @@ def test_named_partitions_that_are_left_are_read(client: KafkaClient, other: Kaf
         wanted = topics.make_anew(2)
         assert gather(poll, wanted) == wanted
         assert consumer.assignment() == sorted(keys)
-        client.cluster._socket_timeout_ms = 500  # what lasts for so long is raised
+        client.cluster.socket_timeout_ms = 500  # what lasts for so long is raised
         until(client.cluster.handler, lambda: poll() or gone == set(keys[2:6]))
         make_anew(other, topics.changing, 6)
         wanted = topics.fill(topics.changing, 6, "newest")
@@ -180,7 +180,7 @@ def test_a_topic_that_is_gone_for_good_does_not_hold_up_the_others(client: Kafka
         delete_topic(other, topics.changing)
         wanted = topics.fill(topics.staying, 3, "new")
         assert gather(poll, wanted) == wanted
-        client.cluster._socket_timeout_ms = 500
+        client.cluster.socket_timeout_ms = 500
         until(client.cluster.handler, lambda: poll() or gone)
         wanted = topics.fill(topics.staying, 3, "newest")
         assert gather(poll, wanted) == wanted

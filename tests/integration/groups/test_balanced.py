@@ -266,15 +266,15 @@ def test_positions_are_not_committed_when_the_session_may_be_over(
 ) -> None:
     """ZooKeeper was away for so long that others may have the partitions; letting them go committed over theirs."""
     one, others = overtaken(group)
-    contact, before = one._nodes.contact, one._consumer
+    session, before = one._nodes.session, one._consumer
     assert before is not None
-    contact.suspended_since = group.client.cluster.handler.now() - contact.timeout_s
+    session.suspended_since = group.client.cluster.handler.now() - session.timeout_s
     before._auto_commit()
     one._wanted.set()
     group.until(lambda: not before._engine.running)
     assert {committed.offset for committed in others.fetch(group.all_partitions()).values()} == {20}
     assert "{0: 3, 1: 3, 2: 3} is not committed" in caplog.text
-    contact._session_changed("CONNECTED")
+    session._session_changed("CONNECTED")
     group.sizes(3)
     more = group.produce(30, start=100)
     while not more <= (found := group.drain(1)):

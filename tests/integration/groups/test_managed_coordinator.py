@@ -97,7 +97,7 @@ def test_a_commit_s_callback_gets_the_response_or_the_error(
     assert response.topics[topic.name][0].err == 0
     assert seen == [(good, response)]
     coordinator.membership.generation_id += 1
-    coordinator.offsets.shared_as = (coordinator.generation, coordinator.member_id)
+    coordinator.offsets.assigned_as = (coordinator.generation, coordinator.member_id)
     future = coordinator.commit_offsets_async(good, lambda *told: seen.append(told))
     with pytest.raises(Exception, match="ILLEGAL_GENERATION"):
         future.get(timeout=10)

@@ -83,8 +83,8 @@ def test_one_answer_without_the_topic_changes_nothing(group: Managed) -> None:
     generation = one._generation_id
     cluster = group.client.cluster
     for _ in range(3):
-        catalogue = cluster._knowledge.catalogue
-        catalogue.topics = {name: found for name, found in catalogue.topics.items() if name != group.topic.name}
+        cache = cluster._cache
+        cache.topics = {name: found for name, found in cache.topics.items() if name != group.topic.name}
         one._member.changed.set()
         two._member.changed.set()
         cluster.handler.sleep(1.2)

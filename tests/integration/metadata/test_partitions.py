@@ -28,12 +28,12 @@ def test_a_producer_notices_new_partitions_when_its_metadata_is_old(
             assert controller is not None
             answer = controller.call(wire.CreatePartitionsRequest(topics=[wanted], timeout_ms=10_000))
             assert [result.error_code for result in answer.results] == [0]
-            client.cluster._freshness.updated_at -= client.cluster._freshness.max_age_s
+            client.cluster.refresh_schedule.updated_at -= client.cluster.refresh_schedule.max_age_s
             deadline = time.monotonic() + 20
             while len(topic.partitions) < 3 and time.monotonic() < deadline:
                 producer.produce(b"x")
                 assert producer.get_delivery_report(timeout=60)[1] is None
-                client.cluster._freshness.updated_at -= client.cluster._freshness.max_age_s
+                client.cluster.refresh_schedule.updated_at -= client.cluster.refresh_schedule.max_age_s
             places = set()
             for _ in range(30):
                 producer.produce(b"y")

@@ -54,13 +54,13 @@ def test_messages_follow_the_leader_without_metadata(
     with KafkaClient(kafka3.hosts, handler=handler) as client, KafkaClient(kafka3.hosts) as other:
         topic = create_topic(client, replicas=3, config={"min.insync.replicas": "2"})
         hints: list[bool] = []
-        take = client.cluster.take_leader_hint
+        take = client.cluster.take_current_leader
 
         def taken(*args: Any, **kwargs: Any) -> bool:
             hints.append(take(*args, **kwargs))
             return hints[-1]
 
-        monkeypatch.setattr(client.cluster, "take_leader_hint", taken)
+        monkeypatch.setattr(client.cluster, "take_current_leader", taken)
         count = 0
         with topic.get_producer(required_acks=-1, linger_ms=1) as producer:
             for _ in range(3):

@@ -152,7 +152,7 @@ def test_an_error_of_another_reason_stays_what_it_is(client: KafkaClient, monkey
     with client.producer(acks=1) as producer:
         unknown = UnknownError(topic=topic)
         monkeypatch.setattr("pykafka.producer.produce_request._read", lambda *_: unknown.again())
-        monkeypatch.setattr("pykafka.producer.produce_request.Request._take_written", lambda *_: False)
+        monkeypatch.setattr("pykafka.producer.produce_request.Request.is_written", lambda *_: False)
         for _ in range(2):
             with pytest.raises(UnknownError):
                 producer.produce(topic, b"x", headers={"a": b"b"}).get()

@@ -221,7 +221,7 @@ def test_refusals(client: KafkaClient) -> None:
         client.share_consumer(topic, group="g", acknowledgement="none")
     with pytest.raises(ValueError, match="no patterns"):
         client.share_consumer("^a.*", group="g")
-    client.cluster._allow_auto_create_topics = False
+    client.cluster.allow_auto_create_topics = False
     with pytest.raises(TopicNotFoundError):
         client.share_consumer(f"no-{topic}", group="g")
     with client.consumer(topic) as other, client.share_consumer(topic, group=new_group(client)) as consumer:

@@ -19,7 +19,7 @@ import pyspark
 from tests.brokers.archives import class_archive, recording
 from tests.support.spark.standalone import JVM_OPTIONS, ROOT, SPARK_HOME, spark_environment
 
-#: How long Spark may take for the little that is recorded (s); where it takes longer, all goes on without an archive.
+#: How long Spark may take for the little that is recorded (s); where it takes longer, all continues without an archive.
 RECORDING_TIMEOUT_S = 240.0
 #: What runs for seconds gains nothing from the second compiler.
 FIRST_COMPILER = "-XX:TieredStopAtLevel=1"

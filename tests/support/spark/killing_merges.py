@@ -1,4 +1,4 @@
-"""Runs of a driver that is killed when it has merged, and of one that goes on."""
+"""Runs of a driver that is killed when it has merged, and of one that continues."""
 
 from __future__ import annotations
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 from crc32c import crc32c
 
 from pykafka.consumer.fetch_response import AbortedTransactions
 from pykafka.consumer.options import isolation_number
 from pykafka.exceptions import InvalidMessageError
+from pykafka.protocol import wire
 from pykafka.protocol.records import RawBatch, RecordBatchBuilder, scan
 
 ABORT, COMMIT = 0, 1
+Aborted = wire.FetchResponse.Topic.Partition.AbortedTransaction
 
 
 def batch(producer: int, base_offset: int, count: int = 2, *, transactional: bool = True) -> bytes:
@@ -36,7 +36,7 @@ def marker(producer: int, base_offset: int, kind: int, key: bytes = b"\0\0") -> 
 
 def kept(aborted: list[tuple[int, int]] | None, *batches: bytes) -> list[int]:
     found: list[RawBatch] = scan(b"".join(batches))[0]
-    entries = None if aborted is None else [SimpleNamespace(producer_id=p, first_offset=o) for p, o in aborted]
+    entries = None if aborted is None else [Aborted(producer_id=p, first_offset=o) for p, o in aborted]
     transactions = AbortedTransactions(entries)
     return [raw.base_offset for raw in found if not transactions.drops(raw)]
 

@@ -15,7 +15,7 @@ def test_it_does_not_wait_long_when_the_group_is_due(held: bool, waits_until: fl
     """`engine.look()` may have cleared the event that told of it; what is buffered sets none."""
     waited: list[float] = []
     handler = SimpleNamespace(now=lambda: 5.0)
-    engine: Any = SimpleNamespace(handler=handler, buffers=SimpleNamespace(held=held), await_message=waited.append)
+    engine: Any = SimpleNamespace(handler=handler, buffers=SimpleNamespace(held=held), await_records=waited.append)
     nothing: Any = None
     follower = AssignmentFollower(engine, None, nothing, lambda: None)
     membership: Any = SimpleNamespace(next_poll_s=1.0, set_waiting=lambda waiting: None)

@@ -56,10 +56,10 @@ def test_what_was_owned_at_the_end_stays_so(owned: bool) -> None:
     group = ZooKeeperGroup(handler, "g", "t", "m", 6000, int)
     assert group.may_own()
     contact: Any = SimpleNamespace(may_own=lambda: owned)
-    group.share(contact)
+    group.use_session(contact)
     for _ in range(2):
         group.close()
         assert group.may_own() == owned
     contact.may_own = lambda: True
-    group.share(contact)
+    group.use_session(contact)
     assert group.may_own()

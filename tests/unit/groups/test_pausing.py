@@ -30,7 +30,7 @@ def test_it_ends_when_partitions_have_to_be_given_up(consumes: bool, sure_s: flo
         _consumer=object() if consumes else None,
         _consumer_group="g",
         _cluster=SimpleNamespace(limiter=SimpleNamespace(warn=lambda *args, **kwargs: None)),
-        _nodes=SimpleNamespace(contact=SimpleNamespace(is_silent=True, lost="", sure_s=sure_s)),
+        _nodes=SimpleNamespace(session=SimpleNamespace(is_silent=True, lost="", sure_s=sure_s)),
         _group_options=SimpleNamespace(rebalance_backoff_ms=2000),
         _session_holds=fail,
     )

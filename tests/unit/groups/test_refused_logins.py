@@ -31,9 +31,9 @@ def test_commits_ask_for_the_coordinator_anew(error: KafkaException, asked_anew:
 
 @ERRORS
 @pytest.mark.parametrize(
-    "heed", [AbstractCoordinator._failed, lambda self, error: MemberOffsets._heed(self, error, None)]
+    "react", [AbstractCoordinator._failed, lambda self, error: MemberOffsets._on_error(self, error, None)]
 )
-def test_members_ask_for_it_anew(heed: Any, error: KafkaException, asked_anew: bool) -> None:
+def test_members_ask_for_it_anew(react: Any, error: KafkaException, asked_anew: bool) -> None:
     link = mock.Mock(closing=False)
-    heed(mock.Mock(link=link, _link=link), error)
+    react(mock.Mock(link=link, _link=link), error)
     assert link.mark_unknown.called is asked_anew

@@ -158,7 +158,7 @@ def test_only_topics_in_use_are_asked_for(large: Asked, handler: Handler) -> Non
         topic = client.topics["topic-3"]
         cluster = client.cluster
         assert cluster.leader("topic-5", 1).id == 1
-        cluster._freshness.updated_at = -1e9
+        cluster.refresh_schedule.updated_at = -1e9
         large.topics["topic-3"] = [1, 1, 1]
         cluster.refresh_if_old()
         assert not cluster.metadata_is_old

@@ -9,8 +9,8 @@ import pytest
 
 from pykafka.exceptions import GroupCoordinatorNotAvailable
 from pykafka.handlers import Handler
-from pykafka.metadata import coordinator_lookup
-from pykafka.metadata.coordinator_lookup import Coordinators
+from pykafka.metadata import elections
+from pykafka.metadata.elections import Coordinators
 
 
 class Cluster:
@@ -44,9 +44,9 @@ def known(handler: Handler) -> Coordinators:
 
 
 def test_members_that_start_together_ask_once(
-    handler: Handler, cluster: Cluster, known: Coordinators, monkeypatch: pytest.MonkeyPatch
+    handler: Handler, cluster: Any, known: Coordinators, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(coordinator_lookup, "PATIENCE_S", 20.0)
+    monkeypatch.setattr(elections, "ASKED_TWICE_AFTER_S", 20.0)
     found: list[Any] = []
     workers = [handler.spawn(lambda: found.append(known.find(cluster, "group"))) for _ in range(20)]
     assert all(worker.join(10) for worker in workers)
@@ -57,7 +57,7 @@ def test_members_that_start_together_ask_once(
 
 
 def test_what_is_no_longer_true_is_asked_for_again(
-    cluster: Cluster, known: Coordinators, monkeypatch: pytest.MonkeyPatch
+    cluster: Any, known: Coordinators, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = known.find(cluster, "group")
     known.forget("group", None)  # a member that knew none has nothing to say
@@ -69,12 +69,12 @@ def test_what_is_no_longer_true_is_asked_for_again(
     assert known.find(cluster, "group") is second
     cluster.brokers[second.id] = SimpleNamespace(id=second.id)  # it has moved to another address
     assert known.find(cluster, "group") is first
-    monkeypatch.setattr(coordinator_lookup, "GOOD_S", 0.0)
+    monkeypatch.setattr(elections, "GOOD_S", 0.0)
     assert known.find(cluster, "group") is not first
     assert len(cluster.asked) == 4
 
 
-def test_an_error_is_its_callers_and_the_next_one_asks(cluster: Cluster, known: Coordinators) -> None:
+def test_an_error_is_its_callers_and_the_next_one_asks(cluster: Any, known: Coordinators) -> None:
     cluster.is_ready = False
     with pytest.raises(GroupCoordinatorNotAvailable, match="not within"):
         known.find(cluster, "group", 300)
@@ -83,10 +83,10 @@ def test_an_error_is_its_callers_and_the_next_one_asks(cluster: Cluster, known: 
 
 
 def test_a_worker_that_was_interrupted_holds_nobody_up(
-    handler: Handler, cluster: Cluster, known: Coordinators, monkeypatch: pytest.MonkeyPatch
+    handler: Handler, cluster: Any, known: Coordinators, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C between the lock's being taken and the `try` behind it."""
-    monkeypatch.setattr(coordinator_lookup, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(elections, "ASKED_TWICE_AFTER_S", 0.2)
     known.find(cluster, "group")
     known.forget("group", cluster.brokers[2])
     known._asking["group"].acquire()

@@ -49,7 +49,7 @@ class Cluster:
             raise self._settings
         name = (request.resources[0].configuration_keys or [""])[0]
         configs = [SimpleNamespace(name=key, value=value) for key, value in self._settings.items() if key == name]
-        return SimpleNamespace(results=[SimpleNamespace(configs=configs)])
+        return SimpleNamespace(results=[SimpleNamespace(error_code=0, configs=configs)])
 
 
 def part(id_: int, leader: int = 1, isr: int = 1) -> Part:

@@ -1,4 +1,4 @@
-"""`Cluster.take_leader_hint`: leaders that brokers name beside their errors."""
+"""`Cluster.take_current_leader`: leaders that brokers name beside their errors."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_hint_leads_to_a_broker_that_nobody_has_heard_of(broker: Epochs, handl
         topic, cluster = client.topics[TOPIC], client.cluster
         assert (cluster.topic_id(TOPIC), cluster.leader_epoch(TOPIC, 0)) == (ID, 3)
         asked = broker.asked
-        assert cluster.take_leader_hint(TOPIC, 0, 2, 4, {2: PLACE})
+        assert cluster.take_current_leader(TOPIC, 0, 2, 4, {2: PLACE})
         assert (leader_of(topic), cluster.leader_epoch(TOPIC, 0)) == (2, 4)
         assert (cluster.leader(TOPIC, 0).host, cluster.leader(TOPIC, 0).port) == PLACE
         assert broker.asked == asked
@@ -64,21 +64,21 @@ def test_a_hint_leads_to_a_broker_that_nobody_has_heard_of(broker: Epochs, handl
 def test_hints_that_tell_nothing_new_are_left_aside(broker: Epochs, handler: Handler) -> None:
     with KafkaClient(broker.hosts, handler=handler) as client:
         topic, cluster = client.topics[TOPIC], client.cluster
-        assert cluster.take_leader_hint(TOPIC, 0, 1, 3)  # what is known already
-        assert not cluster.take_leader_hint(TOPIC, 0, 2, 3, {2: PLACE})
-        assert not cluster.take_leader_hint(TOPIC, 0, 2, 2, {2: PLACE})
-        assert not cluster.take_leader_hint(TOPIC, 0, -1, 9)
-        assert not cluster.take_leader_hint(TOPIC, 0, 2, 9)  # without an address
-        assert not cluster.take_leader_hint(TOPIC, 0, 2, 9, {2: PLACE}, OTHER)  # of another topic of this name
+        assert cluster.take_current_leader(TOPIC, 0, 1, 3)  # what is known already
+        assert not cluster.take_current_leader(TOPIC, 0, 2, 3, {2: PLACE})
+        assert not cluster.take_current_leader(TOPIC, 0, 2, 2, {2: PLACE})
+        assert not cluster.take_current_leader(TOPIC, 0, -1, 9)
+        assert not cluster.take_current_leader(TOPIC, 0, 2, 9)  # without an address
+        assert not cluster.take_current_leader(TOPIC, 0, 2, 9, {2: PLACE}, OTHER)  # of another topic of this name
         assert (leader_of(topic), sorted(cluster.brokers), cluster.leader_epoch(TOPIC, 0)) == (1, [1], 3)
-        assert cluster.take_leader_hint(TOPIC, 0, 2, 9, {2: PLACE}, ID)
+        assert cluster.take_current_leader(TOPIC, 0, 2, 9, {2: PLACE}, ID)
         assert leader_of(topic) == 2
 
 
 def test_a_hint_tells_of_a_broker_that_moved(broker: Epochs, handler: Handler) -> None:
     with KafkaClient(broker.hosts, handler=handler) as client:
         topic, cluster = client.topics[TOPIC], client.cluster
-        assert cluster.take_leader_hint(TOPIC, 0, 1, 4, {1: PLACE})
+        assert cluster.take_current_leader(TOPIC, 0, 1, 4, {1: PLACE})
         leader = topic.partitions[0].leader
         assert leader is not None
         assert (leader.id, leader.host, leader.port) == (1, *PLACE)

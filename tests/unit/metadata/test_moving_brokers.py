@@ -262,14 +262,14 @@ def test_a_broker_that_is_left_out_is_kept_while_its_connection_stands(
     assert client.brokers[2] is known
     del layout.brokers[2]
     client.update_cluster()
-    monkeypatch.setattr("pykafka.metadata.brokers.LEFT_OUT_S", 0.0)
+    monkeypatch.setattr("pykafka.metadata.brokers.MISSING_S", 0.0)
     client.update_cluster()
     assert 2 not in client.brokers
     with pytest.raises(SocketDisconnectedError, match="left the cluster, or moved"):
         known.channel("new").open()
 
 
-def test_a_broker_without_a_connection_is_dropped_when_it_is_left_out(client: KafkaClient, layout: Layout) -> None:
+def test_a_broker_without_a_connection_is_dropped_when_it_is_missing(client: KafkaClient, layout: Layout) -> None:
     client.brokers[1].connect()  # who is connected is asked; either of them would be
     del layout.brokers[2]
     client.update_cluster()

@@ -50,14 +50,14 @@ def test_ctrl_c_at_any_step_of_a_look_for_reports_holds_up_nobody() -> None:
     assert interrupt_at > 10
 
 
-def test_a_batch_whose_launch_was_interrupted_goes_next() -> None:
-    """Nobody had told it of its place in the lane: the sender failed over it, and the producer with it."""
+def test_a_batch_whose_begin_was_interrupted_goes_next() -> None:
+    """The batch did not know its place in the window: the sender failed over it, and the producer with it."""
     batch: Any = SimpleNamespace(count=1, in_flight=None, retry_at=0.0)
     queue = PartitionQueue(0)
     queue.closed_batches.append(batch)
 
     def interrupt(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code is InFlightWindow._mark_sent.__code__:
+        if event == "c_return" and frame.f_code is InFlightWindow.begin.__code__:  # it was appended
             raise Interrupted
 
     with pytest.raises(Interrupted):

@@ -18,7 +18,7 @@ def sent(window: InFlightWindow[str], item: str, count: int = 10) -> InFlightBat
 def resent(window: InFlightWindow[str]) -> InFlightBatch[str]:
     in_flight = window.next_retry()
     assert in_flight is not None
-    if window.wants_id and not in_flight.numbered:
+    if window.producer_id < 0 and not in_flight.numbered:
         window.adopt(8, 0)
     window.number(in_flight)
     return in_flight
@@ -26,9 +26,9 @@ def resent(window: InFlightWindow[str]) -> InFlightBatch[str]:
 
 @pytest.fixture
 def window() -> InFlightWindow[str]:
-    """Return a lane whose first batch is acknowledged."""
+    """Return a window whose first batch is acknowledged."""
     window: InFlightWindow[str] = InFlightWindow()
-    assert window.wants_id
+    assert window.producer_id < 0
     window.adopt(7, 0)
     window.on_result(sent(window, "first"), None)
     return window
@@ -164,7 +164,7 @@ def test_a_refused_id_is_replaced(window: InFlightWindow[str]) -> None:
     a, b = sent(window, "a"), sent(window, "b")
     window.on_result(a, error_for(47))
     window.on_result(b, error_for(47))
-    assert window.wants_id
+    assert window.producer_id < 0
     assert window.spent_id == 7
     assert resent(window) is a
     assert (a.producer_id, a.epoch, a.sequence) == (8, 0, 0)
@@ -182,7 +182,7 @@ def test_the_last_epoch_is_followed_by_another_id(window: InFlightWindow[str]) -
     window.adopt(7, EPOCH_MAX)
     window.on_result(sent(window, "a"), error_for(29))
     in_flight = window.begin("b", 10)
-    assert window.wants_id
+    assert window.producer_id < 0
     assert window.spent_id == 7
     window.adopt(8, 0)
     window.number(in_flight)
@@ -316,7 +316,7 @@ def test_where_there_is_room_an_acknowledged_batch_proves_those_before_it(
     assert window.on_result(second, None, room) == [(first, Verdict.DELIVERED), (second, Verdict.DELIVERED)]
 
 
-def test_a_lane_that_forgoes_numbers_sends_what_was_refused_first_and_one_at_a_time(
+def test_a_window_that_forgoes_numbers_sends_what_was_refused_first_and_one_at_a_time(
     window: InFlightWindow[str],
 ) -> None:
     """Numbers are taken from what is on the wire only when all answers are there: until then it may be acknowledged."""
@@ -338,12 +338,22 @@ def test_a_lane_that_forgoes_numbers_sends_what_was_refused_first_and_one_at_a_t
     assert not window.batches
 
 
-def test_a_lane_without_numbers_has_one_batch_on_the_wire() -> None:
+def test_the_oldest_batch_is_acknowledged_in_short(window: InFlightWindow[str]) -> None:
+    first, second = sent(window, "a"), sent(window, "b")
+    assert not window.acknowledge(second)
+    assert window.acknowledge(first)
+    assert not window.acknowledge(first)  # called again after an interruption
+    assert (window.on_wire, list(window.batches)) == (1, [second])
+    assert window.on_result(second, None) == [(second, Verdict.DELIVERED)]
+    assert (window.on_wire, window.recovering) == (0, False)
+
+
+def test_a_window_without_numbers_has_one_batch_on_the_wire() -> None:
     window: InFlightWindow[str] = InFlightWindow()
     window.adopt(7, 0)
     window.on_result(sent(window, "first"), None)
     window.forgo()
-    assert not window.wants_id
+    assert window.plain
     assert not window.numbers
     in_flight = window.begin("second", 10)
     assert not in_flight.numbered

@@ -19,6 +19,7 @@ class Known:
     """A cluster that knows one topic's id."""
 
     id_: UUID | None = FIRST
+    generation = 1
 
     def topic_id(self, name: str) -> UUID | None:
         return self.id_

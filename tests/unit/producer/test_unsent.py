@@ -38,8 +38,8 @@ def test_leaders_are_looked_up_where_the_broker_has_not_answered(error: KafkaExc
         handler=handler,
         lock=handler.Lock(),
         retry_policy=mock.Mock(),
-        options=SimpleNamespace(idempotent=False),
-        cluster=SimpleNamespace(metadata_error=None),
+        options=SimpleNamespace(idempotent=False, ack_timeout_ms=1000, delivery_timeout_ms=1000),
+        cluster=SimpleNamespace(metadata_error=None, refresh_schedule=None, socket_timeout_ms=1000),
     )
     LeaderRequests(core, broker, owner)._unsent([], error)
     assert owner.leaders_moved.called is looked_up

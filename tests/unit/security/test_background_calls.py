@@ -9,7 +9,7 @@ import pytest
 
 from pykafka.exceptions import TokenUnavailableError, WorkerNotStartedError
 from pykafka.handlers import ThreadingHandler
-from pykafka.security.background_calls import BackgroundCalls, Errand
+from pykafka.security.background_calls import BackgroundCall, BackgroundCalls
 
 LIMIT = 20.0
 
@@ -19,7 +19,7 @@ LIMIT = 20.0
 )
 def test_who_has_joined_a_call_that_does_not_begin_is_told(raised: type[BaseException], told: type[Exception]) -> None:
     errands = BackgroundCalls("test")
-    joined: list[Errand] = []
+    joined: list[BackgroundCall] = []
 
     def spawn(*args: Any, **kwargs: Any) -> None:
         joined.append(errands.join(handler, lambda handler, errand: None))
@@ -34,7 +34,7 @@ def test_who_has_joined_a_call_that_does_not_begin_is_told(raised: type[BaseExce
 
 
 def test_a_call_that_ends_its_worker_is_a_failure() -> None:
-    def leave(handler: Any, errand: Errand) -> None:
+    def leave(handler: Any, errand: BackgroundCall) -> None:
         raise SystemExit
 
     handler = ThreadingHandler()

@@ -97,7 +97,7 @@ def test_ids_of_tasks() -> None:
     ],
 )
 def test_what_a_task_does(record: Record | None, epoch: int, first: int, expected: Duty) -> None:
-    assert duty(plan(record), QUERY, epoch, 1, first) is expected
+    assert duty(plan(record), Task(QUERY, epoch, 1, 0), first) is expected
 
 
 @pytest.mark.parametrize(
@@ -113,15 +113,15 @@ def test_what_a_task_does(record: Record | None, epoch: int, first: int, expecte
 )
 def test_what_keeps_a_task_from_it(record: Record | None, query: str, epoch: int, kind: type[Exception]) -> None:
     with pytest.raises(kind):
-        duty(plan(record), query, epoch, 0, 0)
+        duty(plan(record), Task(query, epoch, 0, 0), 0)
 
 
 def test_batch_writes_are_never_skipped() -> None:
     assert following(plan(None)) == 0
     assert following(plan(Record(BATCH, 4))) == 5
-    assert Task(BATCH, 4, 0, 0).duty(plan(Record(BATCH, 4)), 0) is Duty.WRITE
+    assert duty(plan(Record(BATCH, 4)), Task(BATCH, 4, 0, 0), 0) is Duty.WRITE
     with pytest.raises(PrefixInUseError, match="and this is a batch write"):
-        Task(BATCH, 4, 0, 0).duty(plan(Record(QUERY, 4)), 0)
+        duty(plan(Record(QUERY, 4)), Task(BATCH, 4, 0, 0), 0)
 
 
 def test_what_is_decided() -> None:

@@ -212,7 +212,7 @@ def test_a_column_of_our_own_name() -> None:
 
 
 def test_two_queries_make_the_table_of_numbers() -> None:
-    """The slower one goes on with it; an error that has another reason is told."""
+    """The slower one continues with it; an error that has another reason is told."""
     Database(None, {}, quicker=True).land(cast(Any, Rows("id")), "q", 0)
     with pytest.raises(PipelineError, match="cannot be made"):
         Database(None, {}).land(cast(Any, Rows("id")), "q", 0)

@@ -125,7 +125,7 @@ def test_a_trigger_without_records_counts_anew() -> None:
 
 
 def test_a_micro_batch_of_another_query_does_not_count_anew() -> None:
-    """Malformed records, or another sink, may go on while one query fails each time."""
+    """Malformed records, or another sink, may continue while one query fails each time."""
     trial = Trial()
 
     def start() -> str:
@@ -173,7 +173,7 @@ def test_no_restart_helps(error: Exception) -> None:
     ("text", "lasting"),
     [
         ("Job aborted\nTraceback\npykafka.spark.errors.DataLossError: partition 0 lost 5 records", True),
-        ("Traceback\npykafka.spark.errors.RecreatedTopicError: topic 'a' was deleted and made anew", True),
+        ("Traceback\npykafka.spark.errors.RecreatedTopicError: topic 'a' was deleted and recreated", True),
         ("... pykafka.exceptions.SaslAuthenticationFailed: wrong password", True),
         ("[USER_RAISED_EXCEPTION] the value of the record at topic a", True),
         ("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012", True),

@@ -53,5 +53,5 @@ def test_brokers_that_number_are_none(
     monkeypatch.setattr(ScriptedBroker, "_fetch", give)
     with ScriptedBroker() as broker:
         write_two_tasks(broker, handler)
-    assert len(asked) == 1  # the second task goes on under the id of the first
+    assert len(asked) == 1  # the second task continues under the id of the first
     assert "stored twice" not in caplog.text + capsys.readouterr().err

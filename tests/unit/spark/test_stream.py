@@ -269,7 +269,7 @@ def test_records_gone_since_they_were_planned(
 def test_a_topic_made_anew() -> None:
     start = {"a": {"0": 50}}
     cluster = FakeOffsets({A0: (0, 3)})
-    with pytest.raises(DataLossError, match="read up to offset 50, but it ends at 3 now; was the topic made anew"):
+    with pytest.raises(DataLossError, match="read up to offset 50, but it ends at 3 now; was the topic recreated"):
         reader(cluster).latestOffset(start, ALL)
     made = reader(cluster, failOnDataLoss="false")
     end = made.latestOffset(start, ALL)
@@ -420,7 +420,7 @@ def test_a_topic_made_anew_is_refused() -> None:
     assert [part.topic_id for part in made.partitions(made.initialOffset(), end)] == [OLD]  # type: ignore[attr-defined]
     cluster.held[A0], cluster.ids = Bounds(0, 2000), {"a": NEW}
     sentence = (
-        f"topic a was deleted and made anew: its id was {OLD} and is {NEW} now. It was read up to a-0 at 1000; .*"
+        f"topic a was deleted and recreated: its id was {OLD} and is {NEW} now. It was read up to a-0 at 1000; .*"
     )
     for act in (lambda: made.latestOffset(end, ALL), lambda: made.partitions(end, {"a": {"0": 2000}})):
         with pytest.raises(RecreatedTopicError, match=sentence + "startingOffsets = earliest") as caught:
@@ -456,9 +456,9 @@ def test_a_topic_made_anew_is_read_from_its_start(available_now: bool, caplog: p
     ]
     assert planned[0].topic_id == NEW  # type: ignore[attr-defined]
     assert made.latestOffset(after, ALL) == after
-    told = [one.message for one in caplog.records if "made anew" in one.message]
+    told = [one.message for one in caplog.records if "recreated" in one.message]
     assert len(told) == 1
-    assert "Going on from the start of the new topic" in told[0]
+    assert "Continuing from the start of the new topic" in told[0]
 
 
 def test_a_broker_that_has_not_heard_of_the_topic_a_query_began_with(caplog: pytest.LogCaptureFixture) -> None:
@@ -471,7 +471,7 @@ def test_a_broker_that_has_not_heard_of_the_topic_a_query_began_with(caplog: pyt
     end = made.latestOffset(start, ALL)
     planned = made.partitions(start, end)
     assert [(part.end, part.topic_id) for part in planned] == [(10, NEW)]  # type: ignore[attr-defined]
-    assert "made anew" not in caplog.text
+    assert "recreated" not in caplog.text
 
 
 class FakeGroup:
@@ -496,7 +496,7 @@ class FakeGroup:
 
 
 def test_a_run_that_ends_after_a_reset(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The group knows the new topic by then; the next run took it for one that was made anew since."""
+    """The group knows the new topic by then; the next run took it for one that was recreated since."""
     group = FakeGroup()
     monkeypatch.setattr("pykafka.spark.microbatch.ProgressCommitter", group)
     monkeypatch.setattr("pykafka.spark.microbatch.read_anchors", group.read)

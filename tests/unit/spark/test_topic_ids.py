@@ -58,7 +58,7 @@ def test_what_a_group_keeps_of_topics() -> None:
     assert kept(start, both) == ({"a": ONE, "b": TWO}, [])
     # The brokers have deleted a's offsets with it.
     assert kept(start, both | {A0: (-1, ""), A1: (-1, "")}) == ({"a": ONE, "b": TWO}, [])
-    # All topics are made anew, or nothing was ever committed.
+    # All topics are recreated, or nothing was ever committed.
     assert kept(start, dict.fromkeys(start, (-1, ""))) == ({}, ["a", "b"])
     # Nothing was read, so nothing can be lost.
     assert kept({A0: 0}, {A0: (-1, "")}) == ({}, [])

@@ -126,7 +126,7 @@ def test_a_refused_epoch_fails_the_batch() -> None:
     assert not window.batches
 
 
-def test_numbers_that_nothing_mends_leave_the_lane_stuck() -> None:
+def test_numbers_that_nothing_mends_leave_the_window_stuck() -> None:
     window: TransactionalWindow[str] = TransactionalWindow()
     window.follow(9, 0)
     in_flight = window.begin("batch", 1)

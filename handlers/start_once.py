@@ -1,4 +1,4 @@
-"""`Starts`: one start at a time, whichever workers ask for it, and the start that a forked child owes."""
+"""`StartOnce`: one start at a time, whichever workers ask for it, and the start that a forked child owes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 START_S = 120.0
 
 
-class Starts:
+class StartOnce:
     """The starts of a producer or consumer: one worker makes a start, and the others wait for its end.
 
     A start that fails, or that a timeout or Ctrl-C ends, remains due: the next call makes it. The workers that waited for it

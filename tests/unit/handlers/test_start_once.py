@@ -6,7 +6,7 @@ import pytest
 
 from pykafka.exceptions import NoBrokersAvailableError
 from pykafka.handlers import Handler
-from pykafka.handlers.starts import Starts
+from pykafka.handlers.start_once import StartOnce
 from tests.support.interrupts import Interrupted
 
 
@@ -15,7 +15,7 @@ class Thing:
 
     def __init__(self, handler: Handler) -> None:
         self.handler = handler
-        self.starts = Starts(handler)
+        self.starts = StartOnce(handler)
         self.running = False
         self.begun = 0
         self.errors: list[BaseException] = []
@@ -93,7 +93,7 @@ def test_a_stop_during_a_start_does_not_wait_and_undoes_it(handler: Handler) -> 
 
 
 def test_a_fork_of_a_fork_owes_the_start_too(handler: Handler) -> None:
-    starts = Starts(handler)
+    starts = StartOnce(handler)
     starts.after_fork(True)
     starts.after_fork(False)
     assert starts.due

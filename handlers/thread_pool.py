@@ -1,4 +1,4 @@
-"""`Aside`: calls in OS threads of the client's own, for hubs and event loops, whose own threads belong to the application."""
+"""`ThreadPool`: calls in OS threads of the client's own: those of hubs and event loops belong to the application."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class Job:
     """A call, and its outcome.
 
     :param fn: what to call
-    :param tell: called by the thread when the call has ended; it does not wait
+    :param callback: called by the thread when the call has ended; it does not wait
     """
 
-    __slots__ = ("_fn", "_lock", "_tell", "error", "result")
+    __slots__ = ("_fn", "_lock", "_callback", "error", "result")
 
-    def __init__(self, fn: Callable[[], Any], tell: Callable[[], object]) -> None:
+    def __init__(self, fn: Callable[[], Any], callback: Callable[[], object]) -> None:
         self._fn: Callable[[], Any] | None = fn
-        self._tell: Callable[[], object] | None = tell
+        self._callback: Callable[[], object] | None = callback
         self._lock = allocate_lock()
         self.result: Any = None
         self.error: BaseException | None = None
 
     def run(self) -> None:
-        """Make the call, unless its caller has gone, and tell."""
+        """Make the call, unless its caller has gone, and call `callback`."""
         fn, self._fn = self._fn, None
         if fn is None:
             return
@@ -45,20 +45,20 @@ class Job:
         except BaseException as error:  # noqa: BLE001 - the caller raises it
             self.error = error
         with self._lock:
-            tell, self._tell = self._tell, None
-            if tell is not None:
-                tell()
+            callback, self._callback = self._callback, None
+            if callback is not None:
+                callback()
 
     def leave(self) -> None:
-        """Take note that the caller has gone: a call that has not begun never does, and nothing is told after this."""
+        """Take note that the caller has gone: a call that has not begun never does, and `callback` is not called after this."""
         self._fn = None
         with self._lock:
-            self._tell = None
+            self._callback = None
 
     def forsake(self) -> None:
         """Leave the call to the parent process, in a forked child: its thread may have held the lock."""
         self._lock = allocate_lock()
-        self._fn = self._tell = None
+        self._fn = self._callback = None
 
     def outcome(self) -> Any:
         """Return what the call has returned, or raise its exception."""
@@ -79,7 +79,7 @@ class _Idle:
         self.job: Job | None = None
 
 
-class Aside:
+class ThreadPool:
     """The threads of one process: one for each call that runs, and some that wait for the next for a moment.
 
     They are no daemons of `threading`, which may be patched, and end by themselves.
@@ -138,4 +138,4 @@ class Aside:
 
 
 #: The threads of this process.
-ASIDE = Aside()
+POOL = ThreadPool()
