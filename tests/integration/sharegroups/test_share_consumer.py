@@ -217,7 +217,7 @@ def test_refusals(client: KafkaClient) -> None:
     topic = filled(client, 1)
     with pytest.raises(TypeError, match="needs group="):
         client.share_consumer(topic)
-    with pytest.raises(ValueError, match="acknowledgement must be one of implicit, explicit"):
+    with pytest.raises(ValueError, match="acknowledgement must be one of 'implicit', 'explicit'"):
         client.share_consumer(topic, group="g", acknowledgement="none")
     with pytest.raises(ValueError, match="no patterns"):
         client.share_consumer("^a.*", group="g")
