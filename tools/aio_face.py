@@ -178,12 +178,13 @@ Function = ast.FunctionDef
 def _functions(cls: type[Any], name: str) -> tuple[str, list[Function]]:
     """Return the module that defines a member, and its definition; before it its overloads."""
     owner = next(one for one in cls.__mro__ if name in vars(one))
+    member = vars(owner)[name]
+    # Not that of the class, which may be the documented one.
+    module = (member.fget if isinstance(member, property) else member).__module__
     (body,) = (
-        node.body
-        for node in _tree(owner.__module__).body
-        if isinstance(node, ast.ClassDef) and node.name == owner.__name__
+        node.body for node in _tree(module).body if isinstance(node, ast.ClassDef) and node.name == owner.__name__
     )
-    return owner.__module__, [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
+    return module, [node for node in body if isinstance(node, ast.FunctionDef) and node.name == name]
 
 
 def members(cls: type[Any]) -> list[str]:

@@ -36,7 +36,7 @@ class ParallelRun(Closing[_ParallelRun]):
     """
 
     async def run(self) -> None:
-        """Read and handle on this worker until `stop()`, an error, or Ctrl-C; then commit what is acknowledged."""
+        """Read and handle on this worker until `stop()`, an error, or Ctrl-C; then commit the acknowledged offsets."""
         return await bridged(self._here.run)
 
     async def start(self) -> Self:

@@ -167,7 +167,7 @@ class HeartbeatSender(ABC, Generic[T]):
     # -- the application's side --------------------------------------------------------------------------------------
 
     def set_target(self, target: T | None) -> None:
-        """Have the thread of the coordinator send these heartbeats; None for no heartbeats.
+        """Set the membership whose heartbeats the coordinator's thread sends; None: it sends none.
 
         :raises WorkerNotStartedError: the system cannot start a thread at present
         """

@@ -25,6 +25,8 @@ ALLOWED = {
         "pykafka.compat.names",
     ): "documented names and those of PyKafka 2, for all modules that have some",
     ("pykafka.utils", "pykafka.compat.attributes"): "private attributes of PyKafka 2, for all classes that had some",
+    ("pykafka.compat.simple_consumer", "pykafka.simpleconsumer"): "its documented module, as its repr has it",
+    ("pykafka.metadata.partition", "pykafka.partition"): "its documented module, as its repr has it",
     ("pykafka.deadletters", "pykafka.aio"): "recognizes an asyncio client, and imports nothing",
 }
 #: Modules that import what a variable names: {module: what that is}.

@@ -74,7 +74,7 @@ class Report(NamedTuple):
 
 @dataclass
 class CoordinatorView:
-    """What the coordinator certainly knows of the member."""
+    """The state of the member that the coordinator certainly knows."""
 
     subscription: HeartbeatSubscription | None = None
     owned: Assignment | None = None

@@ -30,7 +30,7 @@ def test_all_files_are_up_to_date() -> None:
 
 @pytest.mark.parametrize("name", [call.cls for call in options.CALLS])
 def test_the_defaults_of_rows_are_those_of_signatures(name: str) -> None:
-    """What the tool writes as text, Python reads as the same value."""
+    """Python reads the text that the tool writes as the same value."""
     parameters = inspect.signature(CLASSES[name]).parameters
     rows = options.OF[name].rows()
     assert rows.keys() <= parameters.keys()
