@@ -61,7 +61,8 @@ def link_handlers() -> None:
 def extensions() -> list[Extension]:
     if PURE:
         return []
-    return [Extension(name, [path]) for name, path in sources()]
+    # Without debug information, which is four fifths of a module: an archive for Spark's executors carries them all.
+    return [Extension(name, [path], extra_compile_args=["-g0"]) for name, path in sources()]
 
 
 class OptionalBuildExt(build_ext):
