@@ -90,8 +90,10 @@ _TIMED_OUT = _TimedOut()
 def _close(*watchers: Any) -> None:
     """Free watchers, unless their loop is gone and has freed them already."""
     for watcher in watchers:
-        with suppress(ValueError):
+        try:  # not suppress(): at the end of the interpreter this module has no names any more
             watcher.close()
+        except ValueError:
+            pass
 
 
 class _Clock:
@@ -128,16 +130,19 @@ class _HubTurns:
         self._repeats = "libuv" not in type(hub.loop).__module__  # whose timers count milliseconds
         self._timer = hub.loop.timer(0.0, EVERY_TURN_S if self._repeats else 0.0)
 
-    def __del__(self) -> None:
+    def __del__(self, thread_number: Callable[[], int] = _thread_number, close: Callable[..., None] = _close) -> None:
+        # The last objects go when the module's names are gone already: defaults keep these two.
         made = (self.__dict__.get("_check"), self.__dict__.get("_timer"))  # the constructor may have been interrupted
         watchers = [watcher for watcher in made if watcher is not None]
-        if self._thread == _thread_number():
-            _close(*watchers)
+        if self._thread == thread_number():
+            close(*watchers)
             return
         # The garbage collector runs in any thread. Meanwhile the hub's thread may be in the middle of libev, about to call
         # these very watchers: only that thread may free them, or the process crashes.
-        with suppress(ValueError):  # the hub has ended
-            self._loop.run_callback_threadsafe(_close, *watchers)
+        try:
+            self._loop.run_callback_threadsafe(close, *watchers)
+        except ValueError:  # the hub has ended
+            pass
 
     def wait(self) -> None:
         """Wait until the hub has turned and the workers that waited before this one have run."""

@@ -6,8 +6,9 @@ import gc
 import threading
 
 import gevent
+import pytest
 
-from pykafka.handlers import GEventHandler
+from pykafka.handlers import GEventHandler, greenlets
 
 
 def test_a_hub_frees_its_watchers_in_its_own_thread() -> None:
@@ -37,3 +38,14 @@ def test_a_handler_that_is_freed_in_its_own_thread_leaves_no_watcher() -> None:
     del handler
     gc.collect()
     assert not check.active
+
+
+def test_a_handler_that_is_freed_last_needs_no_name_of_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the end of the interpreter the module's names are None before the last objects go: a TypeError was printed."""
+    handler = GEventHandler()
+    handler.breathe()
+    turns = handler._hub._local.turns
+    for name in ("_close", "_thread_number", "suppress"):
+        monkeypatch.setattr(greenlets, name, None, raising=False)
+    turns.__del__()
+    assert not turns._check.active
