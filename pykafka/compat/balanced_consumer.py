@@ -75,6 +75,8 @@ class BalancedConsumer(GroupConsumer):
     :raises PartitionOwnedError: another member would not let go of a partition (likewise)
     """
 
+    __module__ = "pykafka.balancedconsumer"  # its documented place
+
     def _build(self, topic: TopicView, cluster: BaseCluster, given: dict[str, Any]) -> None:
         self._configure(topic, cluster, given)
         self._zookeeper_options = ZooKeeperOptions.of(given)

@@ -91,6 +91,8 @@ class ManagedBalancedConsumer(GroupConsumer):
     :raises KafkaException: what kept it from its share (likewise)
     """
 
+    __module__ = "pykafka.managedbalancedconsumer"  # its documented place
+
     def _build(self, topic: TopicView, cluster: BaseCluster, given: dict[str, Any]) -> None:
         self._configure(topic, cluster, given)
         self._consumer_id = Name.of("")

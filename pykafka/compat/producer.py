@@ -102,6 +102,8 @@ class Producer:
         own (6 for gzip, 3 for zstd, the fast mode for lz4); snappy has none
     """
 
+    __module__ = "pykafka.producer"  # its documented place
+
     def _build(self, cluster: BaseCluster, topic: TopicView, given: dict[str, Any]) -> None:
         self._cluster = cluster
         self._topic = topic
@@ -524,6 +526,8 @@ class OwnedBroker(Sender):
     :param broker: where they go
     :param auto_start: start the sender at once
     """
+
+    __module__ = "pykafka.producer"  # its documented place
 
     def __init__(self, producer: Producer, broker: Node, auto_start: bool = True) -> None:
         self.producer = producer

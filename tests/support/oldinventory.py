@@ -37,17 +37,23 @@ def parameters_of(function: Any) -> list[str] | None:
     return [one.name + ("" if one.default is one.empty else "=") for one in named if one.name not in ("self", "cls")]
 
 
+def tree_of(method: object) -> list[ast.AST]:
+    """Return the parts of a method's source; the class may name another module as its own, so its functions are asked."""
+    try:
+        source = inspect.getsource(inspect.unwrap(getattr(method, "fget", method)))  # type: ignore[arg-type]
+    except (OSError, TypeError):
+        return []
+    return list(ast.walk(ast.parse("if 1:\n" + source if source[:1].isspace() else source)))
+
+
 def set_by_methods(cls: type) -> set[str]:
     """Return the attributes that the methods of a class set on `self`."""
     found = set()
     for base in cls.__mro__:
         if not base.__module__.startswith(PACKAGE):
             continue
-        try:
-            tree = ast.parse(inspect.cleandoc("\n" + inspect.getsource(base)))
-        except (OSError, TypeError):
-            continue
-        for node in ast.walk(tree):
+        nodes = [node for method in vars(base).values() for node in tree_of(method)]
+        for node in nodes:
             if (
                 isinstance(node, ast.Attribute)
                 and isinstance(node.ctx, ast.Store)

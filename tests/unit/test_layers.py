@@ -26,6 +26,12 @@ ALLOWED = {
     ): "documented names and those of PyKafka 2, for all modules that have some",
     ("pykafka.utils", "pykafka.compat.attributes"): "private attributes of PyKafka 2, for all classes that had some",
     ("pykafka.compat.simple_consumer", "pykafka.simpleconsumer"): "its documented module, as its repr has it",
+    ("pykafka.compat.balanced_consumer", "pykafka.balancedconsumer"): "its documented module, as its repr has it",
+    (
+        "pykafka.compat.managed_balanced_consumer",
+        "pykafka.managedbalancedconsumer",
+    ): "its documented module, as its repr has it",
+    ("pykafka.compat.rdkafka.classes", "pykafka.rdkafka"): "their documented module, as their reprs have it",
     ("pykafka.metadata.partition", "pykafka.partition"): "its documented module, as its repr has it",
     ("pykafka.deadletters", "pykafka.aio"): "recognizes an asyncio client, and imports nothing",
 }

@@ -43,6 +43,8 @@ class RdKafkaProducer(Producer):
     :raises ValueError: librdkafka has no setting for something in the client's `ssl_config`, or for one of the options
     """
 
+    __module__ = "pykafka.rdkafka"  # its documented place
+
     def _build(self, cluster: BaseCluster, topic: TopicView, given: dict[str, Any]) -> None:
         super()._build(cluster, topic, {**given, "auto_start": False})
         self._plain = False  # every message goes through `_enqueue`
@@ -99,6 +101,8 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
     :raises ImportError: the extra `rdkafka` is not installed
     :raises ValueError: librdkafka has no setting for something in the client's `ssl_config`
     """
+
+    __module__ = "pykafka.rdkafka"  # its documented place
 
     @collected(SimpleConsumer._build, ConsumerOptions)
     def __init__(
