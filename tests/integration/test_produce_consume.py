@@ -281,7 +281,7 @@ def test_a_forgotten_consumer_stops_fetching(make_topic: Callable[..., Topic]) -
         del consumer
         gc.collect()
     assert worker.join(10)
-    until(fetcher._handler, lambda: not fetcher._roster, 20)
+    until(fetcher._handler, lambda: not fetcher._fetchable.members, 20)
 
 
 def test_a_forgotten_client_ends_its_connections(kafka: KafkaCluster, concurrency: Concurrency) -> None:

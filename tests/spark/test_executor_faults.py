@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pykafka.broker import Broker
 from pykafka.client import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import UnpackedTooLargeError
 from pykafka.network.in_flight import InFlightRequest
+from pykafka.network.node import Node
 from pykafka.protocol import wire
 from pykafka.spark import session
 from pykafka.spark.errors import DataLossError, PollTimeoutError, SinkError
@@ -191,9 +191,9 @@ def test_a_leader_whose_log_has_lost_what_was_read(
     """Its answer to the epoch of the last record that was read tells, and the task then reads what there is."""
     expected = fill(cluster, 60)
     epochs: list[int] = []
-    send, take = Broker.send, InFlightRequest.get
+    send, take = Node.send, InFlightRequest.get
 
-    def sent(broker: Broker, request: Any, *words: Any, **more: Any) -> Any:
+    def sent(broker: Node, request: Any, *words: Any, **more: Any) -> Any:
         if isinstance(request, wire.FetchRequest):
             epochs.append(request.topics[0].partitions[0].last_fetched_epoch)
         return send(broker, request, *words, **more)
@@ -208,7 +208,7 @@ def test_a_leader_whose_log_has_lost_what_was_read(
         return response
 
     diverging: list[bool] = []
-    monkeypatch.setattr(Broker, "send", sent)
+    monkeypatch.setattr(Node, "send", sent)
     monkeypatch.setattr(InFlightRequest, "get", taken)
     batches = read(cluster, 0, 60, failOnDataLoss=fail, **{"kafka.max.partition.fetch.bytes": "100"})
     sentence = r"t-0 was read up to offset \d+, but its leader has another log: .* were read: offsets 4 to \d+ are gone"

@@ -37,13 +37,15 @@ def parameters_of(function: Any) -> list[str] | None:
     return [one.name + ("" if one.default is one.empty else "=") for one in named if one.name not in ("self", "cls")]
 
 
-def tree_of(method: object) -> list[ast.AST]:
-    """Return the parts of a method's source; the class may name another module as its own, so its functions are asked."""
+def tree_of(cls: type) -> ast.AST:
+    """Return the source of a class; without it, of its methods: a class may name its documented module as its own."""
     try:
-        source = inspect.getsource(inspect.unwrap(getattr(method, "fget", method)))  # type: ignore[arg-type]
+        return ast.parse(inspect.cleandoc("\n" + inspect.getsource(cls)))
     except (OSError, TypeError):
-        return []
-    return list(ast.walk(ast.parse("if 1:\n" + source if source[:1].isspace() else source)))
+        pass
+    methods = [getattr(value, "fget", value) for value in vars(cls).values()]
+    sources = [inspect.getsource(inspect.unwrap(method)) for method in methods if inspect.isfunction(method)]
+    return ast.parse("".join("if 1:\n" + source for source in sources))
 
 
 def set_by_methods(cls: type) -> set[str]:
@@ -52,8 +54,7 @@ def set_by_methods(cls: type) -> set[str]:
     for base in cls.__mro__:
         if not base.__module__.startswith(PACKAGE):
             continue
-        nodes = [node for method in vars(base).values() for node in tree_of(method)]
-        for node in nodes:
+        for node in ast.walk(tree_of(base)):
             if (
                 isinstance(node, ast.Attribute)
                 and isinstance(node.ctx, ast.Store)

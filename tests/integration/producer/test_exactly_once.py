@@ -67,7 +67,7 @@ def test_what_fails_is_handled_again(client: KafkaClient) -> None:
             elif calls == 7:
                 begin.begin = no_coordinator
             elif calls == 15:  # the last one of a transaction
-                member = consumer._sharing.membership.member  # type: ignore[union-attr]
+                member = consumer._sharing.membership.identity  # type: ignore[union-attr]
                 member.generation_id += 1
             elif member is not None:
                 member.generation_id -= 1

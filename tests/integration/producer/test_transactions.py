@@ -142,10 +142,10 @@ def test_offsets_of_a_member_that_is_out_are_refused(client: KafkaClient) -> Non
         plain.produce(topic, b"1")
     with client.producer(transactional_id=unique()) as producer, client.consumer(topic, group=group) as consumer:
         assert consumer.poll(10, timeout=20)
-        consumer._sharing.membership.member.generation_id += 1  # type: ignore[union-attr]  # as after a rebalance unseen
+        consumer._sharing.membership.identity.generation_id += 1  # type: ignore[union-attr]  # as after a rebalance unseen
         with pytest.raises(TransactionAbortableError, match="(?i)generation"), producer.transaction(consumer):
             producer.send_offsets(consumer)
-        consumer._sharing.membership.member.generation_id -= 1  # type: ignore[union-attr]
+        consumer._sharing.membership.identity.generation_id -= 1  # type: ignore[union-attr]
         assert [record.value for record in consumer.poll(10, timeout=20)] == [b"1"]
 
 

@@ -130,7 +130,7 @@ def test_a_rebalance_within_a_transaction_aborts_it(client: KafkaClient, now: in
         plain.produce(topic, b"1")
     with client.producer(transactional_id=unique()) as producer, client.consumer(topic, group=group) as consumer:
         assert consumer.poll(10, timeout=20)
-        member: Any = consumer._sharing.membership.member  # type: ignore[union-attr]
+        member: Any = consumer._sharing.membership.identity  # type: ignore[union-attr]
         before = member.generation_id
         with pytest.raises(TransactionAbortableError, match="generation"), producer.transaction(consumer):
             member.generation_id = now
