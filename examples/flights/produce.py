@@ -48,11 +48,13 @@ def main() -> int:
 
 def produce_all(client: KafkaClient, job: Job) -> dict[str, int]:
     """Produce flights and weather at the same time; return the numbers of messages by topic."""
+    # Looked up before the first greenlet begins: nothing waits between here and `try`, so no signal comes in between.
+    flights, weather = client.topics[job.flights], client.topics[job.weather]
     totals = {job.flights: data.count_flights(job.limit), job.weather: WEATHER_HOURS}
     with Progress(totals) as progress:
         readers = [
-            gevent.spawn(replay, client.topics[job.flights], data.flights(job.limit), "carrier", flight_key, progress),
-            gevent.spawn(replay, client.topics[job.weather], data.weather(), "origin", weather_key, progress),
+            gevent.spawn(replay, flights, data.flights(job.limit), "carrier", flight_key, progress),
+            gevent.spawn(replay, weather, data.weather(), "origin", weather_key, progress),
         ]
         try:
             gevent.joinall(readers, raise_error=True)
@@ -98,7 +100,7 @@ def divide(events: Iterator[Event], lane: str, produce: Callable[[Queue], None])
 
     def fail(greenlet: gevent.Greenlet) -> None:
         # That lane's greenlet has ended: the reader must not wait for room in its queue.
-        gevent.kill(reader, greenlet.exception, block=False)
+        gevent.kill(reader, greenlet.exception)
 
     try:
         for event in events:
