@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.consumer.fetch_plan import Asked, Member, Plan
-from pykafka.consumer.fetch_request import IDS_CEILING, SESSION_ERRORS, FetchRequests
+from pykafka.consumer.fetch_request import IDS_CEILING, SESSION_ERRORS, SESSIONS_FROM, FetchRequests
 from pykafka.consumer.fetch_response import AnswerReader
 from pykafka.consumer.fetched_batches import CompletedFetches, Kept
 from pykafka.exceptions import KafkaException, ProtocolClientError, SocketDisconnectedError, error_for
@@ -397,7 +397,8 @@ class Fetcher:
     def _send(self, plan: Plan | None) -> _InFlightFetch | None:
         if plan is None or not plan.partitions:
             return None
-        if plan is not self._requests.plan:
+        # A broker that looks old may be newer after all: it is asked again now and then.
+        if plan is not self._requests.plan or self._version < SESSIONS_FROM:
             self._version = self._broker.api_version(wire.FetchRequest, IDS_CEILING if plan.has_ids else None)
         self._take_turn()
         request, full = self._requests.next(plan, self._version)

@@ -291,14 +291,16 @@ class LeaderRequests:
         # a broker hangs up on an id that it does not know where no answer is wanted that could tell
         by_id = bool(ids) and self._core.options.required_acks != 0
         transaction = self._core.transaction
-        version = (
-            self._versions.get(by_id) if transaction is None else None
-        )  # a transaction's may change with its coordinator
+        version = None if transaction is not None else self._versions.get(by_id)  # its coordinator may change
         if version is None:
             ceiling = BY_ID if by_id else BY_NAME
             if transaction is not None:
                 ceiling = min(ceiling, transaction.produce_ceiling)
-            version = self._versions[by_id] = self.broker.api_version(wire.ProduceRequest, ceiling)
+            version = self.broker.api_version(wire.ProduceRequest, ceiling)
+            if (
+                version >= PRODUCE_RECORD_BATCHES
+            ):  # a broker that looks older is asked again now and then, also on this connection
+                self._versions[by_id] = version
         return version
 
     def _transmit(
