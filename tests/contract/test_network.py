@@ -241,7 +241,7 @@ def test_large_writes_do_not_hold_the_hub(handler: Handler, stream: Stream, monk
     assert [worker.error for worker in workers] == [None, None]
     if handler.cooperative:
         # Counts, as how long a turn takes is the machine's; a write that held the hub would let it turn once or twice.
-        assert while_writing > 3
+        assert while_writing > 2
         assert breaths[0] >= size // HUB_SEND_MAX
 
 
