@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.consumer.fetch_plan import Asked, Member, Plan
-from pykafka.consumer.fetch_request import IDS_CEILING, SESSION_ERRORS, SESSIONS_FROM, FetchRequests
+from pykafka.consumer.fetch_request import IDS_CEILING, SESSION_ERRORS, FetchRequests
 from pykafka.consumer.fetch_response import AnswerReader
 from pykafka.consumer.fetched_batches import CompletedFetches, Kept
 from pykafka.exceptions import KafkaException, ProtocolClientError, SocketDisconnectedError, error_for
@@ -208,8 +208,7 @@ class Fetcher:
         self._requests = FetchRequests(settings)
         self._answers = AnswerReader(broker.id, broker.address, settings)
         self._stopped = False
-        # The version of the last request, and whether the last answer has announced throttling, or there is none.
-        self._version = 0
+        # Whether the last answer has announced throttling, or there is none.
         self._is_throttled = True
         self._channel_name = settings.channel
         self._tick_at = 0.0
@@ -397,13 +396,11 @@ class Fetcher:
     def _send(self, plan: Plan | None) -> _InFlightFetch | None:
         if plan is None or not plan.partitions:
             return None
-        # A broker that looks old may be newer after all: it is asked again now and then.
-        if plan is not self._requests.plan or self._version < SESSIONS_FROM:
-            self._version = self._broker.api_version(wire.FetchRequest, IDS_CEILING if plan.has_ids else None)
+        version = self._broker.api_version(wire.FetchRequest, IDS_CEILING if plan.has_ids else None)
         self._take_turn()
-        request, full = self._requests.next(plan, self._version)
+        request, full = self._requests.next(plan, version)
         timeout_ms = request.max_wait_ms + self._broker.socket_timeout_ms
-        pending = self._broker.send(request, self._channel_name, timeout_ms=timeout_ms, version=self._version)
+        pending = self._broker.send(request, self._channel_name, timeout_ms=timeout_ms, version=version)
         return _InFlightFetch(plan, full, pending)
 
     def _read(self, plan: Plan, response: wire.FetchResponse, full: bool) -> list[Fetched]:

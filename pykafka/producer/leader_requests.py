@@ -139,8 +139,7 @@ class LeaderRequests:
     def _forget(self, connection: RequestHandler | None = None) -> None:
         """Forget what the broker supports: on a new connection it may be of another version."""
         self._connection = None if connection is None else weakref.ref(connection)
-        # The version of Produce, by whether requests have topic ids; and whether the broker knows the idempotent producer.
-        self._versions: dict[bool, int] = {}
+        # Whether the broker knows the idempotent producer.
         self._knows_numbers = False
 
     @property
@@ -290,18 +289,10 @@ class LeaderRequests:
         """Return the version of Produce for a request with these ids."""
         # a broker hangs up on an id that it does not know where no answer is wanted that could tell
         by_id = bool(ids) and self._core.options.required_acks != 0
-        transaction = self._core.transaction
-        version = None if transaction is not None else self._versions.get(by_id)  # its coordinator may change
-        if version is None:
-            ceiling = BY_ID if by_id else BY_NAME
-            if transaction is not None:
-                ceiling = min(ceiling, transaction.produce_ceiling)
-            version = self.broker.api_version(wire.ProduceRequest, ceiling)
-            if (
-                version >= PRODUCE_RECORD_BATCHES
-            ):  # a broker that looks older is asked again now and then, also on this connection
-                self._versions[by_id] = version
-        return version
+        ceiling, transaction = BY_ID if by_id else BY_NAME, self._core.transaction
+        if transaction is not None:
+            ceiling = min(ceiling, transaction.produce_ceiling)
+        return self.broker.versions.choose(wire.ProduceRequest, ceiling)
 
     def _transmit(
         self, batches: list[ProducerBatch], ids: Mapping[str, UUID], version: int, connection: RequestHandler

@@ -1,4 +1,7 @@
-"""`KafkaProducerEngine`: the engine of a producer for any topic: looks topics up, chooses partitions, waits for room."""
+"""`KafkaProducerEngine`: the engine of a producer for any topic: looks topics up, chooses partitions, waits for room.
+
+`MetadataWait` has its look-ups of topics, one for all callers; `DeliveryWait` the waits of `Delivery.get()`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import logging
 import math
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import (
     KafkaException,
@@ -67,17 +70,6 @@ Outgoing = tuple[str, bytes | None, bytes | None, int, list[tuple[str, bytes | N
 Partitioner = Callable[[Sequence[Any], Any], Any]
 
 
-class Engine(Protocol):
-    """The producer whose topics these are; `KafkaProducerEngine` has it."""
-
-    handler: Handler
-    cluster: BaseCluster
-
-    def check_running(self) -> None: ...
-    def add_topic(self, topic: Any) -> TopicInfo | None: ...
-    def written_to(self, topic: str) -> bool: ...  # whether the producer has written to it
-
-
 class _MetadataRequest:
     """A look-up under way.
 
@@ -101,7 +93,7 @@ class MetadataWait:
     :param engine: of the producer
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: KafkaProducerEngine) -> None:
         self._engine = engine
         self._handler = engine.handler
         self._under_way: dict[str, _MetadataRequest] = {}
@@ -531,13 +523,21 @@ class KafkaProducerEngine(ProducerEngine):
         with self.lock:
             for owned in self.routing.owned_brokers.values():
                 for queue in owned.active.values():
-                    left += queue.closed_batches
-                    queue.closed_batches.clear()
-                    batch = self.accumulator.take_open(queue)
-                    if batch is not None:
-                        left.append(batch)
-        for batch in left:
-            self.completion.complete(
-                batch, error.again().with_context(topic=batch.topic, partition=batch.partition_id), asked_for=True
-            )
+                    left += self.take_unsent(queue)
+        self.fail_dropped(left, error)
         return sum(batch.count for batch in left)
+
+    def take_unsent(self, queue: PartitionQueue) -> list[ProducerBatch]:
+        """Take the batches of a queue that were never sent; the caller holds the lock."""
+        left = list(queue.closed_batches)
+        queue.closed_batches.clear()
+        batch = self.accumulator.take_open(queue)
+        if batch is not None:
+            left.append(batch)
+        return left
+
+    def fail_dropped(self, batches: list[ProducerBatch], error: KafkaException) -> None:
+        """Complete batches that were dropped on demand, each by a copy of an error."""
+        for batch in batches:
+            report = error.again().with_context(topic=batch.topic, partition=batch.partition_id)
+            self.completion.complete(batch, report, asked_for=True)

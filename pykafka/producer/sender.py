@@ -209,7 +209,8 @@ class Sender:
     def open_batch(self, queue: PartitionQueue) -> bool:
         """Give a partition a new open batch if the present one is full or missing; return False if that cannot be now."""
         core, routing = self._core, self._routing
-        if core.worker_exception is not None or self._handler.has_ended:  # the caller finds the error to raise
+        handler = self._handler
+        if core.worker_exception is not None or (handler.cooperative and handler.has_ended):  # the caller finds why
             return False
         if core.looks_ahead:
             core.look_ahead()

@@ -110,12 +110,6 @@ class TransactionalEngine(KafkaProducerEngine):
                     elif in_flight in queue.window.batches:
                         self.transactions.status.broken |= in_flight.numbered
                         left += [one.batch for one in queue.window.drop(in_flight)]
-                left += queue.closed_batches
-                queue.closed_batches.clear()
-                batch = self.accumulator.take_open(queue)
-                if batch is not None:
-                    left.append(batch)
-        for batch in left:
-            report = error.again().with_context(topic=batch.topic, partition=batch.partition_id)
-            self.completion.complete(batch, report, asked_for=True)
+                left += self.take_unsent(queue)
+        self.fail_dropped(left, error)
         return on_wire
