@@ -1,4 +1,9 @@
-"""`FinalSteps`: final steps that run to their end once they have begun, whatever interrupts the worker that waits for them."""
+"""Steps that an interrupt (Ctrl-C, a greenlet's timeout) must not leave half done.
+
+`FinalSteps` run to their end once they have begun, whatever interrupts the worker that waits for them; `SingleCaller` lets
+one call in at a time; `CloseOnce` has the steps of a `close()`, which the next call finishes; a `finalizer` takes no step of
+Python.
+"""
 
 from __future__ import annotations
 

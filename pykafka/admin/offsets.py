@@ -1,4 +1,4 @@
-"""Offsets of partitions, by place or by time."""
+"""Offsets of partitions, by place or by time, and the types of calls about offsets."""
 
 from __future__ import annotations
 

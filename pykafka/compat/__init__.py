@@ -1,1 +1,4 @@
-"""Names of PyKafka 2 that nothing in this package uses: they are loaded when an application asks for one."""
+"""PyKafka 2, kafka-python's coordinator and librdkafka, over the engine, which imports nothing of it.
+
+The documented modules, such as `pykafka.simpleconsumer`, load the classes from here when an application asks for one.
+"""

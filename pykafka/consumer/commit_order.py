@@ -1,4 +1,7 @@
-"""`CallQueue`: calls functions in order, by a worker that starts for the first one and ends when none is left."""
+"""`CommitOrder`: the commits of one consumer, one after another, in the order of the calls.
+
+`CallQueue` calls functions in order, by a worker that starts for the first one and ends when none is left.
+"""
 
 from __future__ import annotations
 

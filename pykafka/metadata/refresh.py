@@ -1,4 +1,4 @@
-"""`RefreshSchedule`: when the client asked about which topics, and which to ask about now. No I/O."""
+"""`MetadataRefresh`: asks for metadata, one worker at a time. `RefreshSchedule`: which topics to ask about now. No I/O."""
 
 from __future__ import annotations
 

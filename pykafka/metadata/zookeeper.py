@@ -1,4 +1,4 @@
-"""Sessions of ZooKeeper, and the addresses that a cluster's brokers register there."""
+"""Sessions of ZooKeeper, and what it has of a cluster: the addresses of brokers, and the nodes of groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`most_similar`: the name that a user may have misspelt."""
+"""Hints in errors: a name that a user may have misspelt, or has from another client, and what to write here."""
 
 from __future__ import annotations
 

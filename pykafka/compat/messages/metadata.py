@@ -1,4 +1,4 @@
-"""Brokers, topics and leaders: the documented classes."""
+"""Brokers, topics, leaders, and offsets by time: the documented classes."""
 
 from __future__ import annotations
 

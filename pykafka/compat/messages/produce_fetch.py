@@ -1,4 +1,4 @@
-"""Fetching: the documented classes."""
+"""Producing, fetching and `MessageSet`, the format before Kafka 0.11: the documented classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts about the fields of a message of Protobuf that its descriptors say in more than one way."""
+"""Messages of Protobuf made from rows; and facts about fields, which descriptors say in more than one way."""
 
 from __future__ import annotations
 
