@@ -178,6 +178,17 @@ def test_a_static_member_whose_place_was_taken_ends(members: Members) -> None:
     members.settled(6)
 
 
+def test_a_subscription_that_changes_before_the_assignment_is_reported(members: Members) -> None:
+    """The coordinator waited for the member to give back partitions that the member had not reported yet."""
+    first, second = members.topics
+    one = members.join(first)
+    one.hooks.then["on_added"] = lambda _: one.subscriber.subscribe([second])
+    one.serve(None)
+    for _ in range(10):
+        one.serve(None)  # at once, before the heartbeat thread may run
+    members.settled(3, keys=members.keys(second))
+
+
 @pytest.mark.on_asyncio
 def test_the_broker_matches_a_pattern(members: Members) -> None:
     begin = f"re-{members.name}"
