@@ -252,7 +252,7 @@ class Writer:
         parameters = [one.__name__ for one in getattr(self.cls, "__parameters__", ())]
         if parameters:
             of = ", ".join(parameters)
-            self.names.needed |= {(facade.module, one, one) for one in parameters}
+            self.names.needed |= {_origin(facade.module, one) for one in parameters}
         else:
             self.names.needed.add((facade.module, facade.name, of))
         doc = (inspect.getdoc(self.cls) or "").split("\n\n")[0].replace("\n", " ")

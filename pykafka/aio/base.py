@@ -15,6 +15,7 @@ from pykafka.handlers.bridge import await_call, bridged, require_home, running
 from pykafka.handlers.patching import original
 from pykafka.kafkaconsumer import POLL_RECORDS
 from pykafka.producer.options import KafkaProducerOptions
+from pykafka.record import K, Record, V
 from pykafka.utils.hints import CONSUMER, PRODUCER, not_by_a_client
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from pykafka.producer.delivery_callbacks import OnDelivery
     from pykafka.producer.producer_record import Headers
     from pykafka.protocol.message import Message
-    from pykafka.record import Record
     from pykafka.sharegroups.consumer import ShareConsumer
 
 _thread_number = original("_thread", "get_ident")
@@ -347,10 +347,6 @@ class Messages(Closing[M]):
         if message is None:
             raise StopAsyncIteration
         return message
-
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class Transaction(Closing[Context]):

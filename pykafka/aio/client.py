@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from pykafka.broker import Broker
-    from pykafka.client import K, V
     from pykafka.common import SubscriptionPattern
     from pykafka.compat.options import KafkaConsumerArguments
     from pykafka.network.proxies import Proxy
     from pykafka.producer.options import KafkaProducerArguments
+    from pykafka.record import K, V
     from pykafka.security import Mechanism, SslConfigLike
     from pykafka.security.option_names import OtherNames
     from pykafka.serialization import DeserializerLike, SerializerLike

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from pykafka.aio.base import Closing, Opening, Records, coroutine, sync, sync_all
 from pykafka.handlers.bridge import bridged
-from pykafka.kafkaconsumer import POLL_RECORDS, K, V
+from pykafka.kafkaconsumer import POLL_RECORDS
 from pykafka.kafkaconsumer import KafkaConsumer as _KafkaConsumer
 from pykafka.parallel.run import ParallelRun as _ParallelRun
+from pykafka.record import K, V
 
 if TYPE_CHECKING:
     from collections.abc import Callable

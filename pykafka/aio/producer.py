@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pykafka.aio.base import Sends, coroutine
 from pykafka.handlers.bridge import bridged
-from pykafka.kafkaproducer import K, V
 from pykafka.kafkaproducer import KafkaProducer as _KafkaProducer
+from pykafka.record import K, V
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

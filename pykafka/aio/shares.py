@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from pykafka.aio.base import Acquires, coroutine, sync
 from pykafka.handlers.bridge import bridged
-from pykafka.sharegroups.consumer import POLL_RECORDS, K, V
+from pykafka.record import K, V
+from pykafka.sharegroups.consumer import POLL_RECORDS
 from pykafka.sharegroups.consumer import ShareConsumer as _ShareConsumer
 
 if TYPE_CHECKING:
