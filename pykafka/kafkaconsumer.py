@@ -26,7 +26,7 @@ from pykafka.handlers.interrupts import CloseOnce, SingleCaller
 from pykafka.kafkaproducer import KafkaProducer
 from pykafka.metadata.lifecycle import ClosedWithClient
 from pykafka.parallel.consuming import InParallel
-from pykafka.record import Record
+from pykafka.record import K, Record, V
 from pykafka.utils.error_handlers import valid_int, valid_timeout
 from pykafka.utils.hints import CONSUMER, POLL, Elsewhere, unknown_option
 from pykafka.utils.option_table import collected
@@ -43,17 +43,6 @@ if TYPE_CHECKING:
     from pykafka.serialization.reading import OnBadRecord
 
 log = logging.getLogger(__name__)
-
-if TYPE_CHECKING:
-    # At runtime the package does without it: it is no dependency.
-    from typing_extensions import TypeVar
-
-    K = TypeVar("K", default=bytes)
-    V = TypeVar("V", default=bytes)
-else:
-    from typing import TypeVar
-
-    K, V = TypeVar("K"), TypeVar("V")
 
 _TABLES = (KafkaConsumerOptions, SubscriberOptions)
 #: How many records `poll` and `batches` return by default: Kafka's own max.poll.records.
