@@ -8,7 +8,7 @@ from pykafka.aio.base import AsyncFacade, Messages, Opening, Produces, sync_all
 from pykafka.compat.group_consumer import GroupConsumer as _GroupConsumer
 from pykafka.compat.producer import Producer as _Producer
 from pykafka.compat.simple_consumer import BATCH_MESSAGES
-from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES
+from pykafka.consumer.options import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.handlers.bridge import bridged
 from pykafka.simpleconsumer import SimpleConsumer as _SimpleConsumer
 from pykafka.topic import Topic as _Topic

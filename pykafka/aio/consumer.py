@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka.aio.base import Closing, Opening, Records, sync, sync_all
-from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES
+from pykafka.consumer.options import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.handlers.bridge import bridged
 from pykafka.kafkaconsumer import POLL_RECORDS, K, V
 from pykafka.parallel.run import ParallelRun as _ParallelRun
