@@ -201,12 +201,12 @@ OTHER_PYTHON = [*QUICK, *CORE[:-2], "tests/spark/test_batch_read.py", "-m", "not
 SAME = [
     # handlers and connections
     "tests/contract",
-    *(f"tests/unit/handlers/test_{name}.py" for name in ("greenlets", "loopback", "no_thread")),
+    *(f"tests/unit/handlers/test_{name}.py" for name in ("greenlets", "no_thread", "sockets")),
     "tests/unit/security",
     "tests/unit/test_freeing.py",
     *(
         f"tests/unit/network/test_{name}.py"
-        for name in ("channels", "connection", "frames", "futures", "requests", "throttling")
+        for name in ("channel", "connection", "frames", "in_flight", "requests", "throttling")
     ),
     *(
         f"tests/unit/network/test_{name}.py"
