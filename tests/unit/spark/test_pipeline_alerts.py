@@ -12,6 +12,7 @@ from pykafka.security import http
 from pykafka.spark.pipeline.events import BATCH, FAILED, RECOVERED, STARTED, Event
 from pykafka.spark.pipeline.operation import Alert
 from pykafka.spark.pipeline.watching import Alerts
+from tests.support.inside import worker_of
 from tests.support.spark.watchers import Endpoint, facts
 
 
@@ -64,7 +65,7 @@ def test_the_end_does_not_wait_for_an_endpoint_that_hangs(caplog: pytest.LogCapt
     alerts.close(timeout=0.1)
     assert "given up: the program ends" in caplog.text
     assert "s3cret" not in caplog.text
-    assert alerts._worker.join(10)
+    assert worker_of(alerts).join(10)
     listener.close()
 
 
@@ -81,7 +82,7 @@ def test_a_second_request_ends_the_wait_for_alerts(caplog: pytest.LogCaptureFixt
     alerts.close(timeout=60.0, is_hurried=lambda: hurried)
     assert ("given up: the program ends" in caplog.text) is hurried
     assert handler.now() - start < (2.5 if hurried else 50)
-    assert alerts._worker.join(20)
+    assert worker_of(alerts).join(20)
     listener.close()
 
 
