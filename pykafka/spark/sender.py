@@ -78,7 +78,7 @@ class BatchSender:
     """Send the record batches of one task, whose worker takes every step itself.
 
     Each task is an idempotent producer (KIP-98): a batch that is sent again because its answer was lost is stored once,
-    and at its place. It is the `DispatchCore` and the `BatchOwner` of its dispatches, one a leader.
+    and at its place. It is the `RequestsCore` and the `RequestOwner` of its `LeaderRequests`, one a leader.
 
     :param cluster: to write to
     :param options: of the write
