@@ -16,6 +16,8 @@ from pykafka.compat.options import GroupOptions, RebalanceCallback, ZooKeeperOpt
 from pykafka.consumer.options import ConsumerOptions, OffsetReset
 from pykafka.exceptions import KafkaException, PartitionOwnedError, ZooKeeperError
 from pykafka.handlers.interrupts import FinalSteps
+from pykafka.metadata.configs import DEFAULT_ZOOKEEPER
+from pykafka.network.addresses import parse_address
 from pykafka.utils import get_string, old_attributes
 from pykafka.utils.name import Name
 from pykafka.utils.option_table import collected
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pykafka.compat.deserializing import Deserializer
     from pykafka.compat.simple_consumer import SimpleConsumer
     from pykafka.groups.zookeeper.group import ZooKeeperGroup
+    from pykafka.groups.zookeeper.session import ZooKeeperSession
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
@@ -131,7 +134,8 @@ class BalancedConsumer(GroupConsumer):
 
     def _begin_afresh(self) -> None:
         super()._begin_afresh()
-        self._group: ZooKeeperGroup | None = None
+        #: The session in ZooKeeper, and this member's nodes in it; None before it has joined.
+        self._joined: tuple[ZooKeeperSession, ZooKeeperGroup] | None = None
         #: The ids of the partitions that were shared out last.
         self._divided: set[int] = set()
         self._outage_told_s = 0.0
@@ -143,11 +147,11 @@ class BalancedConsumer(GroupConsumer):
         self._released = self._handler.Event()
 
     def _after_fork(self) -> None:
-        group = self._group
-        self._left_to_parent.append((group, self._here, self._wanted, self._released))
+        joined = self._joined
+        self._left_to_parent.append((joined, self._here, self._wanted, self._released))
         super()._after_fork()
-        if group is not None:
-            group.leave_to_parent()
+        if joined is not None:
+            joined[0].leave_to_parent()
 
     # -- life ------------------------------------------------------------------------------------------------------
 
@@ -180,7 +184,7 @@ class BalancedConsumer(GroupConsumer):
 
     def _start_worker(self) -> Any:
         self._check_at = self._handler.now() + self._check_interval_s
-        leave = partial(_leave, self._nodes, self._topic, self._consumer_group)
+        leave = partial(_leave, *self._session_and_nodes(), self._consumer_group)
         return self._spawn_worker(leave, f"pykafka.Rebalance.{self._topic.name}")
 
     def _interrupt(self) -> None:
@@ -193,9 +197,9 @@ class BalancedConsumer(GroupConsumer):
 
     def _leave(self) -> None:
         """Delete this member's nodes in ZooKeeper; those that cannot be deleted vanish with the session."""
-        group, self._group = self._group, None
-        if group is not None:
-            self._ending.take(partial(_leave, group, self._topic, self._consumer_group), self._leaving_s)
+        joined, self._joined = self._joined, None
+        if joined is not None:
+            self._ending.take(partial(_leave, *joined, self._consumer_group), self._leaving_s)
         else:
             self._ending.wait(self._leaving_s)
 
@@ -214,33 +218,65 @@ class BalancedConsumer(GroupConsumer):
         :raises ZooKeeperError: it could not be reached
         """
         from pykafka.groups.zookeeper.group import ZooKeeperGroup
+        from pykafka.groups.zookeeper.session import ZooKeeperSession
 
+        name, timeout_s, given = get_string(self._consumer_group), timeout / 1000, self._external_zookeeper
         changed = partial(_set, self._wanted, self._released)
-        group = ZooKeeperGroup(
+        session = ZooKeeperSession(
             self._handler,
-            get_string(self._consumer_group),
-            get_string(self._topic.name),
-            get_string(self._consumer_id),
-            timeout,
+            name,
+            zookeeper_connect,
+            timeout_s,
+            timeout_s,
             changed,
+            "get_balanced_consumer(..., managed=True)",
         )
-        if self._external_zookeeper is not None:
-            group.use(self._external_zookeeper)
-        else:
-            group.connect(zookeeper_connect)
-        self._group = group
+        try:
+            if given is not None:
+                session.use(given)
+            else:
+                if zookeeper_connect == DEFAULT_ZOOKEEPER:
+                    self._check_default(timeout_s)
+                session.connect(None)
+        except BaseException:  # also a greenlet's timeout: kazoo would continue to connect
+            session.end()
+            raise
+        assert session.state is not None
+        topic, member = get_string(self._topic.name), get_string(self._consumer_id)
+        self._joined = session, ZooKeeperGroup(name, topic, member, session.state, timeout_s)
+
+    def _check_default(self, timeout_s: float) -> None:
+        """Raise at once if nothing listens at the default address, which most users never gave on purpose.
+
+        kazoo tries for as long as ZooKeeper may take to start, which is right for an address that the user gave.
+        """
+        try:
+            (address, *_) = self._handler.resolve(*parse_address(DEFAULT_ZOOKEEPER))
+            self._handler.connect(address, timeout_s).close()
+        except ConnectionRefusedError as error:
+            raise ZooKeeperError(
+                f"a balanced consumer looks for ZooKeeper at {DEFAULT_ZOOKEEPER} by default, where nothing listens; pass "
+                "managed=True to have the brokers coordinate the group (Kafka 0.9 and later), or the address of ZooKeeper "
+                'as zookeeper_connect="host:port"',
+                topic=self._topic.name,
+            ) from error
+        except OSError as error:
+            log.debug("whether ZooKeeper listens at %s cannot be found out: %s", DEFAULT_ZOOKEEPER, error)
 
     @property
     def _zookeeper(self) -> Any:
         """The KazooClient in use; None while there is none."""
-        return self._group.client if self._group is not None else self._external_zookeeper
+        return self._joined[0].client if self._joined is not None else self._external_zookeeper
+
+    def _session_and_nodes(self) -> tuple[ZooKeeperSession, ZooKeeperGroup]:
+        joined = self._joined
+        if joined is None:
+            raise self._stopped()
+        return joined
 
     @property
     def _nodes(self) -> ZooKeeperGroup:
-        group = self._group
-        if group is None:
-            raise self._stopped()
-        return group
+        return self._session_and_nodes()[1]
 
     @property
     def _path_self(self) -> str:
@@ -421,22 +457,21 @@ class BalancedConsumer(GroupConsumer):
 
     def _session_holds(self) -> bool:
         """Return whether this member's nodes can be relied on; stop consuming if other members may have its partitions."""
-        session = self._nodes.session
-        away_s, reason = session.away_s, session.lost
-        if not reason and session.sure_s <= 0:
-            reason = f"ZooKeeper has not answered for {away_s:.1f} s, and may end the session"
+        session, nodes = self._session_and_nodes()
+        state = nodes.session
+        reason, away_s = session.lost or session.stale, state.away_s
         if reason and self._consumer is not None:
             log.warning(
                 "group %s: %s; this member stops consuming its partitions and joins again", self._consumer_group, reason
             )
             self._halt_or_report()
             self._wanted.set()  # the answer may have come meanwhile, to another member on the same KazooClient
-        if session.is_silent:
+        if state.is_silent:
             self._tell_of_outage(away_s)
             return False
         self._outage_told_s = 0.0
-        if session.lost:
-            session.lost = ""
+        if state.lost:
+            state.lost = ""
             self._add_self()
             self._wanted.set()
         return True
@@ -444,14 +479,12 @@ class BalancedConsumer(GroupConsumer):
     def _still_owns(self) -> bool:
         # Other members may have consumed, and committed, further since the session has ended. Kafka, which keeps the offsets,
         # knows nothing of sessions in ZooKeeper, and would take the older positions.
-        group = self._group
-        return group is None or group.may_own()
+        return self._joined is None or self._joined[0].may_own()
 
     def _get_internal_consumer(self, partitions: Iterable[Partition], start: bool = True) -> SimpleConsumer:
         consumer = super()._get_internal_consumer(partitions, start=False)
-        commits = consumer._engine.commits
-        if self._group is not None and commits is not None:
-            commits.may_commit = self._group.may_own
+        if self._joined is not None:
+            consumer._engine.membership.may_commit = self._nodes.session.may_own
         if start:
             consumer.start()
         return consumer
@@ -490,18 +523,15 @@ def _set(*events: EventType) -> None:
         event.set()
 
 
-def _leave(group: ZooKeeperGroup, topic: TopicView, name: str) -> None:
-    """Delete a member's nodes, and end its connection.
+def _leave(session: ZooKeeperSession, nodes: ZooKeeperGroup, name: str) -> None:
+    """Delete a member's nodes, and end its session.
 
-    :param group: the member
-    :param topic: the topic whose partitions it may own
     :param name: the group's
     """
     try:
-        if group.connected:
-            group.release(set(topic.partitions))
-            group.unregister()
+        if nodes.session.connected:
+            nodes.leave()
     except ZooKeeperError as error:
         log.warning("group %s: this member's nodes stay in ZooKeeper until its session ends: %s", name, error)
     finally:
-        group.close()
+        session.end()

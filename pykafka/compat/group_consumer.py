@@ -21,9 +21,8 @@ from pykafka.compat.carried_positions import CarriedPositions
 from pykafka.compat.group_worker import InternalConsumers, UnraisedErrors, discard, look_after, wanted_positions
 from pykafka.compat.options import GroupOptions, TopicConsumerOptions
 from pykafka.compat.simple_consumer import BATCH_MESSAGES, SimpleConsumer
-from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.consumer.committed_offsets import may_commit_later
-from pykafka.consumer.options import ConsumerOptions, valid_pairs
+from pykafka.consumer.options import ARROW_BYTES, ARROW_MESSAGES, ConsumerOptions, valid_pairs
 from pykafka.consumer.startrules import Position
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.handlers.start_once import StartOnce

@@ -58,9 +58,6 @@ class Commits:
         self._cluster = consumer.cluster
         self._options = options
         self._handler = consumer.handler
-        #: Returns whether the partitions are still the consumer's: otherwise other members may have gone on. None if the
-        #: consumer does not know, or does not share them.
-        self.may_commit: Callable[[], bool] | None = None
         #: Whether a commit names, in all its attempts, the generation in which it began: in a later one, another member may
         #: have gone on. Members that read many topics do so.
         self.pinned = False
@@ -100,7 +97,7 @@ class Commits:
 
     def owns(self) -> bool:
         """Return whether the consumer may commit: it still owns its partitions, as far as it knows."""
-        may_commit = self.may_commit or self.group.membership.may_commit
+        may_commit = self.group.membership.may_commit
         return not self.given_up and (may_commit is None or may_commit())
 
     def uncommitted(self, offsets: Offsets) -> dict[TopicPartition, int]:

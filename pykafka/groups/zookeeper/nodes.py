@@ -13,7 +13,6 @@ from pykafka.groups.zookeeper.group import ZooKeeperGroup
 
 if TYPE_CHECKING:
     from pykafka.groups.zookeeper.session import SessionState
-    from pykafka.handlers import Handler
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +61,6 @@ class MemberNodes:
 
     State: belongs to the worker that polls.
 
-    :param handler: supplies the clock
     :param group_id: the group
     :param name: common to this member's ids in all topics, so that partitions of one number stay together
     :param session: the state of the session
@@ -73,7 +71,6 @@ class MemberNodes:
 
     def __init__(
         self,
-        handler: Handler,
         group_id: str,
         name: str,
         session: SessionState,
@@ -81,7 +78,6 @@ class MemberNodes:
         changed: Callable[..., object],
         answer_s: Callable[[], float],
     ) -> None:
-        self._handler = handler
         self._group_id = group_id
         self._name = name
         self._session = session
@@ -140,8 +136,7 @@ class MemberNodes:
         if not self._session.lost:
             if self._session.is_silent:
                 return False
-            group.keep(())
-            group.unregister()
+            group.leave()
         log.info("group %s: %s reads %s no more", self._group_id, group.member, topic)
         return True
 
@@ -149,8 +144,7 @@ class MemberNodes:
         group = self._groups.get(topic)
         if group is None:
             member = f"{self._name}:{topic}"
-            group = ZooKeeperGroup(self._handler, self._group_id, topic, member, round(ANSWER_S * 1000), self._changed)
-            group.use_session(self._session)
+            group = ZooKeeperGroup(self._group_id, topic, member, self._session, ANSWER_S)
             self._groups[topic] = group
         group.answer_within(self._answer_s())
         return group

@@ -23,6 +23,7 @@ from pykafka.exceptions import (
     ConsumerStoppedException,
     DeserializationError,
     KafkaException,
+    OffsetsNotCommitted,
     PartitionOwnedError,
     ZooKeeperError,
 )
@@ -270,6 +271,8 @@ def test_positions_are_not_committed_when_the_session_may_be_over(
     assert before is not None
     session.suspended_since = group.client.cluster.handler.now() - session.timeout_s
     before._auto_commit()
+    with pytest.raises(OffsetsNotCommitted, match="the session in ZooKeeper has ended, or may have"):
+        before.commit_offsets()
     one._wanted.set()
     group.until(lambda: not before._engine.running)
     assert {committed.offset for committed in others.fetch(group.all_partitions()).values()} == {20}
@@ -341,18 +344,19 @@ def test_a_stop_that_is_cut_off_lets_go_all_the_same(
     group: Balanced, place: Place, kazoo: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a connection that was given, partitions stayed nobody's for as long as that lasted."""
-    release = ZooKeeperGroup.release
-
-    def slowly(self: ZooKeeperGroup, *args: Any) -> None:
-        self._handler.sleep(0.5)
-        release(self, *args)
+    leave = ZooKeeperGroup.leave
 
     handler = group.client.cluster.handler
+
+    def slowly(self: ZooKeeperGroup) -> None:
+        handler.sleep(0.5)
+        leave(self)
+
     given = KazooClient(place.zookeeper, handler=handler.kazoo())
     given.start()
     try:
         one = group.join(zookeeper=given)
-        monkeypatch.setattr(ZooKeeperGroup, "release", slowly)
+        monkeypatch.setattr(ZooKeeperGroup, "leave", slowly)
         with pytest.raises(CutOff), cut_off(handler, 0.3):
             one.stop()
         one.start()  # which the former end must not undo
