@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType, TopicPartition
 from pykafka.consumer.buffers import OwnedPartition
-from pykafka.consumer.fetching_consumer import Return
-from pykafka.consumer.in_process import InProcess
+from pykafka.consumer.commits import InProcess
 from pykafka.consumer.leader_epochs import NO_EPOCH, LeaderEpochs
 from pykafka.consumer.options import isolation_number
-from pykafka.consumer.startrules import rule_text
+from pykafka.consumer.startrules import Return, rule_text
 from pykafka.exceptions import (
     KafkaException,
     OffsetRequestFailedError,
@@ -33,9 +32,9 @@ if TYPE_CHECKING:
     from pykafka.consumer.commits import Commits
     from pykafka.consumer.committed_offsets import Fetched, Membership
     from pykafka.consumer.fetching_consumer import Starts, Wanted
+    from pykafka.consumer.leader_epochs import PreferredReplicas
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.consumer.partition_discovery import PartitionDiscovery, ShrunkTopics
-    from pykafka.consumer.preferred_replica import PreferredReplicas
     from pykafka.consumer.recovery import Recovery
     from pykafka.consumer.start_lookup import StartLookup
     from pykafka.consumer.startrules import Outcome, Position, StartRules
