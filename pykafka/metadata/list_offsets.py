@@ -7,6 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from pykafka.common import TopicPartition
 from pykafka.exceptions import (
     IncompleteResponseError,
     KafkaException,
@@ -35,9 +36,6 @@ LEAST_MS = 50
 WARN_AGAIN_S = 3600.0
 #: From this version on the request says which leader is meant (KIP-320).
 EPOCHS_FROM = 4
-
-TopicPartition = tuple[str, int]
-
 
 WARNING = (
     "the log of topic %s is in message format 0.9 or older (message.format.version), which has no timestamps: a time leads to "
@@ -172,11 +170,11 @@ def _ask_leaders(
     except KafkaException:
         if patient:
             raise  # else those that are known are asked
-    for topic, partition in question.timestamps:
+    for key in question.timestamps:
         try:
-            by_leader[cluster.known_leader(topic, partition)].append((topic, partition))
+            by_leader[cluster.known_leader(*key)].append(key)
         except KafkaException as problem:
-            errors[topic, partition] = problem
+            errors[key] = problem
     waiting = deque(by_leader.items())
 
     def ask_next() -> None:
@@ -276,7 +274,7 @@ def _ask_by(
     errors: dict[TopicPartition, KafkaException] = {}
     for topic_found in response.topics:
         for part in topic_found.partitions:
-            key = (topic_found.name, part.partition_index)
+            key = TopicPartition(topic_found.name, part.partition_index)
             if part.error_code:
                 errors[key] = error_for(
                     part.error_code, broker=broker.address, topic=key[0], partition=key[1], api="ListOffsets"
