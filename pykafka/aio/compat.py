@@ -199,37 +199,27 @@ class SimpleConsumer(Messages[_SimpleConsumer]):
 
 
 class GroupConsumer(Messages[_GroupConsumer]):
-    """A consumer of a share of a topic: the base of `BalancedConsumer` and `ManagedBalancedConsumer`.
+    """A consumer that shares a topic with its group: the base of `BalancedConsumer` and `ManagedBalancedConsumer`.
 
     As `pykafka.compat.group_consumer.GroupConsumer`, which documents parameters and errors.
     """
 
     async def stop_midway(self) -> None:
-        """Stop as `stop()` does, but commit nothing of what the last call returned: the application may not be done with it."""
+        """Stop as `stop()` does, but commit nothing of what the last call returned: the application may still process it."""
         return await bridged(self._here.stop_midway)
 
     async def start(self) -> None:
-        """Join the group and take a share; a worker looks after it from then on."""
+        """Join the group and read the assigned partitions; a worker follows the assignment from then on."""
         return await bridged(self._here.start)
 
     async def stop(self) -> None:
-        """Stop consuming, committing first where auto-commit is on; then leave the group, so that others can take over."""
+        """Stop consuming, committing first if auto-commit is on; then leave the group, so that others can take over."""
         return await bridged(self._here.stop)
-
-    @property
-    def partitions(self) -> dict[int, Partition]:
-        """The partitions this consumer reads at present, by id."""
-        return self._inner.partitions
-
-    @property
-    def held_offsets(self) -> dict[int, int]:
-        """The offset last consumed of each partition, by id; -2 where nothing was consumed from its start on."""
-        return self._inner.held_offsets
 
     async def consume_batch(
         self, max_messages: int = BATCH_MESSAGES, block: bool = True, unblock_event: Any = None
     ) -> list[Message]:
-        """Return the next messages of this consumer's share: those that are buffered; wait only for the first."""
+        """Return the next messages of the assigned partitions: those that are buffered; wait only for the first."""
         return await bridged(self._here.consume_batch, max_messages, block, unblock_event)
 
     async def consume_arrow(
@@ -241,7 +231,7 @@ class GroupConsumer(Messages[_GroupConsumer]):
         block: bool = True,
         unblock_event: Any = None,
     ) -> pa.RecordBatch | None:
-        """Return the next messages of this consumer's share as Arrow columns; wait only for the first."""
+        """Return the next messages of the assigned partitions as Arrow columns; wait only for the first."""
         return await bridged(
             self._here.consume_arrow,
             max_messages,
@@ -251,10 +241,20 @@ class GroupConsumer(Messages[_GroupConsumer]):
             unblock_event=unblock_event,
         )
 
+    @property
+    def partitions(self) -> dict[int, Partition]:
+        """The partitions this consumer reads at present, by id."""
+        return self._inner.partitions
+
+    @property
+    def held_offsets(self) -> dict[int, int]:
+        """The offset last consumed of each partition, by id; -2 if nothing was consumed from its start on."""
+        return self._inner.held_offsets
+
     async def commit_offsets(self, partition_offsets: Iterable[tuple[Partition, int]] | None = None) -> None:
-        """Commit how far this consumer's share was consumed; in a rebalance, what of it is still this consumer's."""
+        """Commit how far this consumer has consumed its partitions; in a rebalance, those that are still its own."""
         return await bridged(self._here.commit_offsets, partition_offsets)
 
     async def reset_offsets(self, partition_offsets: Iterable[tuple[Partition, Position]] | None = None) -> None:
-        """Move partitions of this consumer's share, and commit the new positions."""
+        """Move partitions of this consumer, and commit the new positions."""
         return await bridged(self._here.reset_offsets, partition_offsets)
