@@ -16,6 +16,7 @@ from pykafka.handlers.exit_calls import note_block
 from pykafka.metadata.options import MetadataSettings
 from pykafka.network.addresses import joined_hosts
 from pykafka.network.options import ConnectionSettings
+from pykafka.record import K, V
 from pykafka.security.option_names import security_of
 from pykafka.topic import Topic
 from pykafka.utils import INT64_MAX, get_string
@@ -43,16 +44,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 __all__ = ["KafkaClient", "Topic"]
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
-    K = TypeVar("K", default=bytes)
-    V = TypeVar("V", default=bytes)
-else:
-    from typing import TypeVar
-
-    K, V = TypeVar("K"), TypeVar("V")
 
 
 class KafkaClient:

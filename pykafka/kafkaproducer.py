@@ -18,6 +18,7 @@ from pykafka.producer.produce_request import PRODUCE_RECORD_BATCHES, PRODUCE_V1_
 from pykafka.producer.producer_record import Interceptors, ProducerRecord, as_bytes, header_pairs, timestamp_ms
 from pykafka.producer.record_placement import KafkaProducerEngine, Outgoing, Partitioner
 from pykafka.protocol import wire
+from pykafka.record import K, V
 from pykafka.serialization import may_wait, serializer_of
 from pykafka.transactions.calls import Transacting
 from pykafka.transactions.engine import TransactionalEngine
@@ -36,16 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["Delivery", "KafkaProducer", "ProducerRecord"]
 
 log = logging.getLogger(__name__)
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
-    K = TypeVar("K", default=bytes)
-    V = TypeVar("V", default=bytes)
-else:
-    from typing import TypeVar
-
-    K, V = TypeVar("K"), TypeVar("V")
 
 
 class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):

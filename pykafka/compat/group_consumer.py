@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pykafka.compat.assignment_reader import AssignmentReader
 from pykafka.compat.simple_consumer import BATCH_MESSAGES
-from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES
+from pykafka.consumer.options import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.exceptions import ConsumerStoppedException, OffsetsNotCommitted
 from pykafka.metadata.lifecycle import Tether
 from pykafka.utils import old_attributes

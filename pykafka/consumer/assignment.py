@@ -21,7 +21,7 @@ from pykafka.exceptions import (
     TopicNotFoundError,
     UnknownTopicOrPartition,
 )
-from pykafka.metadata.list_offsets import Question, list_each
+from pykafka.metadata.list_offsets import OffsetQuery, list_each
 from pykafka.utils import milliseconds
 from pykafka.utils.error_handlers import left_ms
 
@@ -525,8 +525,8 @@ class Assignment:
         deadline, once = now() + limit_ms / 1000, once or not timeout_ms
 
         def ask(times: Mapping[tuple[str, int], int], within_ms: int) -> Any:
-            question = Question(times, isolation_level=self._isolation_level)
-            return list_each(self.cluster, question, within_ms, patient, once)
+            query = OffsetQuery(times, isolation_level=self._isolation_level)
+            return list_each(self.cluster, query, within_ms, patient, once)
 
         found, errors = ask({key: milliseconds(position) for key, position in wanted.items()}, limit_ms)
         beyond: dict[tuple[str, int], int] = {

@@ -42,6 +42,10 @@ RESETS: dict[str, int | Literal["none"]] = {
     NO_RESET: NO_RESET,
 }
 
+#: The default size of an Arrow batch, as in the Spark source: rows, and bytes of keys, values and headers.
+ARROW_MESSAGES = 65_536
+ARROW_BYTES = 8 * 1024 * 1024
+
 #: Fetch's number for each name of Kafka's isolation.level.
 ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
 

@@ -27,7 +27,7 @@ from pykafka.metadata.elections import (
 )
 from pykafka.metadata.internal_topics import InternalTopics
 from pykafka.metadata.lifecycle import Closables, close_at_exit
-from pykafka.metadata.list_offsets import FoundOffset, Question, list_offsets
+from pykafka.metadata.list_offsets import FoundOffset, OffsetQuery, list_offsets
 from pykafka.metadata.options import MetadataSettings
 from pykafka.metadata.partition import TopicMetadata
 from pykafka.metadata.refresh import MetadataRefresh, RefreshSchedule
@@ -503,8 +503,8 @@ class BaseCluster:
         :returns: {(topic, partition): FoundOffset(offset, timestamp, offsets)}
         :raises ProtocolClientError: a partition's error, when retrying did not help
         """
-        question = Question(timestamps, max_offsets, isolation_level)
-        return list_offsets(self, question, timeout_ms or self.socket_timeout_ms)
+        query = OffsetQuery(timestamps, max_offsets, isolation_level)
+        return list_offsets(self, query, timeout_ms or self.socket_timeout_ms)
 
     def get_group_coordinator(self, consumer_group: str | bytes, timeout_ms: int | None = None) -> Node:
         """Return the broker that keeps a group's offsets and members, waiting while the cluster makes up its mind.

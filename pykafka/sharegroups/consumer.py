@@ -14,7 +14,7 @@ from pykafka.exceptions import ConsumerStoppedException, KafkaException, Respons
 from pykafka.handlers.interrupts import CloseOnce, SingleCaller
 from pykafka.metadata.brokers import countdown
 from pykafka.metadata.lifecycle import ClosedWithClient
-from pykafka.record import Record
+from pykafka.record import K, Record, V
 from pykafka.serialization.reading import RecordReader
 from pykafka.sharegroups.acquired_records import OPEN, Acknowledged, AcknowledgeType, AcquiredRecord, State
 from pykafka.sharegroups.engine import LEADER_POLL_INTERVAL_S, ShareEngine
@@ -33,16 +33,6 @@ if TYPE_CHECKING:
     from pykafka.sharegroups.options import OnAcknowledge
 
 log = logging.getLogger(__name__)
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
-    K = TypeVar("K", default=bytes)
-    V = TypeVar("V", default=bytes)
-else:
-    from typing import TypeVar
-
-    K, V = TypeVar("K"), TypeVar("V")
 
 #: How many records `poll` returns by default: Kafka's own max.poll.records.
 POLL_RECORDS = 500
