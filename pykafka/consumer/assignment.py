@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 KNOWN_WITHIN_S = 5.0
 #: A pattern's topic is taken for deleted when so many answers in a row lack it.
 LACKING = 2
-#: How long a query for offsets may take at first, and at most, when it was cut off before (ms).
+#: How long a search for offsets may take at first, and at most, when it was cut off before (ms).
 SEARCH_MS, SEARCH_MOST_MS = 1000, 8000
 
 
@@ -522,7 +522,7 @@ class Assignment:
         If all messages are older than a time, it means the offset behind the last one.
 
         :param timeout_ms: how long all of it may take (ms). By default a short time, in which each leader is asked once, and
-            a longer one after each query that was cut off: a broker may be slow rather than silent
+            a longer one after each request that was cut off: a broker may be slow rather than silent
         :param once: return the errors that may pass instead of asking again
         :param patient: wait for leaders that are to be elected, and stop at an error that does not pass by itself
         """
