@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pykafka.metadata.partition import Partition, TopicView
 
 
-#: How often a worker that waits looks whether its consumer is still there (s).
-GONE_S = 5.0
+#: How often a worker that waits checks whether its consumer still exists (s).
+OWNER_POLL_INTERVAL_S = 5.0
 
 
 class Tended(Protocol):
@@ -65,7 +65,7 @@ def look_after(
                 return
             event, seconds = waiting
             tether.wake = event
-            event.wait(min(seconds, GONE_S))
+            event.wait(min(seconds, OWNER_POLL_INTERVAL_S))
     except BaseException as error:
         consumer = reference()
         if consumer is not None:

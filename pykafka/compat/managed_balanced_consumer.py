@@ -41,8 +41,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: How often the worker looks at metadata (s); news of the heartbeat thread wake it.
-LOOK_S = 1.0
+#: How often the worker checks the metadata (s); news of the heartbeat thread wake it.
+METADATA_POLL_INTERVAL_S = 1.0
 #: How long the worker asks for the offsets of a share at a time (ms): it has to notice rebalances in between.
 SEARCH_MS = 3000
 
@@ -229,7 +229,7 @@ class ManagedBalancedConsumer(GroupConsumer):
             self._stopping.wait(max(0.1, self._group_options.rebalance_backoff_ms / 1000))
         if self._stopping.is_set():
             return None
-        return member.changed, LOOK_S
+        return member.changed, METADATA_POLL_INTERVAL_S
 
     def _tell_of_trouble(self, error: Exception) -> None:
         """Report an error to `consume()`; while a new share is not consumed yet, one that may pass only once it has lasted."""

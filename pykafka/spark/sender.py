@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 #: Pause before what failed is tried again (ms); twice as long each time, up to the second one.
 RETRY_BACKOFF_MS = 100
 RETRY_BACKOFF_MAX_MS = 1000
-#: How often leaders are looked up at most, and the interval of checks for batches whose time has come (s).
-LOOK_UP_S = 0.1
+#: The shortest interval between look-ups of leaders, and the interval of checks for batches that are due (s).
+LEADER_POLL_INTERVAL_S = 0.1
 POLL_INTERVAL_S = 0.025
 #: Bytes that may wait for acknowledgements before more rows are taken.
 MAX_QUEUED_BYTES = 16 * 1024 * 1024
@@ -257,7 +257,7 @@ class BatchSender:
             self._results.unsent([batch], error)
 
     def _look_up(self, now: float) -> None:
-        self._stale, self._look_up_at = False, now + LOOK_UP_S
+        self._stale, self._look_up_at = False, now + LEADER_POLL_INTERVAL_S
         try:
             self.cluster.update(sorted({tp.topic for tp in self._queues}))
         except KafkaException as error:

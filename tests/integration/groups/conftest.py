@@ -20,7 +20,7 @@ from tests.support.zookeeper import ZooKeeper
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make workers check every half second, and not every five, whether somebody still holds what they work for."""
     for module in (group_worker, commits):
-        monkeypatch.setattr(module, "GONE_S", 0.5)
+        monkeypatch.setattr(module, "OWNER_POLL_INTERVAL_S", 0.5)
 
 
 @pytest.fixture
