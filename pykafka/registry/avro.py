@@ -95,7 +95,7 @@ def _check(tree: Any, names: Mapping[str, Any], around: tuple[str, ...], depth: 
         return known[name]
     inner = around if name is None else (*around, name)
     parts = [tree.get(key) for key in ("type", "items", "values")] + [one["type"] for one in tree.get("fields", ())]
-    height = 1 + max(_check(one, names, inner, depth + 1, known) for one in parts)
+    height = 1 + max(_check(part, names, inner, depth + 1, known) for part in parts)
     # Behind the walk, which has found types that contain themselves.
     if tree["type"] == "array" and _is_empty(tree["items"], names):
         raise SchemaError("it has an array whose items have no bytes: not read, for few bytes can fill the memory")

@@ -346,7 +346,7 @@ def _body(schema: Schema) -> dict[str, Any]:
     if schema.kind != AVRO:
         body["schemaType"] = schema.kind
     if schema.references:
-        body["references"] = [vars(one) for one in schema.references]
+        body["references"] = [vars(reference) for reference in schema.references]
     return body
 
 

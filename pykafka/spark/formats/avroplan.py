@@ -88,7 +88,7 @@ def array_of(column: Any, kind: pa.DataType) -> pa.Array:
     """
     if isinstance(column, Fields):
         fields = fields_of(kind)
-        arrays = [array_of(column.columns[one.name], one.type) for one in fields]
+        arrays = [array_of(column.columns[field.name], field.type) for field in fields]
         missing = None if all(column.present) else pa.array([not there for there in column.present], pa.bool_())
         return pa.StructArray.from_arrays(arrays, fields=fields, mask=missing)
     if isinstance(column, Items):

@@ -89,4 +89,4 @@ def _of_text(key: str, value: str, environment: Mapping[str, str]) -> Iterator[s
         yield value
     if key not in _SQL:
         for found in (*_PAIR.finditer(value), *_LOGIN.finditer(value)):
-            yield from (one for one in found.groups() if one and "${" not in one)
+            yield from (group for group in found.groups() if group and "${" not in group)
