@@ -215,7 +215,7 @@ def described(
     """Return a user's credentials, by mechanism."""
     known = set(ScramMechanism)
     return response_error(result, f"user {result.user}") or tuple(
-        ScramCredentialInfo(ScramMechanism(one.mechanism if one.mechanism in known else 0), one.iterations)
+        ScramCredentialInfo(ScramMechanism(info.mechanism if info.mechanism in known else 0), info.iterations)
         # Brokers keep them in a hash map, whose order differs from run to run.
-        for one in sorted(result.credential_infos, key=lambda one: one.mechanism)
+        for info in sorted(result.credential_infos, key=lambda one: one.mechanism)
     )

@@ -384,7 +384,7 @@ def _table_of(results: Changes) -> Sheet:
 
 def _print_changes(results: Changes, as_json: bool, dry_run: bool) -> None:
     if as_json:
-        outcomes = sorted(results.outcomes, key=lambda one: one.item)
+        outcomes = sorted(results.outcomes, key=lambda outcome: outcome.item)
         print_outcomes(outcomes, nothing={"before": None, "after": None})
     else:
         out = show.console()

@@ -393,9 +393,9 @@ def _tidy(folder: Path, pure: bool) -> None:
 
 def _packed(folder: Path) -> Iterator[str]:
     yield f"pykafka {pykafka.__version__}"
-    for one in importlib.metadata.distributions(path=[str(folder)]):
-        if _plain(one.metadata["Name"]) != "pykafka":
-            yield f"{one.metadata['Name']} {one.version}"
+    for distribution in importlib.metadata.distributions(path=[str(folder)]):
+        if _plain(distribution.metadata["Name"]) != "pykafka":
+            yield f"{distribution.metadata['Name']} {distribution.version}"
 
 
 # -- whether it works

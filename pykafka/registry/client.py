@@ -353,8 +353,8 @@ def _body(schema: Schema) -> dict[str, Any]:
 def _schema(answer: Mapping[str, Any], registry: Registry) -> Schema:
     try:
         references = tuple(
-            Reference(str(one["name"]), str(one["subject"]), int(one["version"]))
-            for one in answer.get("references") or ()
+            Reference(str(reference["name"]), str(reference["subject"]), int(reference["version"]))
+            for reference in answer.get("references") or ()
         )
         text = answer["schema"]
     except (KeyError, TypeError, ValueError, OverflowError):

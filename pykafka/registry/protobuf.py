@@ -46,8 +46,8 @@ class ProtoFile:
 
         self._pool = descriptor_pool.DescriptorPool()
         try:
-            for one in descriptors:
-                self._pool.Add(one)
+            for descriptor in descriptors:
+                self._pool.Add(descriptor)
             self._file = self._pool.FindFileByName(descriptors[-1].name)
         except (KeyError, TypeError) as error:
             raise SchemaError(f"the schema is none of Protobuf, or misses what it imports: {error}") from error
@@ -210,8 +210,8 @@ def _with_known(descriptors: list[Any]) -> list[Any]:
             add(found.dependency)
             known.append(found)
 
-    for one in descriptors:
-        add(one.dependency)
+    for descriptor in descriptors:
+        add(descriptor.dependency)
     return [*known, *descriptors]
 
 

@@ -269,7 +269,7 @@ class Shapes:
                 shapes.append(self.of(one, path))
             except UnknownPartError as error:
                 errors.append(error)
-        if errors and all(one.kinds <= TYPES["null"] for one in shapes):
+        if errors and all(shape.kinds <= TYPES["null"] for shape in shapes):
             raise errors[0]
         found = _join([*shapes, *(Shape(remarks=(f"one of its forms {error.problem}",)) for error in errors)])
         if node.word == "one" and sum("null" in one.kinds for one in shapes) > 1:
@@ -454,7 +454,7 @@ def _meet(shapes: Iterable[Shape]) -> Shape:
 
 def _join(shapes: list[Shape]) -> Shape:
     """Return the shape of values that have one of the shapes."""
-    left = [one._replace(kinds=one.settled) for one in shapes if one.kinds] or [Shape(frozenset())]
+    left = [shape._replace(kinds=shape.settled) for shape in shapes if shape.kinds] or [Shape(frozenset())]
     if len(left) == 1:
         return left[0]
     texts = [one.formats for one in left if one.kinds & (TYPES["string"] | TYPES["number"])]
@@ -475,7 +475,7 @@ def _join(shapes: list[Shape]) -> Shape:
 
 def _objects(shapes: list[Shape]) -> Shape:
     """Return the shape of the objects of one of the shapes."""
-    left = [one for one in shapes if "object" in one.kinds]
+    left = [shape for shape in shapes if "object" in shape.kinds]
     kept = {_objects_key(one): one for one in left}
     if len(kept) < 2:
         found = next(iter(kept.values()), Shape())

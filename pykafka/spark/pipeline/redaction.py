@@ -45,7 +45,7 @@ def secrets_of(data: Mapping[str, Any], environment: Mapping[str, str]) -> froze
 
 def redacted(text: str, secrets: Collection[str]) -> str:
     """Return a text without some secrets, nor with their forms in quotes."""
-    forms = {form for one in secrets for form in (one, repr(one)[1:-1], json.dumps(one)[1:-1])}
+    forms = {form for secret in secrets for form in (secret, repr(secret)[1:-1], json.dumps(secret)[1:-1])}
     if not forms:
         return text
     patterns = (
