@@ -39,8 +39,8 @@ R = TypeVar("R")
 #: The age at which auto-commit repeats a commit (s). Brokers forget commits after offsets.retention.minutes, by default a day
 #: before Kafka 2.1 and a week since, unless (since 2.1) the group has members: see KIP-211.
 COMMIT_AGAIN_S = 3600.0
-#: How often the worker that commits looks whether its consumer is still there (s).
-GONE_S = 5.0
+#: How often the worker that commits checks whether its consumer still exists (s).
+OWNER_POLL_INTERVAL_S = 5.0
 #: The text that brokers keep with each offset, unless it names the consumer.
 METADATA = "pykafka"
 
@@ -350,11 +350,11 @@ def _commit_regularly(commits: weakref.ref[Commits], stopping: EventType, interv
     It holds its tether, by which it ends with the client.
     """
     left = interval_s
-    while not stopping.wait(min(left, GONE_S)):
+    while not stopping.wait(min(left, OWNER_POLL_INTERVAL_S)):
         found = commits()
         if found is None:
             return
-        left -= GONE_S
+        left -= OWNER_POLL_INTERVAL_S
         if left <= 0:
             found.turn()
             left = interval_s
