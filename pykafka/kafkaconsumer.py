@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Self
 
 from pykafka.common import SubscriptionPattern, TopicPartition
 from pykafka.consumer.assignment import KNOWN_WITHIN_S
-from pykafka.consumer.call_arguments import unpacked, valid_topics
 from pykafka.consumer.commit_calls import Committing, LaterCommits
 from pykafka.consumer.engine import ConsumerEngine
-from pykafka.consumer.options import ARROW_BYTES, ARROW_MESSAGES, KafkaConsumerOptions
+from pykafka.consumer.options import ARROW_BYTES, ARROW_MESSAGES, KafkaConsumerOptions, unpacked, valid_topics
 from pykafka.consumer.record_pipeline import RecordPipeline
 from pykafka.consumer.seek_calls import Seeking, valid_keys
 from pykafka.exceptions import ConsumerStoppedException, KafkaException

@@ -254,9 +254,9 @@ class _Chooser:
     def __call__(self, partitions: Sequence[Partition], key: Any) -> Partition:
         if self.wanted is None:
             return self._by_key(partitions, key)
-        for one in partitions:
-            if one.id == self.wanted:
-                return one
+        for partition in partitions:
+            if partition.id == self.wanted:
+                return partition
         raise InputError(f"there is no partition {self.wanted}: the topic has {len(partitions)} partitions, from 0 on")
 
 

@@ -1,4 +1,4 @@
-"""`BalancedConsumer`: a consumer that shares a topic's partitions with others; they agree on the shares through ZooKeeper."""
+"""`BalancedConsumer`: a consumer that shares a topic's partitions with a group, whose members agree through ZooKeeper."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: How often members look for partitions without an owner (s), and for new ones, of which a ZooKeeper without brokers does not
-#: tell.
-CHECK_S = 10.0
+#: How often members look for partitions without an owner (s), and for new ones, which a ZooKeeper without brokers does not
+#: report.
+OWNER_POLL_INTERVAL_S = 10.0
 #: How long leaving may take (s), besides ZooKeeper's answers: kazoo ends its workers.
 LEAVING_S = 10.0
 
 
 @old_attributes("_consumer_id_path _owns_zookeeper _zookeeper_connect _zookeeper_connection_timeout_ms")
 class BalancedConsumer(GroupConsumer):
-    """A consumer of a share of a topic; the members of a group agree on their shares through ZooKeeper.
+    """A consumer that shares a topic with its group; the members agree on their partitions through ZooKeeper.
 
-    Each member registers in ZooKeeper and computes its share from the sorted list of members. It commits (if auto-commit
+    Each member registers in ZooKeeper and computes its assignment from the sorted list of members. It commits (if auto-commit
     is on) before it releases a partition, and consumes a partition only while it owns the partition's node in ZooKeeper.
     A member without a partition idles until there is one for it.
 
     Options that are not listed mean what they mean for `SimpleConsumer`.
 
-    :param topic: to read a share of
+    :param topic: the topic of the group
     :param cluster: that has it
     :param consumer_group: whose members share the topic
     :param auto_commit_enable: commit regularly and at rebalances the messages that the calls before the last one have
@@ -86,7 +86,7 @@ class BalancedConsumer(GroupConsumer):
         self._external_zookeeper = self._zookeeper_options.zookeeper
         # the same objects each time: kazoo keeps a set of watches
         proxy = weakref.ref(self)
-        self._on_change = self._build_watch_callback(BalancedConsumer._share_may_change, proxy)
+        self._on_change = self._build_watch_callback(BalancedConsumer._assignment_may_change, proxy)
         self._on_owners = self._build_watch_callback(BalancedConsumer._partition_may_be_free, proxy)
         if self._own.auto_start:
             self.start()
@@ -136,13 +136,13 @@ class BalancedConsumer(GroupConsumer):
         super()._begin_afresh()
         #: The session in ZooKeeper, and this member's nodes in it; None before it has joined.
         self._joined: tuple[ZooKeeperSession, ZooKeeperGroup] | None = None
-        #: The ids of the partitions that were shared out last.
+        #: The ids of the partitions that were divided last.
         self._divided: set[int] = set()
-        self._outage_told_s = 0.0
+        self._outage_reported_s = 0.0
         self._ending = FinalSteps(self._handler, f"pykafka.Leaving.{self._topic.name}")
-        # When the worker checks the share next, even if no watch was called.
+        # When the worker checks the assignment next, even if no watch was called.
         self._check_at = 0.0
-        #: Set when shares may have to change, and when a member may have released a partition.
+        #: Set when the assignment may have to change, and when a member may have released a partition.
         self._wanted = self._handler.Event()
         self._released = self._handler.Event()
 
@@ -154,25 +154,6 @@ class BalancedConsumer(GroupConsumer):
             joined[0].leave_to_parent()
 
     # -- life ------------------------------------------------------------------------------------------------------
-
-    def start(self) -> None:
-        """Connect to ZooKeeper, join the group and take a share; a worker looks after it from then on.
-
-        :raises ZooKeeperError: ZooKeeper could not be reached
-        :raises PartitionOwnedError: another member would not let go of a partition
-        :raises KafkaException: offsets could not be found out
-        """
-        super().start()
-
-    def stop(self) -> None:
-        """Stop consuming, committing first where auto-commit is on; then leave the group.
-
-        The consumer closes its own connection to ZooKeeper last; a `zookeeper` that it was given stays open.
-
-        :raises OffsetsNotCommitted: that commit failed, or an earlier one failed and no `consume()` has raised that; the
-            consumer is stopped all the same
-        """
-        super().stop()
 
     def _await_leaving(self) -> None:
         self._ending.wait(self._leaving_s)
@@ -192,7 +173,7 @@ class BalancedConsumer(GroupConsumer):
         self._released.set()
 
     @property
-    def _patience_s(self) -> float:
+    def _stop_timeout_s(self) -> float:
         return 2 * (self._zookeeper_options.zookeeper_connection_timeout_ms + self._cluster.socket_timeout_ms) / 1000
 
     def _leave(self) -> None:
@@ -313,7 +294,7 @@ class BalancedConsumer(GroupConsumer):
 
         return callback
 
-    def _share_may_change(self) -> None:
+    def _assignment_may_change(self) -> None:
         self._wanted.set()
 
     def _partition_may_be_free(self) -> None:
@@ -350,7 +331,7 @@ class BalancedConsumer(GroupConsumer):
         self._nodes.release({p.id for p in partitions})
 
     def _decide_partitions(self, participants: Sequence[str]) -> set[Partition]:
-        """Return this consumer's share.
+        """Return this consumer's partitions.
 
         :param participants: ids of all consumers of the topic in the group, in the order that all of them agree on
         """
@@ -361,10 +342,10 @@ class BalancedConsumer(GroupConsumer):
         members = [Name.of(member) for member in participants]
         return {partitions[one.id] for one in decide(members, seen, self._consumer_id) if one.id in partitions}
 
-    # -- shares ----------------------------------------------------------------------------------------------------
+    # -- the assignment ------------------------------------------------------------------------------------------------
 
     def _update_member_assignment(self) -> None:
-        """Take this member's share; wait while other members have yet to release some of it.
+        """Take this member's partitions; wait while other members have yet to release some of them.
 
         :raises PartitionOwnedError: another member still owns a partition after all retries; the rest is consumed
         """
@@ -372,12 +353,12 @@ class BalancedConsumer(GroupConsumer):
         deadline = self._handler.now() + self._group_options.rebalance_max_retries * backoff_s
         while True:
             self._released.clear()
-            self._look_at_metadata()
+            self._refresh_metadata()
             if not self._session_holds():
                 raise ZooKeeperError("the connection to ZooKeeper was lost", topic=self._topic.name)
             try:
                 with self._rebalancing_lock:
-                    self._take_share()
+                    self._take_assignment()
                 return
             except PartitionOwnedError as error:
                 remaining = deadline - self._handler.now()
@@ -389,8 +370,8 @@ class BalancedConsumer(GroupConsumer):
             # other members try at the same moment
             self._stopping.wait(self._handler.random.uniform(0, min(0.05, backoff_s)))
 
-    def _take_share(self) -> None:
-        """Release the partitions that go to other members, take those of this member's share, and consume them."""
+    def _take_assignment(self) -> None:
+        """Release the partitions of other members, take those of this member, and consume them."""
         self._set_watches()
         participants = self._get_participants()
         if self._consumer_id not in participants:
@@ -413,7 +394,7 @@ class BalancedConsumer(GroupConsumer):
         if not held <= due or not self._partitions <= held:
             # This member stops and commits before another can begin.
             if self._consumer is not None:
-                self._await_hand(self._consumer)
+                self._await_processed(self._consumer)
             self._halt_or_report()
         self._forget_positions(p.id for p in held & due)
         # also those of which an answer that did not come has left one node of two
@@ -423,10 +404,10 @@ class BalancedConsumer(GroupConsumer):
 
     @property
     def _check_interval_s(self) -> float:
-        return min(CHECK_S, self._options.metadata_max_age_ms / 1000)
+        return min(OWNER_POLL_INTERVAL_S, self._options.metadata_max_age_ms / 1000)
 
     def _turn(self, stopping: Any) -> tuple[EventType, float] | None:
-        """Change shares when ZooKeeper or the brokers' metadata tell of a change, and survive failures."""
+        """Change the assignment when ZooKeeper or the brokers' metadata report a change, and survive failures."""
         # another event: this is a greenlet of the process that this one was forked from
         if stopping.is_set() or stopping is not self._stopping:
             return None
@@ -438,9 +419,9 @@ class BalancedConsumer(GroupConsumer):
                 if not self._session_holds():
                     # check again soon: no watch is called while a connection stays lost
                     pause = 0.1
-                elif called or self._share_is_due():
+                elif called or self._assignment_is_due():
                     self._rebalance()
-            except Exception as error:  # noqa: BLE001 - consume() raises it, and this worker goes on
+            except Exception as error:  # noqa: BLE001 - consume() raises it, and this worker continues
                 if self._stopping.is_set():
                     return None
                 group, text = self._consumer_group, "group %s: %s; trying again"
@@ -467,9 +448,9 @@ class BalancedConsumer(GroupConsumer):
             self._halt_or_report()
             self._wanted.set()  # the answer may have come meanwhile, to another member on the same KazooClient
         if state.is_silent:
-            self._tell_of_outage(away_s)
+            self._report_outage(away_s)
             return False
-        self._outage_told_s = 0.0
+        self._outage_reported_s = 0.0
         if state.lost:
             state.lost = ""
             self._add_self()
@@ -481,18 +462,15 @@ class BalancedConsumer(GroupConsumer):
         # knows nothing of sessions in ZooKeeper, and would take the older positions.
         return self._joined is None or self._joined[0].may_own()
 
-    def _get_internal_consumer(self, partitions: Iterable[Partition], start: bool = True) -> SimpleConsumer:
-        consumer = super()._get_internal_consumer(partitions, start=False)
+    def _set_membership(self, consumer: SimpleConsumer) -> None:
+        super()._set_membership(consumer)
         if self._joined is not None:
             consumer._engine.membership.may_commit = self._nodes.session.may_own
-        if start:
-            consumer.start()
-        return consumer
 
-    def _tell_of_outage(self, away_s: float) -> None:
+    def _report_outage(self, away_s: float) -> None:
         """Report to `consume()` that ZooKeeper is away, once it has been away for longer than a restart takes."""
-        if away_s - self._outage_told_s > self._cluster.socket_timeout_ms / 1000:
-            self._outage_told_s = away_s
+        if away_s - self._outage_reported_s > self._cluster.socket_timeout_ms / 1000:
+            self._outage_reported_s = away_s
             self._worker_failed(
                 ZooKeeperError(
                     f"ZooKeeper has not answered for {away_s:.0f} s; this consumer consumes nothing until it is back",
@@ -500,20 +478,20 @@ class BalancedConsumer(GroupConsumer):
                 )
             )
 
-    def _share_is_due(self) -> bool:
+    def _assignment_is_due(self) -> bool:
         """Return whether the brokers' metadata has other partitions than before, or a partition has no owner.
 
         The latter happens if members did not see the same leaders, by which partitions are ordered.
         """
-        self._look_at_metadata(self._options.metadata_max_age_ms / 1000)
+        self._refresh_metadata(self._options.metadata_max_age_ms / 1000)
         partitions = set(self._topic.partitions)
         return partitions != self._divided or not partitions <= self._nodes.owned()
 
-    def _look_at_metadata(self, max_age_s: float = 0.0) -> None:
+    def _refresh_metadata(self, max_age_s: float = 0.0) -> None:
         try:
             self._cluster.refresh_older(max_age_s, [get_string(self._topic.name)])
         except KafkaException as error:
-            # members can share out what is known; the internal consumer notices whether fetching still works
+            # members can divide the known partitions; the internal consumer notices whether fetching still works
             group = self._consumer_group
             self._cluster.limiter.warn(log, group, "group %s: no metadata: %s", group, error)
 

@@ -1,4 +1,7 @@
-"""`Commits`: a consumer's commits for its group: on demand, regularly, and again before brokers forget them."""
+"""`Commits`: a consumer's commits for its group: on demand, regularly, and again before brokers forget them.
+
+`InProcess`: the records that an application has, and whose offsets are not committed yet.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ from pykafka.exceptions import (
 from pykafka.metadata.lifecycle import Tether
 
 if TYPE_CHECKING:
+    from pykafka.consumer.buffers import OwnedPartition
     from pykafka.consumer.fetching_consumer import FetchingConsumer
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.handlers.base import EventType
@@ -35,8 +39,8 @@ R = TypeVar("R")
 #: The age at which auto-commit repeats a commit (s). Brokers forget commits after offsets.retention.minutes, by default a day
 #: before Kafka 2.1 and a week since, unless (since 2.1) the group has members: see KIP-211.
 COMMIT_AGAIN_S = 3600.0
-#: How often the worker that commits looks whether its consumer is still there (s).
-GONE_S = 5.0
+#: How often the worker that commits checks whether its consumer still exists (s).
+OWNER_POLL_INTERVAL_S = 5.0
 #: The text that brokers keep with each offset, unless it names the consumer.
 METADATA = "pykafka"
 
@@ -346,12 +350,66 @@ def _commit_regularly(commits: weakref.ref[Commits], stopping: EventType, interv
     It holds its tether, by which it ends with the client.
     """
     left = interval_s
-    while not stopping.wait(min(left, GONE_S)):
+    while not stopping.wait(min(left, OWNER_POLL_INTERVAL_S)):
         found = commits()
         if found is None:
             return
-        left -= GONE_S
+        left -= OWNER_POLL_INTERVAL_S
         if left <= 0:
             found.turn()
             left = interval_s
         del found
+
+
+class InProcess:
+    """The uncommitted records of one consumer, by partition: a transaction must not commit results of lost ones.
+
+    A record is in process from the call that returns it until an offset behind it is committed, or the partition is put back
+    to its commit. The cursor of a partition says what was returned, so that reading costs nothing here.
+
+    State: single stores of sets and dictionaries, by any worker.
+    """
+
+    def __init__(self) -> None:
+        # The offset below which nothing of a partition is in process, and how often the partition had been moved by then.
+        self._processed: dict[TopicPartition, tuple[int, int]] = {}
+        # The partitions that were moved while records were in process: their cursors no longer show it.
+        self._moved: set[TopicPartition] = set()
+        #: The partitions that went while records were in process: other consumers may read these again.
+        self.lost: set[TopicPartition] = set()
+
+    def has(self, owned: OwnedPartition) -> bool:
+        """Return whether records of a partition are in process."""
+        key = owned.key
+        offset, moves = self._processed.get(key, (0, owned.moves))
+        if key in self._moved or owned.last_offset_consumed >= offset:
+            return True
+        return (
+            owned.moves != moves and owned.taken_in >= 0
+        )  # recovery has moved it back, and something was returned since
+
+    def processed(self, owned: OwnedPartition, offset: int) -> None:
+        """Note where reading of a partition begins, or its commit: what lies below it is processed."""
+        self.moved(owned, offset)
+        self._moved.discard(owned.key)
+
+    def move(self, owned: OwnedPartition) -> None:
+        """Note that a partition is about to continue elsewhere, because the application says so."""
+        if self.has(owned):
+            self._moved.add(owned.key)
+
+    def moved(self, owned: OwnedPartition, offset: int) -> None:
+        """Note where it continues."""
+        self._processed[owned.key] = offset, owned.moves
+
+    def give_up(self, owned: OwnedPartition) -> None:
+        """Note that a partition is about to be given up."""
+        if self.has(owned):
+            self.lost.add(owned.key)
+        self._processed.pop(owned.key, None)
+        self._moved.discard(owned.key)
+
+    def put_back(self) -> None:
+        """Note that all partitions go back to their commits: the application drops what it has."""
+        self.lost.clear()
+        self._moved.clear()

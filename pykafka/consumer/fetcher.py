@@ -51,7 +51,7 @@ JOIN_TIMEOUT_S = 5.0
 #: long by it.
 SMALL_ANSWER = 16 * 1024
 #: How often the worker calls each consumer's `tick` (s), and checks the answer that it reads itself.
-TICK_S = 0.5
+CONSUMER_POLL_INTERVAL_S = 0.5
 
 
 class FetchablePartitions:
@@ -327,7 +327,7 @@ class Fetcher:
     def _await(self, pending: InFlightRequest[wire.FetchResponse]) -> wire.FetchResponse:
         """Return an answer, read by this worker where it has the turn to."""
         if self._turn is not None:
-            self._turn.read_until(lambda: pending.done, TICK_S)
+            self._turn.read_until(lambda: pending.done, CONSUMER_POLL_INTERVAL_S)
         return pending.get()
 
     def _take_turn(self) -> None:
@@ -345,7 +345,7 @@ class Fetcher:
 
     def _tick(self) -> None:
         """Call each consumer's `tick`."""
-        self._tick_at = self._handler.now() + TICK_S
+        self._tick_at = self._handler.now() + CONSUMER_POLL_INTERVAL_S
         for ref in {
             member.owned.buffers: member.consumer for member in list(self._fetchable.members.values())
         }.values():

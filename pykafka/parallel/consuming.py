@@ -201,7 +201,7 @@ class _Source:
 
     def _mine(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         read: Collection[TopicPartition] = () if self._consumer._closed else self._engine.partitions
-        return [one for one in partitions if one in read]
+        return [partition for partition in partitions if partition in read]
 
     def pause(self, *partitions: TopicPartition) -> None:
         if mine := self._mine(partitions):

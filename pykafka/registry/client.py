@@ -346,15 +346,15 @@ def _body(schema: Schema) -> dict[str, Any]:
     if schema.kind != AVRO:
         body["schemaType"] = schema.kind
     if schema.references:
-        body["references"] = [vars(one) for one in schema.references]
+        body["references"] = [vars(reference) for reference in schema.references]
     return body
 
 
 def _schema(answer: Mapping[str, Any], registry: Registry) -> Schema:
     try:
         references = tuple(
-            Reference(str(one["name"]), str(one["subject"]), int(one["version"]))
-            for one in answer.get("references") or ()
+            Reference(str(reference["name"]), str(reference["subject"]), int(reference["version"]))
+            for reference in answer.get("references") or ()
         )
         text = answer["schema"]
     except (KeyError, TypeError, ValueError, OverflowError):

@@ -59,7 +59,7 @@ class Worker:
 
 
 #: The schema of the read.
-COLUMNS = ", ".join(f"{one.name} string" for one in fields(Worker))
+COLUMNS = ", ".join(f"{field.name} string" for field in fields(Worker))
 
 
 def this_python() -> Worker:

@@ -95,7 +95,7 @@ class ZooKeeperGroup:
     def participants(self, watch: Watch | None = None) -> list[str]:
         """Return the ids of all members that consume this topic, in the order that all members agree on.
 
-        :param watch: called when a member comes or goes
+        :param watch: called when a member joins or leaves
         """
         found = []
         for member in self._children(self.ids_path, watch):
@@ -246,14 +246,14 @@ class ZooKeeperGroup:
     def watch_brokers(self, watch: Watch) -> None:
         """Call `watch`, once each, when brokers or topics come or go, or this topic gets partitions.
 
-        A ZooKeeper that no broker uses has no such nodes; then the brokers' metadata tells of changes.
+        A ZooKeeper that no broker uses has no such nodes; then the brokers' metadata reports changes.
         """
         for path in (BROKER_IDS, BROKER_TOPICS):
             self._children(path, watch, make=False)
         try:
             self._call("get", f"{BROKER_TOPICS}/{self._topic}", watch=watch)
         except NoNodeError:
-            log.debug("ZooKeeper does not know topic %s: metadata tells of its partitions", self._topic)
+            log.debug("ZooKeeper does not know topic %s: metadata has its partitions", self._topic)
 
     def _children(self, path: str, watch: Watch | None, make: bool = True) -> list[str]:
         try:

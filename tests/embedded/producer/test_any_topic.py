@@ -278,7 +278,9 @@ def test_a_topic_is_created_at_its_first_message(client: KafkaClient) -> None:
 def test_many_topics_share_senders_and_requests(
     cluster: EmbeddedCluster, client: KafkaClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pykafka.producer.sender.LOOK_UP_S", 0.2)  # an idle sender lets go of its queues then
+    monkeypatch.setattr(
+        "pykafka.producer.sender.IDLE_POLL_INTERVAL_S", 0.2
+    )  # an idle sender lets go of its queues then
     for number in range(60):
         cluster.create_topic(f"many-{number}", 2)
     client.update_cluster()

@@ -11,7 +11,8 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.compat.simple_consumer import SimpleConsumer
-from pykafka.consumer import offset_reset, truncation
+from pykafka.consumer import offset_reset
+from pykafka.consumer.recovery import compares_logs
 from pykafka.exceptions import KafkaException, LogTruncationError
 from pykafka.handlers import Handler
 from pykafka.protocol import versions, wire
@@ -194,4 +195,4 @@ def test_a_committed_position_is_checked_when_a_consumer_starts(
 
 
 def test_what_fetch_tells_is_not_asked(client: KafkaClient) -> None:
-    assert all(truncation.fetch_compares_logs(broker) for broker in client.brokers.values())
+    assert all(compares_logs(broker) for broker in client.brokers.values())

@@ -167,7 +167,7 @@ def test_what_others_may_have_consumed_meanwhile_is_read_from_where_they_committ
     group.sizes(3)
     assert found.total() == 9
     # nor does who says by hand where it was put the group back
-    with pytest.raises(OffsetsNotCommitted, match="other members have gone on"):
+    with pytest.raises(OffsetsNotCommitted, match="other members have continued"):
         one.commit_offsets([(partition, 2) for partition in one.partitions.values()])
     zero = one.partitions[0]
     one.commit_offsets([(zero, 10)])
