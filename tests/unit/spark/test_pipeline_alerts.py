@@ -18,7 +18,7 @@ from tests.support.spark.watchers import Endpoint, facts
 
 def test_alerts(endpoint: Endpoint, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """One for a failure, one for the recovery, tried again where the endpoint fails; no text has the URL."""
-    monkeypatch.setattr("pykafka.spark.pipeline.watching._FIRST_MS", 1)
+    monkeypatch.setattr("pykafka.spark.pipeline.watching.FIRST_MS", 1)
     endpoint.statuses = [503, 204, 429, 204, 403]
     handler = ThreadingHandler()
     alerts = Alerts(handler, Alert(endpoint.url))
@@ -46,7 +46,7 @@ def test_alerts(endpoint: Endpoint, caplog: pytest.LogCaptureFixture, monkeypatc
 def test_an_endpoint_that_is_down_holds_nothing_up(
     endpoint: Endpoint, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pykafka.spark.pipeline.watching._FIRST_MS", 1)
+    monkeypatch.setattr("pykafka.spark.pipeline.watching.FIRST_MS", 1)
     endpoint.server.server_close()
     alerts = Alerts(ThreadingHandler(), Alert(endpoint.url, timeout_s=5.0, attempts=2))
     for _ in range(40):
