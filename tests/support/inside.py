@@ -64,7 +64,7 @@ def background_join(membership: Any) -> Any:
 
 
 def take_report(membership: Any, report: Any) -> None:
-    """Have a member take a report of its heartbeats, which otherwise come of the heartbeat thread."""
+    """Give a member a report of its heartbeats, as the heartbeat thread does."""
     membership._handle_report(report)
 
 
