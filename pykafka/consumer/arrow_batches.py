@@ -75,7 +75,7 @@ class ArrowBatches:
             except BaseException:  # such as a greenlet's timeout: the pool may continue to read these cursors
                 self._abandon(borrowed)
                 raise
-            # where all partitions were moved meanwhile, as by stop(), the next turn reads them again
+            # if all partitions were moved meanwhile, as by stop(), the next turn reads them again
             if self._settle(borrowed, last_offsets) and batch is not None:
                 return batch
 

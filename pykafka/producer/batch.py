@@ -68,7 +68,7 @@ class ProducerBatch:
     :param partition_id: of the topic
     :param broker_queue: that counts its messages
     :param created: monotonic time of its first message (s)
-    :param clock: wall clock (ms), or None where compiled code may read the system's
+    :param clock: wall clock (ms), or None if compiled code may read the system's
     :param expected: what it will likely take (bytes)
     :param builder: its records, where there are some already
     """

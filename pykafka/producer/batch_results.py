@@ -155,7 +155,7 @@ class BatchResults:
     def split(self, batch: ProducerBatch, error: KafkaException | None, reason: str) -> None:
         """Replace a batch that the broker refuses by smaller ones, so that only the refused messages fail.
 
-        :param error: of the broker; None where it was not asked
+        :param error: of the broker; None if it was not asked
         :param reason: for the log
         """
         parts = self._owner.divide(batch, error)
@@ -181,7 +181,7 @@ class BatchResults:
 
 
 def _room(queue: PartitionQueue, batch: ProducerBatch) -> int | None:
-    """Return how many messages may be between a batch and those acknowledged before it; None where that is unknown."""
+    """Return how many messages may be between a batch and those acknowledged before it; None if that is unknown."""
     return batch.base_offset - queue.next_offset if batch.base_offset >= 0 and queue.next_offset >= 0 else None
 
 

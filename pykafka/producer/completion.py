@@ -261,7 +261,7 @@ class Completion:
         return MessagesNotDelivered(topics.pop() if len(topics) == 1 else None, pairs)
 
     def raise_failures(self, failed: Failures) -> None:
-        """Raise failures that were taken out; where that is cut off, they are kept.
+        """Raise failures that were taken out; if that is cut off, they are kept.
 
         :raises MessagesNotDelivered: there are some
         """

@@ -114,7 +114,7 @@ class ProducerEngine(ProducerCore):
             owned.wake.set()
 
     def _check_leaders(self, topic: TopicView) -> None:
-        """Raise UnsupportedVersion where a leader that can be asked now knows no idempotent producer."""
+        """Raise UnsupportedVersion if a leader that can be asked now knows no idempotent producer."""
         leaders = {partition.leader for partition in topic.partitions.values()} - {None}
         for leader in islice(leaders, CHECKED_LEADERS):
             assert leader is not None
@@ -243,7 +243,7 @@ class ProducerEngine(ProducerCore):
                 self.flushing -= 1
 
     def _hasten(self, pending: list[ProducerBatch], deadline: float) -> None:
-        """Send what is pending; where it is for one broker, this worker does, which costs less than waking others.
+        """Send what is pending; if it is for one broker, this worker does, which costs less than waking others.
 
         :param deadline: until when to help (s of the handler's clock)
         """
@@ -284,7 +284,7 @@ class ProducerEngine(ProducerCore):
             return list({id(whole): whole for whole in map(_whole, found)}.values())
 
     def _about_throttling(self) -> str:
-        """Return what an error about time is to say of brokers that throttle; nothing where none does."""
+        """Return what an error about time is to say of brokers that throttle; nothing if none does."""
         for owned in list(self.routing.owned_brokers.values()):
             muted_for = owned.broker.throttled_for("produce")
             if muted_for:
@@ -315,7 +315,7 @@ class ProducerEngine(ProducerCore):
         self.accumulator.topics = {}
 
     def check_running(self) -> None:
-        """Raise what ended a sender, that the producer takes no messages, or what has failed where that is too much."""
+        """Raise what ended a sender, that the producer takes no messages, or what has failed if that is too much."""
         self.raise_worker_exception()
         if not self.running or self.stopping:
             raise self.stopped()
@@ -336,7 +336,7 @@ class ProducerEngine(ProducerCore):
     def enqueue(
         self, queue: PartitionQueue, value: Any, key: Any, timestamp: int, headers: Any, callback: Any
     ) -> Message:
-        """Write a message into the open batch of its partition, waiting for room where that is allowed.
+        """Write a message into the open batch of its partition, waiting for room if that is allowed.
 
         :param callback: where to report the outcome: a `Callback`, a queue of reports, or None
         """

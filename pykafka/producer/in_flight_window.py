@@ -10,7 +10,7 @@ one of the last batches again, and refuses any other with OUT_OF_ORDER_SEQUENCE_
   The epoch of a producer without transactions is its own to raise: InitProducerId ignores the one it is shown, and gives
   another id.
 - A broker that knows nothing of the producer takes any first number (from 2.5 on), so also one behind a batch that it has
-  refused: where the log has no room for that one, the later one proves nothing (`skipped`). The embedded brokers look at
+  refused: if the log has no room for that one, the later one proves nothing (`skipped`). The embedded brokers look at
   no numbers.
 
 Hence: batches are numbered when they are first sent, and keep their numbers. Until the first batch of an epoch is
@@ -210,7 +210,7 @@ class InFlightWindow(Generic[T]):
         return in_flight
 
     def next_retry(self) -> InFlightBatch[T] | None:
-        """Return the batch to send again now, taken to be on its way; None where there is none, or others come first."""
+        """Return the batch to send again now, taken to be on its way; None if there is none, or others come first."""
         in_flight = self.peek_retry()
         if in_flight is not None:
             in_flight.on_wire = True

@@ -60,7 +60,7 @@ class Request:
     """A Produce request in flight.
 
     :param batches: in it, one a partition
-    :param ids: the ids of their topics, where they are known: they name the topics from version 13 on
+    :param ids: the ids of their topics, if they are known: they name the topics from version 13 on
     :param transactional_id: of a producer with transactions
     """
 
@@ -150,7 +150,7 @@ class Request:
                     yield batch, part.current_leader.leader_id, part.current_leader.leader_epoch
 
     def _name_topics(self, response: wire.ProduceResponse, where: str) -> None:
-        """Give the topics of a response their names, where it has their ids alone."""
+        """Give the topics of a response their names, if it has their ids alone."""
         names: dict[UUID, str] | None = None
         for topic in response.responses:
             if topic.topic_id == NO_ID:

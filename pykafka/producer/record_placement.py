@@ -158,7 +158,7 @@ class MetadataWait:
         one.ended.set()
 
     def close(self) -> None:
-        """End the look-ups in the background, where the handler can; they end by themselves otherwise."""
+        """End the look-ups in the background, if the handler can; they end by themselves otherwise."""
         workers = [one.worker for one in list(self._under_way.values()) if one.worker is not None]
         for worker in workers:
             worker.interrupt()
@@ -233,7 +233,7 @@ class KafkaProducerEngine(ProducerEngine):
         """Write a message into the open batch of its partition.
 
         :param made: the arguments of `RecordAccumulator.send`
-        :param wait: False: return None where this would have to wait
+        :param wait: False: return None if this would have to wait
         """
         topic, value, key, timestamp, headers, partition, callback, given_value, given_key = made
         need = RECORD_OVERHEAD + len(value or b"") + len(key or b"") + headers_size(headers or ())
@@ -306,7 +306,7 @@ class KafkaProducerEngine(ProducerEngine):
         return None if queue is None or queue.owner is None else queue
 
     def _obstacle(self, queue: PartitionQueue, need: int) -> str | None:
-        """Return why a message must wait; None where only its batch is full, or none is open."""
+        """Return why a message must wait; None if only its batch is full, or none is open."""
         callbacks = self.completion.callbacks
         # A function of on_delivery may produce all the same: it cannot wait for itself.
         if callbacks.full and not callbacks.here:
@@ -354,13 +354,13 @@ class KafkaProducerEngine(ProducerEngine):
     # -- topics ----------------------------------------------------------------------------------------------------
 
     def _known(self, topic: str) -> TopicInfo | None:
-        """Take in a topic that the client knows, without I/O; None where it must be asked for."""
+        """Take in a topic that the client knows, without I/O; None if it must be asked for."""
         if self.options.enable_idempotence or self.cluster.topic_metadata(topic) is None:
             return None
         return self.add_topic(self.cluster.topics[topic])
 
     def add_topic(self, topic: Any) -> TopicInfo | None:
-        """Take in a topic, as the client has it; None where the producer was stopped meanwhile."""
+        """Take in a topic, as the client has it; None if the producer was stopped meanwhile."""
         if self.options.enable_idempotence:
             self._check_leaders(topic)
         name = get_string(topic.name)

@@ -287,9 +287,9 @@ class Sender:
             requests.leave()
 
     def deliver_all(self, done: Callable[[], bool]) -> None:
-        """Send all that is queued: in the caller's worker where that needs no wait, else by the sender.
+        """Send all that is queued: in the caller's worker if that needs no wait, else by the sender.
 
-        Sending is no wait where the connection is up and idle, and its buffers take all of it: a caller with a deadline is
+        Sending does not block if the connection is up and idle, and its buffers take all of it: a caller with a deadline is
         back in time even if the broker hangs.
 
         :param done: says when to stop reading answers
@@ -450,7 +450,7 @@ class Sender:
         return batch.created + self._linger_s
 
     def _take(self, queue: PartitionQueue) -> ProducerBatch | None:
-        """Take the next batch of a partition; with `retry_at` set where this is not its leader any more."""
+        """Take the next batch of a partition; with `retry_at` set if this is not its leader any more."""
         batch = take_next(queue, self._requests, self._core.accumulator.take_open)
         if batch is None:
             return None
@@ -535,7 +535,7 @@ class _InlineSend:
     """Sends a message that comes alone in the worker that produces it: waking the sender costs more than sending.
 
     :param sender: of the message
-    :param wake: wakes the sender's worker, where there is more to do than to send
+    :param wake: wakes the sender's worker, if there is more to do than to send
     """
 
     __slots__ = ("_sender", "_wake")

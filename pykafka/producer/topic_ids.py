@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class TopicIds:
-    """The ids of the topics that a producer writes to (KIP-516), and its decision where one was made anew.
+    """The ids of the topics that a producer writes to (KIP-516), and its decision if one was recreated.
 
     State: `_ids` and `compared` by single stores; senders may both log that a topic was made anew.
 
@@ -38,7 +38,7 @@ class TopicIds:
         self.id_of(topic)
 
     def id_of(self, topic: str) -> UUID | None:
-        """Return the id of the topic to write to; None where the brokers (before Kafka 2.8) tell none.
+        """Return the id of the topic to write to; None if the brokers (before Kafka 2.8) have none.
 
         A topic that is gone keeps its id until there is another one: so nothing lands in a new one unnoticed.
 
