@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pykafka.common import OffsetAndMetadata, SubscriptionPattern, TopicPartition
-    from pykafka.consumer.commit_calls import OnCommit, What
+    from pykafka.consumer.commit_calls import What
+    from pykafka.consumer.commits import OnCommit
     from pykafka.consumer.startrules import Start
     from pykafka.parallel.options import OnAbandoned
     from pykafka.parallel.ports import DeadLetterSink

@@ -125,14 +125,15 @@ def list_each(
     while missing:
         seen = cluster.generation
         errors = _ask_leaders(cluster, question._replace(timestamps=missing), deadline, patient, found)
-        missing = {key: timestamp for key, timestamp in missing.items() if key not in found}
-        for key in missing:
-            error = errors.setdefault(key, IncompleteResponseError(topic=key[0], partition=key[1], api="ListOffsets"))
-            if once or not _may_pass(cluster, error, patient) or now() >= deadline:
+        for key in list(missing):
+            if key not in found:
+                error = errors.get(key) or IncompleteResponseError(topic=key[0], partition=key[1], api="ListOffsets")
+                if not once and _may_pass(cluster, error, patient) and now() < deadline:
+                    continue
                 given_up[key] = error
+            del missing[key]
         if patient and given_up:
             break
-        missing = {key: timestamp for key, timestamp in missing.items() if key not in given_up}
         if not missing:
             break
         failures += 1
@@ -190,7 +191,7 @@ def _ask_leaders(
                 errors.update(dict.fromkeys(keys, problem))
 
     try:
-        workers = _spawned(cluster.handler, ask_next, len(by_leader) - 1)
+        workers = _spawned(cluster.handler, ask_next, len(by_leader) - 1) if len(by_leader) > 1 else []
         ask_next()
     except BaseException:  # an interrupt: the workers begin no other question
         waiting.clear()
@@ -226,6 +227,8 @@ def _ask(
         broker.connect_within(_left_ms(cluster, broker, deadline))
     version = broker.api_version(wire.ListOffsetsRequest)
     errors = _ask_by(version, cluster, broker, question, deadline, found)
+    if not errors:
+        return errors
     timeless = {
         key: question.timestamps[key] for key, error in errors.items() if isinstance(error, UnsupportedForMessageFormat)
     }
