@@ -260,7 +260,7 @@ class Commits:
         return self._worker
 
     def turn(self) -> None:
-        """Commit what is due; the worker calls this at each interval."""
+        """Commit the offsets that are due; the worker calls this at each interval."""
         self.auto_commit()
         self._commit_again()
 
@@ -434,7 +434,7 @@ class InProcess:
     """The uncommitted records of one consumer, by partition: a transaction must not commit results of lost ones.
 
     A record is in process from the call that returns it until an offset behind it is committed, or the partition is put back
-    to its commit. The cursor of a partition says what was returned, so that reading costs nothing here.
+    to its commit. The cursor of a partition has the returned records, so that reading costs nothing here.
 
     State: single stores of sets and dictionaries, by any worker.
     """

@@ -236,13 +236,13 @@ class Fetcher:
         self.wake.set()
 
     def detach(self, owned: OwnedPartition) -> None:
-        """Stop fetching a partition; drop what is on its way for it."""
+        """Stop fetching a partition; drop its records in flight."""
         with self._lock:
             self._fetchable.remove(owned)
             self._let_go(owned)
 
     def _let_go(self, owned: OwnedPartition) -> None:
-        """Release a partition: its next fetcher fetches again what was not delivered. The caller holds the lock."""
+        """Release a partition: its next fetcher fetches undelivered records again. The caller holds the lock."""
         if owned.fetcher is self:
             owned.fetcher = None
         self._completed.drop(owned)
@@ -300,7 +300,7 @@ class Fetcher:
                     continue
                 try:
                     in_flight = self._send(self._plan())
-                finally:  # the consumers get what has come, even if nothing more will
+                finally:  # the consumers get the received records, even if no more will come
                     self._publish(fetched)
             except KafkaException as error:
                 in_flight = None
@@ -368,7 +368,7 @@ class Fetcher:
         self.wake.clear()
 
     def _end_session(self, left: FetchRequests) -> None:
-        """Tell the broker that nothing more is fetched, so that other clients can have the session's place."""
+        """End the session at the broker, so that other clients can have its place."""
         channel = self._settings.channel
         if not left.session.is_open or self._stopped or self._broker.throttled_for(channel):
             return
@@ -495,7 +495,7 @@ class Fetcher:
         return found
 
     def _fail_all(self, error: KafkaException) -> None:
-        """Give an error to all consumers: the connection is gone, or the broker refuses. Each finds out where to go on."""
+        """Give an error to all consumers: the connection is gone, or the broker refuses. Each finds its next leader."""
         if self._stopped:
             return
         self._requests.session.failed()

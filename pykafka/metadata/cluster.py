@@ -283,7 +283,7 @@ class BaseCluster:
     def topic_id(self, name: str) -> UUID | None:
         """Return the known id of a topic, without I/O; None for an unknown topic, and where brokers (before 2.8) give none.
 
-        A topic that was deleted and made anew has another id (KIP-516).
+        A topic that was deleted and recreated has another id (KIP-516).
         """
         return self._cache.topic_id(name)
 

@@ -106,9 +106,9 @@ class ProducerBatch:
         self.wire: list[Any] | None = None
         self.wire_form: Any = None
         self.in_flight: Any = None
-        #: The indexes of failed messages whose error somebody was given by `Delivery.get()`.
+        #: The indexes of failed messages whose error `Delivery.get()` has raised.
         self.raised_indexes: set[int] | None = None
-        #: Whether somebody waits for this batch: it does not linger.
+        #: Whether a caller waits for this batch: it does not linger.
         self.urgent = False
         self.event: EventType | None = None
         #: How `Delivery.get` waits for it; None for the documented producer's.
