@@ -45,7 +45,7 @@ class GroupState(Enum):
 
     @classmethod
     def of(cls, name: str) -> GroupState:
-        """Return the state that a broker names; UNKNOWN where it names none (lists before Kafka 2.6)."""
+        """Return the state that a broker names; UNKNOWN if it names none (lists before Kafka 2.6)."""
         if name == "AwaitingSync":  # the name before Kafka 1.0
             return cls.COMPLETING_REBALANCE
         return next((one for one in cls if one.value.lower() == name.lower()), cls.UNKNOWN)

@@ -307,9 +307,7 @@ def _ask_metadata(connection: BrokerConnection, version: int) -> wire.MetadataRe
     connection.send(encode_request(request, version, _METADATA_ID, CLIENT_ID))
     number, response = decode_response(wire.MetadataRequest, version, connection.receive())
     if number != _METADATA_ID:
-        raise CorrelationIdError(
-            f"an answer to request {number} came where {_METADATA_ID} was due: is it a Kafka port?"
-        )
+        raise CorrelationIdError(f"an answer to request {number} came instead of {_METADATA_ID}: is it a Kafka port?")
     return response
 
 

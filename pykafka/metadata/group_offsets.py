@@ -18,7 +18,7 @@ CHANNEL = "offsets"
 #: partitions anyway, and should not fail before.
 COMMIT_CEILING = 9
 FETCH_CEILING = 7
-#: The versions that tell topics by their ids (KIP-848, Kafka 4.2), and the first one that asks for several groups.
+#: The versions that name topics by their ids (KIP-848, Kafka 4.2), and the first one that asks for several groups.
 COMMIT_BY_ID = 10
 FETCH_BY_ID = 10
 FETCH_GROUPS = 8
@@ -28,7 +28,7 @@ STABLE_FROM = 7
 #: Up to this version of OffsetFetch (before Kafka 0.10.2), UNKNOWN_TOPIC_OR_PARTITION means that nothing is committed; later
 #: brokers answer a partition without a commit with offset -1.
 UNKNOWN_IS_NONE = 1
-#: From which version of OffsetCommit on brokers tell static members that were fenced (KIP-345).
+#: From which version of OffsetCommit on brokers report static members that were fenced (KIP-345).
 STATIC_FROM = 7
 
 
@@ -162,7 +162,7 @@ def committed_offsets(
     :param asked: partitions
     :param ids: the topics' ids that the request had
     :param version: that of the request
-    :raises ProtocolClientError: the broker cannot tell; an error that does not pass by itself, if there is one
+    :raises ProtocolClientError: an error of the broker; one that is not retriable, if there is one
     :raises IncompleteResponseError: the answer leaves one of the partitions out
     """
     found, errors = committed_each(response, broker, asked, ids, version=version)
@@ -179,11 +179,11 @@ def committed_each(
     *,
     version: int,
 ) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, KafkaException]]:
-    """Return the group's commit for each partition, and an error for each of which the answer does not say it.
+    """Return the group's commit for each partition, and an error for each that the answer leaves out.
 
     Parameters: see `committed_offsets`.
 
-    :raises ProtocolClientError: the broker cannot tell it of any partition
+    :raises ProtocolClientError: an error of the broker about all partitions
     """
     answer: Any = response.groups[0] if response.groups else response
     if answer.error_code:
@@ -202,7 +202,7 @@ def committed_each(
             else:
                 found[key] = CommittedOffset.of(part.committed_offset, part.metadata or "", part.committed_leader_epoch)
     for key in asked:
-        if key not in found and key not in errors:  # which is not to say that nothing is committed
+        if key not in found and key not in errors:  # it may have a commit all the same
             errors[key] = IncompleteResponseError(broker=broker, topic=key[0], partition=key[1], api="OffsetFetch")
     return {key: found[key] for key in asked if key in found}, {key: errors[key] for key in asked if key in errors}
 

@@ -46,7 +46,7 @@ def new_client(hosts: str, handler: Handler, timeout_s: float) -> Any:
 
     def connecting(*args: Any) -> tuple[float, float]:
         read_ms, connect_ms = connect(*args)
-        vars(client)[AGREED] = read_ms * 3 / 2  # kazoo keeps to two thirds of what was agreed, and tells nobody
+        vars(client)[AGREED] = read_ms * 3 / 2  # kazoo keeps to two thirds of what was agreed
         return read_ms, connect_ms
 
     client._connection._connect = connecting
@@ -61,7 +61,7 @@ def agreed_timeout_s(client: Any) -> float:
 def is_connected(client: Any, timeout_s: float) -> bool:
     """Connect a KazooClient and return whether that succeeded in time.
 
-    Its own `start()` raises a greenlet's timeout where it fails, which no code could tell from the caller's own.
+    Its own `start()` raises a greenlet's timeout if it fails, which code cannot distinguish from the caller's own.
     """
     client.start_async().wait(timeout_s)
     return bool(client.connected)
@@ -160,7 +160,7 @@ class NodeOffset(NamedTuple):
 def topics_read(content: bytes) -> frozenset[str] | None:
     """Return the topics that a member reads, by the content of its node: PyKafka's store a name, Java's a JSON object.
 
-    :returns: None for a pattern, or where it does not say
+    :returns: None for a pattern, or if it does not say
     """
     text = content.decode(errors="replace")
     try:

@@ -39,7 +39,7 @@ class Source(Protocol):
 class Group(Protocol):
     """The consumer's part that follows its assignment in a group."""
 
-    #: Set to have the call that reads end, also where it waits for the group.
+    #: Set to have the call that reads end, also if it waits for the group.
     wakeup_requested: bool
 
     @property

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: A new token is asked for when between these parts of the old one's life have passed; where it lies is drawn for each token.
+#: A new token is asked for when between these parts of the old one's life have passed; the point is drawn for each token.
 REFRESH_FROM = 0.75
 REFRESH_TO = 0.85
 #: How long a token is used whose end is not known (s).
 UNKNOWN_LIFE_S = 60.0
-#: How often a token is asked for in a row, where the service may be able to give one a moment later.
+#: How often a token is asked for in a row, if the service may be able to give one a moment later.
 ATTEMPTS = 3
 #: Pause before the second attempt, and the longest one (ms).
 PAUSE_FIRST_MS = 200
@@ -135,7 +135,7 @@ class OAuthBearer:
         return f"<{type(self).__name__}{source}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        # A token is got anew where this is unpickled.
+        # A token is got again when this is unpickled.
         return {"_source": self._source, "_fixed": self._fixed, "_extensions": self._extensions}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -216,7 +216,7 @@ class OAuthBearer:
             given = self._fixed if self._source is None else self._source()
             token = OAuthToken(given) if isinstance(given, str) else given
             if not isinstance(token, OAuthToken):
-                raise TypeError(f"it returned {type(token).__name__}, where an OAuthToken or a str is wanted")
+                raise TypeError(f"it returned {type(token).__name__}, not an OAuthToken or a str")
         except KafkaException:
             raise
         except Exception as error:  # noqa: BLE001 - the callback's own
@@ -271,7 +271,7 @@ class OAuthExchange:
 
     :param token: to show
     :param extensions: beside those of the token
-    :param reject: called with the token where the broker refuses it
+    :param reject: called with the token if the broker refuses it
     """
 
     def __init__(

@@ -440,7 +440,7 @@ def add_acquired(
 
     :param owner: takes what the application decides
     :param expires_at: when the locks end (s)
-    :param rest: what becomes of offsets behind the last record: released, where bytes are no records
+    :param rest: what becomes of offsets behind the last record: released, if bytes are no records
     """
     good = []
     offsets = sorted(found)

@@ -50,7 +50,7 @@ class LogLimiter:
         :param log: the logger
         :param about: the broker, topic or group that it is about: part of what makes it the same one
         :param text: by which the same one is known; followed by `args`, as for a logger
-        :param level: an error's, where it is one
+        :param level: an error's, if it is one
         :param again_s: how long it is not repeated (s)
         """
         now = self._clock.now()

@@ -189,7 +189,7 @@ def test_a_call_that_never_returns_ends_with_the_deadline_and_with_giving_up(han
 
 def test_what_the_function_returns_is_checked(handler: Handler) -> None:
     for wrong in (None, b"abc", 5):
-        with pytest.raises(TokenUnavailableError, match="an OAuthToken or a str is wanted"):
+        with pytest.raises(TokenUnavailableError, match="not an OAuthToken or a str"):
             OAuthBearer(lambda wrong=wrong: wrong).prepare(handler, LIMIT)  # type: ignore[misc]
     with pytest.raises(TokenUnavailableError, match="must be letters, digits"):
         OAuthBearer(lambda: "a b secret").prepare(handler, LIMIT)
