@@ -11,19 +11,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Never, Self
 
 from pykafka.common import SubscriptionPattern, TopicPartition
-from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES, ArrowTables
 from pykafka.consumer.assignment import KNOWN_WITHIN_S
-from pykafka.consumer.call_arguments import unpacked, valid_topics
 from pykafka.consumer.commit_calls import Committing, LaterCommits
 from pykafka.consumer.engine import ConsumerEngine
-from pykafka.consumer.options import KafkaConsumerOptions
+from pykafka.consumer.options import ARROW_BYTES, ARROW_MESSAGES, KafkaConsumerOptions, unpacked, valid_topics
 from pykafka.consumer.record_pipeline import RecordPipeline
 from pykafka.consumer.seek_calls import Seeking, valid_keys
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.groups.assignment_follower import AssignmentFollower
 from pykafka.groups.options import SubscriberOptions
 from pykafka.handlers.interrupts import CloseOnce, SingleCaller
-from pykafka.kafkaproducer import KafkaProducer
 from pykafka.metadata.lifecycle import ClosedWithClient
 from pykafka.parallel.consuming import InParallel
 from pykafka.record import K, Record, V
@@ -36,8 +33,10 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pykafka.consumer.arrow_batches import ArrowTables
     from pykafka.consumer.options import ConsumerInterceptor
     from pykafka.consumer.startrules import Reset, StartRules
+    from pykafka.kafkaproducer import KafkaProducer
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.serialization import DeserializerLike
     from pykafka.serialization.reading import OnBadRecord
@@ -202,7 +201,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         )
         if self._engine.commits is not None and self._pipeline.interceptors.see_commits:
             self._engine.commits.on_commit = self._pipeline.interceptors.committed
-        self._arrow = ArrowTables(self._engine)
+        self._arrow: ArrowTables | None = None
         self._later = later = LaterCommits(self._handler, self._engine.worker_failed)
         timeout = cluster.socket_timeout_ms / 1000
         now = self._handler.now
@@ -439,6 +438,10 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
             raise ValueError(
                 "arrow() returns bytes as they were sent: make the consumer without deserializers, or use poll()"
             )
+        if self._arrow is None:
+            from pykafka.consumer.arrow_batches import ArrowTables
+
+            self._arrow = ArrowTables(self._engine)
         take = self._arrow.taker(max_records, columns, max_bytes)
         found: pa.Table | None = self._read(take, timeout, begins=True)
         return found
@@ -521,6 +524,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
     def _letter_producer(self) -> KafkaProducer[bytes, bytes]:
         """Return the producer of dead letters for `parallel(dead_letters="a topic")`."""
+        from pykafka.kafkaproducer import KafkaProducer
+
         return KafkaProducer.make(self._cluster, {})
 
     # -- life ------------------------------------------------------------------------------------------------------

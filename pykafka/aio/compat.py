@@ -122,7 +122,7 @@ class SimpleConsumer(Messages[_SimpleConsumer]):
 
 
 class GroupConsumer(Messages[_GroupConsumer]):
-    """A consumer of a share of a topic: the base of `BalancedConsumer` and `ManagedBalancedConsumer`.
+    """A consumer that shares a topic with its group: the base of `BalancedConsumer` and `ManagedBalancedConsumer`.
 
     As `pykafka.compat.group_consumer.GroupConsumer`, which documents parameters and errors.
     """
@@ -130,6 +130,8 @@ class GroupConsumer(Messages[_GroupConsumer]):
     stop_midway = coroutine(_GroupConsumer.stop_midway)
     start = coroutine(_GroupConsumer.start)
     stop = coroutine(_GroupConsumer.stop)
+    consume_batch = coroutine(_GroupConsumer.consume_batch)
+    consume_arrow = coroutine(_GroupConsumer.consume_arrow)
 
     @property
     def partitions(self) -> dict[int, Partition]:
@@ -138,10 +140,8 @@ class GroupConsumer(Messages[_GroupConsumer]):
 
     @property
     def held_offsets(self) -> dict[int, int]:
-        """The offset last consumed of each partition, by id; -2 where nothing was consumed from its start on."""
+        """The offset last consumed of each partition, by id; -2 if nothing was consumed from its start on."""
         return self._inner.held_offsets
 
-    consume_batch = coroutine(_GroupConsumer.consume_batch)
-    consume_arrow = coroutine(_GroupConsumer.consume_arrow)
     commit_offsets = coroutine(_GroupConsumer.commit_offsets)
     reset_offsets = coroutine(_GroupConsumer.reset_offsets)

@@ -188,6 +188,11 @@ class BlockingEngine(ConsumerEngine):
         self.commits.given_up = True
         return self.commits.uncommitted(self.positions())
 
+    def discard(self) -> None:
+        """Stop without committing anything."""
+        self.never_commit()
+        self.stop()
+
     # -- taking messages -------------------------------------------------------------------------------------------
 
     def next_slowly(self, block: bool, unblock_event: Any) -> Message | None:

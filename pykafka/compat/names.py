@@ -88,7 +88,7 @@ _MODULES = {
 _OPTIONAL = {"gevent", "lz4f", "snappy", "xxhash"}
 
 #: What each module has by `find` alone: documented classes that live in a higher room, and what any release from 2.0.4 to
-#: 2.8 had there. `pykafka.protocol` also has all of `pykafka.compat.messages`.
+#: 2.8 had there. `pykafka.protocol`, as each module of it, also has all of `pykafka.compat.messages`.
 NAMES = {
     "pykafka.balancedconsumer": """
         ChildrenWatch ConsumerStoppedException GEventHandler KafkaException KazooClient NoNodeException
@@ -147,50 +147,6 @@ NAMES = {
         NoMessagesConsumedError Serializable buffer compression crc32 datetime defaultdict integer_types iteritems
         itertools itervalues log logging namedtuple struct struct_helpers
     """,
-    "pykafka.protocol.admin": """
-        ApiVersionsRequest ApiVersionsResponse ApiVersionsResponseV1 ApiVersionsSpec ConsumerGroupProtocolMetadata
-        CreateTopicRequest CreateTopicsRequest CreateTopicsResponse DeleteTopicsRequest DeleteTopicsResponse
-        DescribeGroupResponse DescribeGroupsRequest DescribeGroupsResponse GroupListing GroupMember ListGroupsRequest
-        ListGroupsResponse MemberAssignment Request Response namedtuple struct struct_helpers
-    """,
-    "pykafka.protocol.base": """
-        API_VERSIONS_080 API_VERSIONS_090 ApiVersionAware ApiVersionsSpec ConsumerGroupProtocolMetadata ERROR_CODES
-        MemberAssignment Request Response Serializable namedtuple struct struct_helpers
-    """,
-    "pykafka.protocol.fetch": """
-        CompressionType FetchPartitionResponse FetchRequest FetchResponse FetchResponseV1 FetchResponseV2 MessageSet
-        PartitionFetchRequest Request Response compression defaultdict iteritems namedtuple struct struct_helpers
-    """,
-    "pykafka.protocol.group_membership": """
-        ConsumerGroupProtocolMetadata HeartbeatRequest HeartbeatResponse JoinGroupRequest JoinGroupResponse
-        LeaveGroupRequest LeaveGroupResponse MemberAssignment Request Response SyncGroupRequest SyncGroupResponse
-        struct struct_helpers
-    """,
-    "pykafka.protocol.message": """
-        CompressionType MessageSet MessageSetDecodeFailure Serializable buffer compression crc32 integer_types struct
-        struct_helpers
-    """,
-    "pykafka.protocol.metadata": """
-        BrokerMetadata BrokerMetadataV1 MetadataRequest MetadataRequestV1 MetadataRequestV2 MetadataRequestV3
-        MetadataRequestV4 MetadataRequestV5 MetadataResponse MetadataResponseV1 MetadataResponseV2 MetadataResponseV3
-        MetadataResponseV4 MetadataResponseV5 PartitionMetadata PartitionMetadataV5 Request Response TopicMetadata
-        TopicMetadataV1 namedtuple struct struct_helpers
-    """,
-    "pykafka.protocol.offset": """
-        ListOffsetRequest ListOffsetRequestV1 ListOffsetResponse ListOffsetResponseV1 OffsetPartitionResponse
-        OffsetPartitionResponseV1 PartitionOffsetRequest Request Response defaultdict iteritems namedtuple struct
-        struct_helpers
-    """,
-    "pykafka.protocol.offset_commit": """
-        GroupCoordinatorRequest GroupCoordinatorResponse OffsetCommitPartitionResponse OffsetCommitRequest
-        OffsetCommitResponse OffsetFetchPartitionResponse OffsetFetchRequest OffsetFetchRequestV1 OffsetFetchRequestV2
-        OffsetFetchResponse OffsetFetchResponseV1 OffsetFetchResponseV2 PartitionOffsetCommitRequest
-        PartitionOffsetFetchRequest Request Response defaultdict iteritems namedtuple struct struct_helpers
-    """,
-    "pykafka.protocol.produce": """
-        CompressionType MessageSet ProducePartitionResponse ProduceRequest ProduceResponse Request Response
-        defaultdict iteritems itertools itervalues namedtuple struct struct_helpers
-    """,
     "pykafka.simpleconsumer": """
         ConsumerStoppedException EPOCH ERROR_CODES Empty GroupLoadInProgress IllegalGeneration KafkaException
         MAGIC_OFFSETS NotCoordinatorForConsumer NotCoordinatorForGroup NotLeaderForPartition OffsetMetadataTooLarge
@@ -220,14 +176,12 @@ def find(module: str, name: str) -> Any:
     :param name: of a class, a function, another module, ...
     :raises AttributeError: it had no such name, or docs/migrating.md says that it is gone
     """
-    names = NAMES.get(module, "").split()
-    if module == "pykafka.protocol":
+    names = NAMES.get("pykafka.protocol" if module.startswith("pykafka.protocol.") else module, "").split()
+    if module.startswith("pykafka.protocol"):
         messages = ["Message", *import_module(_MESSAGES).__all__]
         if name == "__all__":
             return sorted(messages)
         names += messages
-    if name == "__all__" and module.startswith("pykafka.protocol."):
-        return names
     if name not in names:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     if name == "log":

@@ -12,9 +12,16 @@ from pykafka.compat.blocking_engine import BlockingEngine
 from pykafka.compat.consumer_internals import DocumentedConsumer
 from pykafka.compat.deserializing import Deserializer, Deserializing
 from pykafka.compat.options import TopicConsumerOptions
-from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES, ArrowBatches
+from pykafka.consumer.arrow_batches import ArrowBatches
 from pykafka.consumer.buffers import OwnedPartition
-from pykafka.consumer.options import ConsumerOptions, OffsetReset, valid_pairs, valid_partitions
+from pykafka.consumer.options import (
+    ARROW_BYTES,
+    ARROW_MESSAGES,
+    ConsumerOptions,
+    OffsetReset,
+    valid_pairs,
+    valid_partitions,
+)
 from pykafka.consumer.startrules import Position
 from pykafka.exceptions import KafkaException
 from pykafka.utils import get_string, old_attributes

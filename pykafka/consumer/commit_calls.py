@@ -14,7 +14,6 @@ from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, RebalanceInProgress
 from pykafka.record import Record
 from pykafka.utils import INT64_MAX, get_string
-from pykafka.utils.contexts import in_context
 
 if TYPE_CHECKING:
     from pykafka.consumer.commit_order import CommitOrder
@@ -99,8 +98,11 @@ class Committing:
         commits = self._commits("commit_async()")
         if on_commit is not None and not callable(on_commit):
             raise TypeError(f"on_commit must be a function, not {on_commit!r}")
-        callback = None if on_commit is None else in_context(on_commit)
-        self._later.add(commits, self._offsets(what, metadata), callback)
+        if on_commit is not None:
+            from pykafka.utils.contexts import in_context
+
+            on_commit = in_context(on_commit)
+        self._later.add(commits, self._offsets(what, metadata), on_commit)
 
     # -- for transactions --------------------------------------------------------------------------------------------
 

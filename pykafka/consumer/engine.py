@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.consumer.assignment import Assignment
 from pykafka.consumer.buffers import Buffers
-from pykafka.consumer.commits import Commits
+from pykafka.consumer.commits import Commits, InProcess
 from pykafka.consumer.committed_offsets import GroupOffsets, Membership
 from pykafka.consumer.failed_partitions import concerns
-from pykafka.consumer.in_process import InProcess
+from pykafka.consumer.leader_epochs import PreferredReplicas
 from pykafka.consumer.partition_discovery import PartitionDiscovery, ShrunkTopics
-from pykafka.consumer.preferred_replica import PreferredReplicas
 from pykafka.consumer.recovery import Recovery
 from pykafka.consumer.start_lookup import StartLookup
 from pykafka.exceptions import ConsumerStoppedException, KafkaException

@@ -26,6 +26,7 @@ from pykafka.network.authentication import is_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
+    from uuid import UUID
 
     from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import OwnedPartition
@@ -189,6 +190,18 @@ class FailedPartitions:
         if self._due.get(pause, 0.0) < now + JOIN * pause:
             self._due[pause] = now + self._pauses.seconds(failures)
         return self._due[pause]
+
+
+def recreated(owned: OwnedPartition, now: UUID | None) -> TopicRecreatedError:
+    """Return the error of a partition whose topic has another id now."""
+    return TopicRecreatedError(
+        f"the topic was deleted and made anew (its id was {owned.topic_id} and is {now} now), and offset {owned.position} was "
+        'of the old one; auto_offset_reset ("none", "raise") forbids a reset: say where to go on, by seek()',
+        owned.topic_id,
+        now,
+        topic=owned.key.topic,
+        partition=owned.partition_id,
+    )
 
 
 def _about(error: KafkaException) -> _About:

@@ -33,6 +33,15 @@ BY_DURATION = "by_duration:"
 _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 
 
+class Return(NamedTuple):
+    """A partition goes back to its commit; without one, to an offset.
+
+    :param offset: where reading began
+    """
+
+    offset: int
+
+
 @dataclass(frozen=True)
 class StartRules:
     """Where reading begins; a rule that is None follows `auto_offset_reset`.

@@ -1,4 +1,7 @@
-"""`AssignmentFollower`: makes a consumer read its group's assignment. Calls `GroupMembership`; is its `AssignmentHooks`."""
+"""`AssignmentFollower`: makes a consumer read its group's assignment. Calls `GroupMembership`; is its `AssignmentHooks`.
+
+`make_membership` makes the membership of each protocol.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.consumer.committed_offsets import may_commit_later
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted, ShareLostError
+from pykafka.groups.classic.membership import ClassicMembership
 from pykafka.groups.listener import Listeners, valid_listener
-from pykafka.groups.membership_factory import make_membership
+from pykafka.groups.protocol_choice import CLASSIC, CONSUMER, NO_STATIC_MEMBERS, ZOOKEEPER, check_pattern
 
 if TYPE_CHECKING:
     from pykafka.common import SubscriptionPattern, TopicPartition
+    from pykafka.consumer.committed_offsets import Membership
     from pykafka.consumer.engine import ConsumerEngine
-    from pykafka.groups.membership import GroupMembership, RevocationHooks
+    from pykafka.groups.membership import AssignmentHooks, GroupMembership, RevocationHooks
     from pykafka.groups.options import SubscriberOptions
+    from pykafka.groups.subscription import Topics
+    from pykafka.metadata.cluster import BaseCluster
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +34,11 @@ Stop = Callable[[Collection["TopicPartition"]], object]
 RETRY_S = 1.0
 #: How long a call waits if the membership has requested a poll since it polled (s).
 POLL_AGAIN_S = 0.01
+#: What a member needs that agrees with others through ZooKeeper.
+NO_HOSTS = (
+    'members that agree through ZooKeeper (protocol="zookeeper", or "auto" if brokers before 0.9 keep no groups) need '
+    'zookeeper_hosts="host:port", of the consumer or of the client'
+)
 
 
 class AssignmentFollower:
@@ -282,3 +294,56 @@ class AssignmentFollower:
             count = 0 if found is None else len(found.partitions)
             self._counts.setdefault(name, count if is_first else 0)
         return {key for key in keys if key.partition >= self._counts[key.topic]}
+
+
+def make_membership(
+    protocol: str, cluster: BaseCluster, hooks: AssignmentHooks, identity: Membership, topics: Topics, **configs: Any
+) -> GroupMembership:
+    """Return a membership that subscribes to topics.
+
+    :param protocol: one of `PROTOCOLS`
+    :param hooks: the consumer
+    :param identity: generation and member id of its commits
+    :param configs: of the membership
+    :raises TypeError, ValueError: see `Subscription`; or the protocol has no patterns for the broker
+    """
+    check_pattern(protocol, topics)
+    membership = _make(protocol, cluster, hooks, identity, **configs)
+    membership.subscribe(topics)
+    return membership
+
+
+def _make(
+    protocol: str, cluster: BaseCluster, hooks: AssignmentHooks, identity: Membership, **configs: Any
+) -> GroupMembership:
+    """Return a membership; protocols other than the usual one are loaded when they are used."""
+    if protocol == CLASSIC:
+        return ClassicMembership(cluster, hooks, identity, **configs)
+    if protocol == CONSUMER:
+        from pykafka.groups.kip848.membership import ConsumerGroupMembership
+
+        return ConsumerGroupMembership(cluster, hooks, identity, **configs)
+    if protocol == ZOOKEEPER:
+        return _by_zookeeper(cluster, hooks, identity, **configs)
+    from pykafka.groups.auto_membership import AutoMembership
+
+    return AutoMembership(_make, cluster, hooks, identity, **configs)
+
+
+def _by_zookeeper(
+    cluster: BaseCluster, hooks: AssignmentHooks, identity: Membership, **configs: Any
+) -> GroupMembership:
+    """Return a membership of a group that ZooKeeper keeps.
+
+    :raises ValueError: no option has the address of ZooKeeper, or the member has a `group_instance_id`
+    :raises RuntimeError: the client runs on an event loop
+    """
+    hosts = configs["zookeeper_hosts"] or cluster.zookeeper_hosts
+    if not hosts:
+        raise ValueError(NO_HOSTS)
+    if configs["group_instance_id"] is not None:
+        raise ValueError(NO_STATIC_MEMBERS)
+    cluster.handler.kazoo()
+    from pykafka.groups.zookeeper.membership import ZooKeeperMembership  # needs kazoo
+
+    return ZooKeeperMembership(cluster, hooks, identity, **{**configs, "zookeeper_hosts": hosts})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from pykafka.groups.assignors.known import AssignorLike
+from pykafka.groups.assignors import AssignorLike
 from pykafka.groups.protocol_choice import NO_STATIC_MEMBERS, PROTOCOLS, ZOOKEEPER, assignor_for, valid_group_assignor
 from pykafka.utils import get_string
 from pykafka.utils.option_table import (

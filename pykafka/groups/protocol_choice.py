@@ -6,7 +6,7 @@ import re
 from typing import Any, NamedTuple
 
 from pykafka.common import SubscriptionPattern
-from pykafka.groups.assignors.known import JAVA_NAMES, KNOWN, valid_assignor
+from pykafka.groups.assignors import JAVA_NAMES, KNOWN, valid_assignor
 
 CLASSIC, CONSUMER, ZOOKEEPER, AUTO = "classic", "consumer", "zookeeper", "auto"
 #: The values of the setting `protocol`.

@@ -7,6 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from pykafka.common import TopicPartition
 from pykafka.exceptions import (
     IncompleteResponseError,
     KafkaException,
@@ -35,9 +36,6 @@ LEAST_MS = 50
 WARN_AGAIN_S = 3600.0
 #: From this version on the request says which leader is meant (KIP-320).
 EPOCHS_FROM = 4
-
-TopicPartition = tuple[str, int]
-
 
 WARNING = (
     "the log of topic %s is in message format 0.9 or older (message.format.version), which has no timestamps: a time leads to "
@@ -181,11 +179,11 @@ class _Search:
         except KafkaException:
             if self._patient:
                 raise  # else the known leaders are asked
-        for (topic, partition), timestamp in timestamps.items():
+        for key, timestamp in timestamps.items():
             try:
-                by_leader[cluster.known_leader(topic, partition)][topic, partition] = timestamp
+                by_leader[cluster.known_leader(*key)][key] = timestamp
             except KafkaException as error:
-                errors[topic, partition] = error
+                errors[key] = error
         waiting = deque(by_leader.items())
 
         def ask_next() -> None:
@@ -255,7 +253,7 @@ class _Search:
         errors: dict[TopicPartition, KafkaException] = {}
         for answer in response.topics:
             for part in answer.partitions:
-                key = (answer.name, part.partition_index)
+                key = TopicPartition(answer.name, part.partition_index)
                 if part.error_code:
                     errors[key] = error_for(
                         part.error_code, broker=broker.address, topic=key[0], partition=key[1], api="ListOffsets"

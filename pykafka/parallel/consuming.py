@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pykafka.deadletters import DeadLetters
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ProducerStoppedException
-from pykafka.parallel.options import ParallelOptions
-from pykafka.parallel.run import ParallelRun
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
@@ -20,6 +17,7 @@ if TYPE_CHECKING:
     from pykafka.parallel.options import OnAbandoned
     from pykafka.parallel.ports import DeadLetterSink, Group
     from pykafka.parallel.retry import Retry
+    from pykafka.parallel.run import ParallelRun
     from pykafka.parallel.tasks import Order
     from pykafka.record import Record
 
@@ -86,6 +84,10 @@ class InParallel(Generic[K, V]):
         :raises TypeError, ValueError: an option is out of bounds, by name
         :raises KafkaException: `auto_commit` is on, or another run of this consumer has not ended
         """
+        from pykafka.deadletters import DeadLetters
+        from pykafka.parallel.options import ParallelOptions
+        from pykafka.parallel.run import ParallelRun
+
         options = ParallelOptions(
             workers=workers,
             order=order,

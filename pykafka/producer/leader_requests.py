@@ -50,7 +50,7 @@ MAX_IN_FLIGHT = 5
 BY_NAME, BY_ID = 12, 13
 #: For a topic whose id was never compared with the metadata.
 NOT_COMPARED: tuple[int, UUID | None] = (-1, None)
-_CREATED, _DONE = attrgetter("created"), attrgetter("done")
+_CREATED = attrgetter("created")
 
 
 class RequestsCore(Protocol):
@@ -206,16 +206,17 @@ class LeaderRequests:
                 if self._close(batch, version):
                     closed.append(batch)
             sendable = closed
-            before, connection = connection, self.channel.open()
-            if connection is not before:
+            if connection.shared.requests.error is not None or connection is not self.channel.requests:
+                connection = self.channel.open()
                 self._forget(connection)
                 if self._version(ids) != version:
                     raise SocketDisconnectedError(
                         "another broker is there now, of another version", broker=self.broker.address
                     )
             # The above may take its time, after which `stop()` may have given up, and said so.
-            if any(map(_DONE, sendable)):
-                sendable = [batch for batch in sendable if not batch.done]
+            for batch in closed:
+                if batch.done:
+                    sendable = [other for other in closed if not other.done]
             if sendable:
                 self._transmit(sendable, ids, version, connection)
             return len(sendable) < count

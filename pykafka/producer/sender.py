@@ -429,9 +429,9 @@ class Sender:
 
         :param hurried: whether nothing lingers: a caller waits in `flush()` or `stop()`, or for room
         """
-        if self._requests.must_wait(queue):
-            return None
         window = queue.window
+        if window.batches and self._requests.must_wait(queue):
+            return None
         if queue.closed_batches or len(window.batches) > window.on_wire:
             return self._requests.due(queue, now)
         batch = queue.open

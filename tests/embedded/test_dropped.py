@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.compat import group_worker
+from pykafka.compat import group_consumer
 from pykafka.consumer import commits, recovery
 from pykafka.embedded import EmbeddedCluster
 from pykafka.handlers import Handler
@@ -27,7 +27,7 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in (
         (sender, "IDLE_POLL_INTERVAL_S"),
         (delivery_callbacks, "IDLE_S"),
-        (group_worker, "OWNER_POLL_INTERVAL_S"),
+        (group_consumer, "OWNER_POLL_INTERVAL_S"),
         (commits, "OWNER_POLL_INTERVAL_S"),
         (recovery, "OWNER_POLL_INTERVAL_S"),
     ):

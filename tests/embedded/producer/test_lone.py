@@ -12,6 +12,7 @@ from pykafka.embedded import EmbeddedCluster
 from pykafka.handlers import ThreadingHandler
 from pykafka.producer import accumulator
 from pykafka.producer.sender import Sender
+from tests.support.inside import engine_of
 from tests.support.waiting import until
 
 
@@ -63,7 +64,7 @@ def test_consumers_that_come_and_go_share_the_worker_that_reads(client: Any) -> 
         for number in range(3):
             producer.produce(b"%d" % number)
             assert first.consume().value == b"%d" % number
-        fetcher = next(iter(first._engine.partitions.values())).fetcher
+        fetcher = next(iter(engine_of(first).partitions.values())).fetcher
         assert fetcher._turn is not None
         first.stop()
         end = handler.now() + 5

@@ -446,7 +446,7 @@ def test_responses_are_read_as_documented() -> None:
     assert LeaveGroupResponse.of(left).error_code == 25
 
 
-@given(st.integers(0, 3), st.lists(st.text(max_size=20), min_size=1), st.binary())
+@given(st.integers(0, 3), st.lists(st.text(min_size=1, max_size=20), min_size=1), st.binary())
 def test_metadata_comes_back(version: int, names: list[str], user_data: bytes) -> None:
     written = ConsumerGroupProtocolMetadata(version, names, user_data).get_bytes()
     read = ConsumerGroupProtocolMetadata.from_bytestring(written)
