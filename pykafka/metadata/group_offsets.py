@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Self, TypeVar
 from uuid import UUID
 
@@ -69,7 +69,6 @@ def commit_request(
     :param ids: the topics' ids, which `COMMIT_BY_ID` needs
     :param epochs: the leader epoch of the record before each offset, as far as they are known (KIP-320)
     """
-    known = epochs or {}
     topic = wire.OffsetCommitRequest.Topic
     ids = ids or {}
     return wire.OffsetCommitRequest(
@@ -78,22 +77,30 @@ def commit_request(
         member_id=identity[1],
         group_instance_id=group_instance_id if version >= STATIC_FROM else None,
         topics=[
-            topic(
-                name=name,
-                topic_id=ids.get(name, NO_ID),
-                partitions=[
-                    topic.Partition(
-                        partition_index=id_,
-                        committed_offset=value.offset,
-                        committed_leader_epoch=known.get(TopicPartition(name, id_), -1),
-                        committed_metadata=value.metadata,
-                    )
-                    for id_, value in partitions.items()
-                ],
-            )
-            for name, partitions in by_topic(offsets).items()
+            topic(name=name, topic_id=ids.get(name, NO_ID), partitions=partitions)
+            for name, partitions in commits_by_topic(topic.Partition, offsets, epochs or {}).items()
         ],
     )
+
+
+def commits_by_topic(
+    make: Callable[..., V], offsets: Mapping[TopicPartition, OffsetAndMetadata], epochs: Mapping[TopicPartition, int]
+) -> dict[str, list[V]]:
+    """Return the partitions of a commit request by topic.
+
+    :param make: the class of the request's partitions
+    :param epochs: the leader epoch of the record before each offset, as far as they are known (KIP-320)
+    """
+    found: dict[str, list[V]] = {}
+    for (topic, id_), value in offsets.items():
+        part = make(
+            partition_index=id_,
+            committed_offset=value.offset,
+            committed_leader_epoch=epochs.get(TopicPartition(topic, id_), -1),
+            committed_metadata=value.metadata,
+        )
+        found.setdefault(topic, []).append(part)
+    return found
 
 
 def commit_failures(
