@@ -72,7 +72,7 @@ class SingleCaller:
     Each call brings a lock of its own, its pass, and holds it as long as it is inside:
 
         with (turn := handler.Lock()):
-            if not turnstile.enter(turn):
+            if not callers.enter(turn):
                 raise ...
 
     `lock.acquire(timeout=...)` before a `try` would be open to Ctrl-C between the two, and the lock would stay taken. A

@@ -178,7 +178,7 @@ class MetadataRefresh:
     State: `_lock` is held during each update, so that any number of workers that find a leader gone cause one request.
 
     :param handler: supplies the lock
-    :param freshness: keeps the books on what was asked when
+    :param schedule: has the times of the updates
     :param update: asks the cluster for some topics (None: all), for so long (ms; None: as long as it takes), and takes the
         answer over; called under the lock
     :param held: gives the names of the topics that the application holds

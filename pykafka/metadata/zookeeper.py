@@ -109,7 +109,7 @@ def opened(hosts: str, handler: Handler, timeout_s: float) -> Iterator[Any]:
     :raises ZooKeeperError: no host answered in time
     """
     client = KazooClient(hosts, timeout=timeout_s, handler=handler.kazoo())
-    ending = FinalSteps(handler, "pykafka.ZooKeeper.end")
+    final_steps = FinalSteps(handler, "pykafka.ZooKeeper.end")
     try:
         if not is_connected(client, timeout_s):
             raise ZooKeeperError(
@@ -117,7 +117,7 @@ def opened(hosts: str, handler: Handler, timeout_s: float) -> Iterator[Any]:
             )
         yield client
     finally:
-        ending.take(partial(end_session, client), timeout_s + KAZOO_S)
+        final_steps.take(partial(end_session, client), timeout_s + KAZOO_S)
 
 
 def broker_addresses(hosts: str, handler: Handler, timeout_ms: int) -> list[tuple[str, int]]:
@@ -129,7 +129,7 @@ def broker_addresses(hosts: str, handler: Handler, timeout_ms: int) -> list[tupl
     :raises NoBrokersAvailableError: ZooKeeper cannot be reached, or no broker is registered there
     """
     zookeeper = KazooClient(hosts, timeout=timeout_ms / 1000, handler=handler.kazoo(), read_only=True)
-    ending = FinalSteps(handler, "pykafka.ZooKeeper.end")
+    final_steps = FinalSteps(handler, "pykafka.ZooKeeper.end")
     try:
         if not is_connected(zookeeper, timeout_ms / 1000):
             raise NoBrokersAvailableError(
@@ -141,7 +141,7 @@ def broker_addresses(hosts: str, handler: Handler, timeout_ms: int) -> list[tupl
             f"ZooKeeper at {hosts} gave no brokers ({type(error).__name__}: {error}); check zookeeper_hosts= and its chroot"
         ) from error
     finally:
-        ending.take(partial(end_session, zookeeper), timeout_ms / 1000 + KAZOO_S)
+        final_steps.take(partial(end_session, zookeeper), timeout_ms / 1000 + KAZOO_S)
     found = [(str(node["host"]), int(node["port"])) for node in map(json.loads, nodes) if node.get("host")]
     if not found:
         raise NoBrokersAvailableError(

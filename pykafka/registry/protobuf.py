@@ -322,7 +322,7 @@ def _refused(said: str) -> SchemaError:
     """Return the error about a schema that protoc refuses.
 
     :param said: what protoc has written
-    :raises ImportError: it misses a file of Google's, and the package that has it is not installed
+    :raises ImportError: it lacks a file of Google's, and the package that has it is not installed
     """
     said = _LOGGED.sub("", said)
     missing = _NOT_FOUND.search(said)
