@@ -170,7 +170,7 @@ def test_the_format_may_change_while_the_producer_runs(
     count = 0
     with client.producer(linger_ms=0) as producer:
 
-        def produce(more: int) -> InFlightWindow[Any]:
+        def produce(more: int) -> InFlightWindow:
             nonlocal count
             for _ in range(more):
                 producer.produce(topic, b"%d" % count)
