@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Self
 
 from pykafka.common import SubscriptionPattern, TopicPartition
 from pykafka.consumer.assignment import KNOWN_WITHIN_S
-from pykafka.consumer.commit_calls import Committing, LaterCommits
+from pykafka.consumer.commit_calls import Committing
+from pykafka.consumer.commits import LaterCommits
 from pykafka.consumer.engine import ConsumerEngine
 from pykafka.consumer.options import ARROW_BYTES, ARROW_MESSAGES, KafkaConsumerOptions, unpacked, valid_topics
 from pykafka.consumer.record_pipeline import RecordPipeline

@@ -6,7 +6,8 @@ import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
@@ -48,7 +49,6 @@ from pykafka.utils.backoff import Backoff
 from pykafka.utils.error_handlers import left_ms
 
 if TYPE_CHECKING:
-    from pykafka.consumer.options import ConsumerOptions
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
@@ -133,16 +133,6 @@ class GroupOffsets:
     :param max_retries: attempts beyond the first
     :param membership: by default none
     """
-
-    @classmethod
-    def of(cls, cluster: BaseCluster, options: ConsumerOptions, membership: Membership) -> Self:
-        """Return the offsets of a consumer's group.
-
-        :param options: those of a consumer with a group
-        """
-        assert options.consumer_group is not None
-        pause_ms, retries = options.offsets_channel_backoff_ms, options.offsets_commit_max_retries
-        return cls(cluster, options.consumer_group, pause_ms, retries, membership)
 
     def __init__(
         self,
@@ -332,7 +322,7 @@ class GroupOffsets:
         failures = 0
         while True:
             try:
-                return self._retrying(lambda: self._fetch_all(partitions, deadline), deadline, go_on)
+                return self._retrying(partial(self._fetch_all, partitions, deadline), deadline, go_on)
             except UnstableOffsetCommit as error:
                 if now() >= deadline or self._cluster.closed or (go_on is not None and not go_on()):
                     raise
@@ -368,7 +358,7 @@ class GroupOffsets:
         `fetch`, for errors of all partitions.
         """
         deadline = self._bounded(deadline)
-        return self._retrying(lambda: self._fetch_most(partitions, deadline), deadline, go_on)
+        return self._retrying(partial(self._fetch_most, partitions, deadline), deadline, go_on)
 
     def _retrying(
         self,

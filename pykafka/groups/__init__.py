@@ -2,7 +2,7 @@
 
 A `KafkaConsumer` has an `AssignmentFollower` (assignment_follower.py), which calls a `GroupMembership` and is its
 `AssignmentHooks` (membership.py). `make_membership`, beside it, makes the membership of a protocol: `classic/`,
-`kip848/` or `zookeeper/`; "auto" asks the coordinator first (auto_membership.py, protocol_choice.py). A join, by the
+`kip848/` or `zookeeper/`; "auto" asks the coordinator first (auto_membership.py, options.py). A join, by the
 classic protocol:
 
 1. `AssignmentFollower.poll` calls `PolledMembership.poll` (polled_membership.py), one worker at a time, if `needs_poll`.

@@ -99,7 +99,7 @@ class Fast(Ended):
         return len(self.reports) < 3
 
     @property
-    def lastProgress(self) -> Any:  # type: ignore[override]
+    def lastProgress(self) -> Any:
         """The last report."""
         return self.reports[-1]
 
