@@ -165,7 +165,7 @@ class GroupOffsets:
         return self._found()
 
     def discover(self) -> Node:
-        """Ask the cluster for the group's coordinator again and return it; errors as of `Cluster.get_group_coordinator`."""
+        """Ask the cluster for the group's coordinator again and return it; errors as for `Cluster.get_group_coordinator`."""
         self.forget_coordinator()
         return self.coordinator
 

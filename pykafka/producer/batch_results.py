@@ -195,7 +195,7 @@ def _locate(queue: PartitionQueue, batches: list[ProducerBatch]) -> None:
     proven = [one for one in batches if one is not last]
     if last.base_offset < 0:
         return
-    # Where there is just room for them behind what was acknowledged before, nobody else's messages are between.
+    # Where there is just room for them behind what was acknowledged before, no messages of others are between.
     if proven and queue.next_offset >= 0 and queue.next_offset + sum(one.count for one in proven) == last.base_offset:
         for one in proven:
             one.base_offset = queue.next_offset

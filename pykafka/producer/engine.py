@@ -47,7 +47,7 @@ class ProducerEngine(ProducerCore):
 
     State: `start()` and `stop()` change `running` and `stopping`; `routing` is of one run.
 
-    Parameters as of `ProducerCore`.
+    Parameters as for `ProducerCore`.
     """
 
     #: What a stopped producer's error says to do.
@@ -73,7 +73,7 @@ class ProducerEngine(ProducerCore):
     # -- life ------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to take messages, which start the senders of their leaders; errors as of `Producer.start`.
+        """Begin to take messages, which start the senders of their leaders; errors as for `Producer.start`.
 
         If another worker is starting it, wait for that.
         """
@@ -305,7 +305,7 @@ class ProducerEngine(ProducerCore):
             for queue in self.routing.queues.values():
                 left += [in_flight.batch for in_flight in queue.window.batches]
                 left += queue.closed_batches
-                left.append(self.accumulator.shut(queue))  # for good: somebody may still wait for room in this queue
+                left.append(self.accumulator.shut(queue))  # for good: a caller may still wait for room in this queue
         for batch in left:
             if batch is not None and not batch.done:
                 reason = batch.last_error or error
@@ -426,7 +426,7 @@ class ProducerEngine(ProducerCore):
         deadline = self.handler.now() + patience + JOIN_TIMEOUT_S
         while batch.event is not None and not batch.done:
             self.raise_worker_exception()
-            if self.handler.now() > deadline:  # the sender answers for each batch before, if nobody has interrupted it
+            if self.handler.now() > deadline:  # the sender answers for each batch before, if it was not interrupted
                 raise ResponseTimeoutError(
                     "the sender has not said what became of the message; stop() the producer, and start() it again",
                     topic=self.topic_name,

@@ -15,7 +15,7 @@ one of the last batches again, and refuses any other with OUT_OF_ORDER_SEQUENCE_
 
 Hence: batches are numbered when they are first sent, and keep their numbers. Until the first batch of an epoch is
 acknowledged, and whenever something has to be sent again, one batch is under way at a time, oldest first; else five. A
-batch is `outcome_unknown` when it may have been written without a response that says so. A topic that was made anew has a new
+batch is `outcome_unknown` when it may have been written without a response that says so. A recreated topic has a new
 log, which knows nothing of the producer: what it takes proves nothing about batches that were refused because the topic was
 gone (`topic_missing`). What follows a batch that was given up
 gets new numbers in a new epoch, after all uncertain ones have been asked about by sending them under their old numbers.
@@ -138,7 +138,7 @@ class InFlightWindow:
 
     @property
     def has_numbered(self) -> bool:
-        """Whether batches have had numbers here, by which brokers may know those that begin anew."""
+        """Whether batches have had numbers here, by which brokers may know those that begin again."""
         return self.producer_id >= 0 or self.spent_id >= 0 or any(in_flight.numbered for in_flight in self.batches)
 
     def adopt(self, producer_id: int, epoch: int) -> None:
@@ -282,7 +282,7 @@ class InFlightWindow:
     def on_result(
         self, in_flight: InFlightBatch, error: KafkaException | None, room: int | None = None
     ) -> list[tuple[InFlightBatch, Verdict]]:
-        """Take the outcome of a batch and say what is to be done; about others too, of which it tells.
+        """Take the outcome of a batch and say what is to be done; also about others that it concerns.
 
         :param error: what the broker answered, or what kept the answer from coming; None is success
         :param room: how many messages the log may have between this batch and those acknowledged before; None: unknown

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 #: How long metadata must have lacked a topic that was written to before it counts as deleted (s).
 DELETED_AFTER_S = 3.0
 
-#: Callers that may wait less than this (s) have a worker look the topic up, which goes on when they give up.
+#: Callers that may wait less than this (s) have a worker look the topic up, which continues when they give up.
 SHORT_S = 1.0
 #: How long that worker asks (s).
 BACKGROUND_S = 30.0
@@ -102,7 +102,7 @@ class MetadataWait:
         """
         one = _MetadataRequest(self._handler)
         background = wait_s < SHORT_S
-        try:  # around all of it: Ctrl-C must not leave a look-up behind that nobody does
+        try:  # around all of it: Ctrl-C must not leave a look-up behind without a worker
             first = self._under_way.setdefault(topic, one)
             if first is one:
                 if not background:
@@ -127,7 +127,7 @@ class MetadataWait:
             left = deadline - self._handler.now()
             if left <= 0:
                 raise NoBrokersAvailableError(
-                    "no broker has told of the topic within max_block_ms; it is being asked for: produce again",
+                    "no broker has returned the topic's metadata within max_block_ms; it is being asked for: produce again",
                     topic=topic,
                 )
             first.ended.wait(min(left, STOP_POLL_INTERVAL_S))
@@ -166,7 +166,7 @@ class MetadataWait:
             worker.join(JOIN_S)
 
     def _look_up(self, topic: str, deadline: float) -> None:
-        """Ask the cluster for a topic, and take it in; errors as of `KafkaProducer.produce`."""
+        """Ask the cluster for a topic, and take it in; errors as for `KafkaProducer.produce`."""
         engine, cluster, now = self._engine, self._engine.cluster, self._handler.now
         began, failures = now(), 0
         while True:
@@ -379,7 +379,7 @@ class KafkaProducerEngine(ProducerEngine):
         self.metadata_wait.find(topic, deadline, self.front.max_block_ms / 1000)
 
     def stop(self, timeout_ms: int | None = None) -> None:
-        """Deliver what is queued and end the senders; as of `ProducerEngine.stop`."""
+        """Deliver what is queued and end the senders; as for `ProducerEngine.stop`."""
         try:
             super().stop(timeout_ms)
         finally:
@@ -431,7 +431,7 @@ class KafkaProducerEngine(ProducerEngine):
         )
 
     def partitions_for(self, topic: str, timeout: float | None = None) -> list[Any]:
-        """Return the partitions of a topic; parameters and errors as of `KafkaProducer.partitions_for`."""
+        """Return the partitions of a topic; parameters and errors as for `KafkaProducer.partitions_for`."""
         info = self.accumulator.topics.get(topic)
         if info is None or not info.partitions:
             self.check_running()

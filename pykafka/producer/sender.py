@@ -381,7 +381,7 @@ class Sender:
                     self.send(batches)
             elif ready:
                 self.send(ready)
-        except BaseException as error:  # somebody's timeout, Ctrl-C, or an overridden method's error
+        except BaseException as error:  # a timeout, Ctrl-C, or an overridden method's error
             self._requests.lose(list(self._routing.queues.values()), error)
             self.wake.set()
             raise
@@ -556,7 +556,7 @@ class _InlineSend:
 def _run(reference: weakref.ref[Sender], wake: EventType, kept: list[Sender], _: Tether) -> None:
     """Send what is ready, whenever there is something; the main function of a sender's worker.
 
-    While nothing is queued it does not hold the producer, and ends when nobody else does: by its next look, or with the client
+    While nothing is queued it does not hold the producer, and ends with its last owner: by its next look, or with the client
     (the tether, which this holds).
     """
     try:
