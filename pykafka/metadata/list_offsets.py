@@ -139,7 +139,9 @@ class _Search:
             errors = self._ask_leaders(missing)
             for key in list(missing):
                 if key not in self._offsets:
-                    error = errors.get(key) or IncompleteResponseError(topic=key[0], partition=key[1], api="ListOffsets")
+                    error = errors.get(key) or IncompleteResponseError(
+                        topic=key[0], partition=key[1], api="ListOffsets"
+                    )
                     if not once and self._may_pass(error) and now() < self._deadline:
                         continue
                     failed[key] = error
