@@ -48,7 +48,7 @@ def tree_of(cls: type) -> ast.AST:
         pass
     methods = [getattr(value, "fget", value) for value in vars(cls).values()]
     compiled = [code.co_filename for method in methods if (code := getattr(method, "__code__", None)) is not None]
-    for path in {ROOT / name for name in compiled if not Path(name).is_absolute()}:
+    for path in filter(Path.is_file, {ROOT / name for name in compiled}):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
                 return node
