@@ -38,6 +38,9 @@ MALFORMED = [
     b'{"user":"\xff"}',
 ]
 
+#: Spark's error if the process that plans a query takes more than ten seconds to start, which no setting extends.
+STARTED_LATE = "Python worker failed to connect back"
+
 
 def clicks(numbers: Iterable[int]) -> list[Record]:
     """Return clicks over three partitions and two days."""
@@ -80,7 +83,12 @@ class Directory:
         pipeline = Pipeline(
             Declaration.load(self.file), self.spark, show or self.seen.append, stop or StopRequest(grace_s=30)
         )
-        return pipeline.run()
+        try:
+            return pipeline.run()
+        except StreamingQueryException as error:
+            if STARTED_LATE not in str(error):
+                raise
+            return pipeline.run()  # nothing was read yet
 
     def command(self, *options: str) -> Result:
         """Run the command, in this process."""
