@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 #: How often a wait checks whether its result is still wanted (s).
-LOOK_UP_S = 0.1
+WANTED_POLL_INTERVAL_S = 0.1
 
 
 class Deadline:
@@ -33,7 +33,7 @@ class Deadline:
         """
         while True:
             left = max(self._deadline - time.monotonic(), 0.0)
-            if wait(left if self._wanted is None else min(left, LOOK_UP_S)):
+            if wait(left if self._wanted is None else min(left, WANTED_POLL_INTERVAL_S)):
                 return True
             if self._wanted is not None and not self._wanted():
                 raise ConnectionAbortedError(errno.ECONNABORTED, "the caller does not wait for the connection any more")

@@ -32,8 +32,6 @@ class GateEvent:
     State: each waiter adds a gate of its own before it checks the flag again, and removes it afterwards; `set` opens all gates.
     """
 
-    __slots__ = ("__weakref__", "_flag", "_gates")
-
     def __init__(self) -> None:
         self._flag = False
         self._gates: deque[LockType] = deque()

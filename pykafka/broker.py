@@ -6,7 +6,6 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.compat import messages
-from pykafka.compat.membership_protocol import RangeProtocol
 from pykafka.exceptions import IncompleteResponseError, MemberIdRequired, RequestTimedOut, SocketDisconnectedError
 from pykafka.network.channel import group_channel
 from pykafka.network.node import CLIENT_ID, Node
@@ -393,7 +392,7 @@ class Broker(Node):
         consumer_group: str | bytes,
         member_id: str | bytes,
         topic_name: str | bytes | None = None,
-        membership_protocol: MembershipProtocol = RangeProtocol,
+        membership_protocol: MembershipProtocol | None = None,
         session_timeout_ms: int = 30000,
         rebalance_timeout_ms: int | None = None,
     ) -> messages.JoinGroupResponse:
@@ -403,10 +402,14 @@ class Broker(Node):
         :param consumer_group: name of the group
         :param member_id: empty for a new member
         :param topic_name: what the member wants; None leaves to the protocol's metadata what it says
-        :param membership_protocol: how partitions are shared out
+        :param membership_protocol: how members divide the partitions; None for `RangeProtocol`
         :param session_timeout_ms: a member that is not heard of for this long is out
         :param rebalance_timeout_ms: how long members may take to join again; None: as long as that
         """
+        if membership_protocol is None:
+            from pykafka.compat.membership_protocol import RangeProtocol
+
+            membership_protocol = RangeProtocol
         request = messages.JoinGroupRequest(
             consumer_group, member_id, topic_name, membership_protocol, session_timeout_ms, rebalance_timeout_ms
         )

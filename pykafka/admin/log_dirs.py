@@ -91,7 +91,7 @@ class LogDirsAdmin(GroupsAdmin):
             response: wire.DescribeLogDirsResponse, items: Sequence[int], broker: Node
         ) -> Mapping[int, tuple[LogDir, ...] | KafkaException]:
             error = response_error(response)
-            return {items[0]: error or tuple(_described(one, broker) for one in response.results)}
+            return {items[0]: error or tuple(_described(result, broker) for result in response.results)}
 
         factory: RequestFactory[int, tuple[LogDir, ...]] = RequestFactory(
             wire.DescribeLogDirsRequest, lambda items, broker, left: wire.DescribeLogDirsRequest(topics=topics), read

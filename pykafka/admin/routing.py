@@ -242,8 +242,8 @@ class Coordinators(RequestTarget[K]):
             response = pending.get_when_due()
             if version < _BATCHED_FROM:
                 found[batch[0]] = self._broker_of(broker, batch[0], response, left() or 1)
-            for one in response.coordinators:
-                found[one.key] = self._broker_of(broker, one.key, one, left() or 1)
+            for coordinator in response.coordinators:
+                found[coordinator.key] = self._broker_of(broker, coordinator.key, coordinator, left() or 1)
         missing = LeaderNotFoundError("the broker's answer names no coordinator; try again", broker=broker.address)
         return {name: found.get(name, missing) for name in names}
 

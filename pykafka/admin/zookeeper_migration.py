@@ -208,7 +208,7 @@ class MigrationAdmin(GroupOffsetsAdmin):
 
     def _all_of(self, names: set[str], deadline: float) -> list[TopicPartition]:
         """Return all partitions of some topics; of all topics if none are named, as old brokers need their names."""
-        wanted = sorted(names) or [one.name for one in self.list_topics(timeout_ms=self._left_ms(deadline))]
+        wanted = sorted(names) or [topic.name for topic in self.list_topics(timeout_ms=self._left_ms(deadline))]
         described = self.describe_topics(wanted, timeout_ms=self._left_ms(deadline), raise_errors=bool(names))
         return [TopicPartition(name, part.partition) for name, one in described.items() for part in one.partitions]
 
@@ -241,7 +241,7 @@ class MigrationAdmin(GroupOffsetsAdmin):
             described = self.describe_groups(group, timeout_ms=self._left_ms(deadline))[group]
         except (GroupIdNotFound, UnsupportedVersion):  # brokers before 0.9 keep no members
             return []
-        return [f"{one.member_id} at {one.host}" for one in described.members]
+        return [f"{member.member_id} at {member.host}" for member in described.members]
 
     def _checked(
         self, source: Mapping[TopicPartition, int | KafkaException], deadline: float

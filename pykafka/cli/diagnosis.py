@@ -193,7 +193,7 @@ class Examination:
         proxy = self._settings.proxy
         if isinstance(proxy, Proxy) and proxy.resolves:
             findings = list(self._examine_address(host, port, Address(ANY_FAMILY, (host, port))))
-            self.reached = self.reached or all(one.result == OK for one in findings)
+            self.reached = self.reached or all(finding.result == OK for finding in findings)
             yield from findings
             return
         try:
@@ -289,7 +289,7 @@ def judge_advertised(
     who = f"broker {broker.node_id} advertises {text}"
     remedy = "set advertised.listeners of that broker to an address that leads to it from here"
     ours, theirs = (clusters or {}).get(seed), (clusters or {}).get(text)
-    failure = next((one for one in findings if one.result == FAILED), None)
+    failure = next((finding for finding in findings if finding.result == FAILED), None)
     if failure is not None:
         why = f"{who} and sends clients there, but it fails at {failure.step}; {remedy}"
     elif is_loopback(broker.host) and not is_loopback(seed.rpartition(":")[0]):

@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 #: How often a worker that waits checks whether its consumer still exists (s).
-DROPPED_POLL_INTERVAL_S = 5.0
+OWNER_POLL_INTERVAL_S = 5.0
 
 
 class _Deadline:
@@ -446,7 +446,7 @@ def _follow_assignment(
                 return
             event, seconds = waiting
             tether.wake = event
-            event.wait(min(seconds, DROPPED_POLL_INTERVAL_S))
+            event.wait(min(seconds, OWNER_POLL_INTERVAL_S))
     except BaseException as error:
         consumer = reference()
         if consumer is not None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from pykafka.common import TopicPartition
-from pykafka.consumer.leader_epochs import NO_EPOCH
-from pykafka.consumer.truncation import FETCH_COMPARES_FROM
+from pykafka.consumer.leader_epochs import FETCH_COMPARES_FROM, NO_EPOCH
 from pykafka.exceptions import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
 from pykafka.protocol import wire
 
@@ -59,8 +57,7 @@ class Step(NamedTuple):
     epoch: int
 
 
-@dataclass(frozen=True)
-class Request(Generic[K, V]):
+class Request(NamedTuple, Generic[K, V]):
     """The content of a request.
 
     :param step: which request of which session it is
@@ -174,8 +171,7 @@ class FetchSession(Generic[K, V]):
         self._epoch = FIRST_EPOCH + 1 if self._epoch == LAST_EPOCH else self._epoch + 1
 
 
-@dataclass(frozen=True)
-class FetchSettings:
+class FetchSettings(NamedTuple):
     """The settings that must be equal for consumers to share a fetch worker.
 
     :param max_wait_ms: how long the broker may wait for data (ms)

@@ -22,7 +22,7 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.protocol.ascending import ascending
-from pykafka.protocol.records import RawBatch, scan
+from pykafka.protocol.records_scan import RawBatch, scan
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pykafka.consumer.fetch_plan import Asked
     from pykafka.consumer.fetch_request import FetchSettings
     from pykafka.protocol import wire
-    from pykafka.protocol.records import RawBatch
 
 
 _ABORT = 0

@@ -69,7 +69,7 @@ class CompletedFetches:
     # -- the caller holds the lock ---------------------------------------------------------------------------------
 
     def drop(self, owned: OwnedPartition) -> None:
-        """Forget a partition: its next fetcher fetches again what was not delivered."""
+        """Forget a partition: its next fetcher fetches undelivered records again."""
         self.kept.pop(owned, None)
         self.fed.discard(owned)
         coming = self.coming.pop(owned, None)
@@ -108,7 +108,7 @@ class CompletedFetches:
                     self.fed.add(owned)
 
     def kept_with_room(self) -> Iterator[Kept]:
-        """Iterate over what was kept for consumers that have room now; deliver each before the next."""
+        """Iterate over batches kept for consumers that have room now; deliver each before the next."""
         for kept in list(self.kept.values()):
             if not kept.member.owned.buffers.wait_for_room(self._wake):
                 with self._lock:

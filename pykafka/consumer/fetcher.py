@@ -17,6 +17,7 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.consumer.fetch_plan import Asked, Member, Plan
@@ -51,7 +52,7 @@ JOIN_TIMEOUT_S = 5.0
 #: long by it.
 SMALL_ANSWER = 16 * 1024
 #: How often the worker calls each consumer's `tick` (s), and checks the answer that it reads itself.
-TICK_S = 0.5
+CONSUMER_POLL_INTERVAL_S = 0.5
 
 
 class FetchablePartitions:
@@ -219,7 +220,7 @@ class Fetcher:
     @classmethod
     def of(cls, broker: Node, handler: Handler, settings: FetchSettings) -> Fetcher:
         """Return the fetcher of a broker and settings that all consumers of the client share."""
-        return broker.shared(("fetch", settings), lambda: cls(broker, handler, settings))
+        return broker.shared(("fetch", settings), partial(cls, broker, handler, settings))
 
     def attach(self, owned: OwnedPartition, consumer: weakref.ref[FetchingConsumer]) -> None:
         """Fetch a partition from its `fetch_offset` on."""
@@ -235,13 +236,13 @@ class Fetcher:
         self.wake.set()
 
     def detach(self, owned: OwnedPartition) -> None:
-        """Stop fetching a partition; drop what is on its way for it."""
+        """Stop fetching a partition; drop its records in flight."""
         with self._lock:
             self._fetchable.remove(owned)
             self._let_go(owned)
 
     def _let_go(self, owned: OwnedPartition) -> None:
-        """Release a partition: its next fetcher fetches again what was not delivered. The caller holds the lock."""
+        """Release a partition: its next fetcher fetches undelivered records again. The caller holds the lock."""
         if owned.fetcher is self:
             owned.fetcher = None
         self._completed.drop(owned)
@@ -299,7 +300,7 @@ class Fetcher:
                     continue
                 try:
                     in_flight = self._send(self._plan())
-                finally:  # the consumers get what has come, even if nothing more will
+                finally:  # the consumers get the received records, even if no more will come
                     self._publish(fetched)
             except KafkaException as error:
                 in_flight = None
@@ -327,7 +328,7 @@ class Fetcher:
     def _await(self, pending: InFlightRequest[wire.FetchResponse]) -> wire.FetchResponse:
         """Return an answer, read by this worker where it has the turn to."""
         if self._turn is not None:
-            self._turn.read_until(lambda: pending.done, TICK_S)
+            self._turn.read_until(lambda: pending.done, CONSUMER_POLL_INTERVAL_S)
         return pending.get()
 
     def _take_turn(self) -> None:
@@ -345,7 +346,7 @@ class Fetcher:
 
     def _tick(self) -> None:
         """Call each consumer's `tick`."""
-        self._tick_at = self._handler.now() + TICK_S
+        self._tick_at = self._handler.now() + CONSUMER_POLL_INTERVAL_S
         for ref in {
             member.owned.buffers: member.consumer for member in list(self._fetchable.members.values())
         }.values():
@@ -367,7 +368,7 @@ class Fetcher:
         self.wake.clear()
 
     def _end_session(self, left: FetchRequests) -> None:
-        """Tell the broker that nothing more is fetched, so that other clients can have the session's place."""
+        """End the session at the broker, so that other clients can have its place."""
         channel = self._settings.channel
         if not left.session.is_open or self._stopped or self._broker.throttled_for(channel):
             return
@@ -494,7 +495,7 @@ class Fetcher:
         return found
 
     def _fail_all(self, error: KafkaException) -> None:
-        """Give an error to all consumers: the connection is gone, or the broker refuses. Each finds out where to go on."""
+        """Give an error to all consumers: the connection is gone, or the broker refuses. Each finds its next leader."""
         if self._stopped:
             return
         self._requests.session.failed()

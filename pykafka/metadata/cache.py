@@ -261,7 +261,7 @@ def _newest(known: KnownTopic | None, described: KnownTopic) -> KnownTopic:
         return described
     if described.id is not None and described.id != known.id:
         log.info(  # producers and consumers of it warn
-            "topic %s was deleted and made anew: its id was %s and is %s now",
+            "topic %s was deleted and recreated: its id was %s and is %s now",
             described.metadata.name,
             known.id,
             described.id,

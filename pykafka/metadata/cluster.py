@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import UUID
 
+from pykafka.common import TopicPartition
 from pykafka.exceptions import (
     ClientClosedError,
     KafkaException,
@@ -282,7 +283,7 @@ class BaseCluster:
     def topic_id(self, name: str) -> UUID | None:
         """Return the known id of a topic, without I/O; None for an unknown topic, and where brokers (before 2.8) give none.
 
-        A topic that was deleted and made anew has another id (KIP-516).
+        A topic that was deleted and recreated has another id (KIP-516).
         """
         return self._cache.topic_id(name)
 
@@ -503,8 +504,10 @@ class BaseCluster:
         :returns: {(topic, partition): FoundOffset(offset, timestamp, offsets)}
         :raises ProtocolClientError: a partition's error, when retrying did not help
         """
-        query = OffsetQuery(timestamps, max_offsets, isolation_level)
-        return list_offsets(self, query, timeout_ms or self.socket_timeout_ms)
+        times = {TopicPartition(*key): timestamp for key, timestamp in timestamps.items()}
+        query = OffsetQuery(times, max_offsets, isolation_level)
+        found: dict[Any, FoundOffset] = list_offsets(self, query, timeout_ms or self.socket_timeout_ms)
+        return found
 
     def get_group_coordinator(self, consumer_group: str | bytes, timeout_ms: int | None = None) -> Node:
         """Return the broker that keeps a group's offsets and members, waiting while the cluster makes up its mind.

@@ -7,6 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from pykafka.common import TopicPartition
 from pykafka.exceptions import (
     IncompleteResponseError,
     KafkaException,
@@ -35,9 +36,6 @@ LEAST_MS = 50
 WARN_AGAIN_S = 3600.0
 #: From this version on the request says which leader is meant (KIP-320).
 EPOCHS_FROM = 4
-
-TopicPartition = tuple[str, int]
-
 
 WARNING = (
     "the log of topic %s is in message format 0.9 or older (message.format.version), which has no timestamps: a time leads to "
@@ -139,16 +137,17 @@ class _Search:
         while missing:
             seen = cluster.generation
             errors = self._ask_leaders(missing)
-            missing = {key: timestamp for key, timestamp in missing.items() if key not in self._offsets}
-            for key in missing:
-                error = errors.setdefault(
-                    key, IncompleteResponseError(topic=key[0], partition=key[1], api="ListOffsets")
-                )
-                if once or not self._may_pass(error) or now() >= self._deadline:
+            for key in list(missing):
+                if key not in self._offsets:
+                    error = errors.get(key) or IncompleteResponseError(
+                        topic=key[0], partition=key[1], api="ListOffsets"
+                    )
+                    if not once and self._may_pass(error) and now() < self._deadline:
+                        continue
                     failed[key] = error
+                del missing[key]
             if self._patient and failed:
                 break
-            missing = {key: timestamp for key, timestamp in missing.items() if key not in failed}
             if not missing:
                 break
             attempts += 1
@@ -181,11 +180,11 @@ class _Search:
         except KafkaException:
             if self._patient:
                 raise  # else the known leaders are asked
-        for (topic, partition), timestamp in timestamps.items():
+        for key, timestamp in timestamps.items():
             try:
-                by_leader[cluster.known_leader(topic, partition)][topic, partition] = timestamp
+                by_leader[cluster.known_leader(*key)][key] = timestamp
             except KafkaException as error:
-                errors[topic, partition] = error
+                errors[key] = error
         waiting = deque(by_leader.items())
 
         def ask_next() -> None:
@@ -200,7 +199,7 @@ class _Search:
                     errors.update(dict.fromkeys(asked, error))
 
         try:
-            workers = _spawned(cluster.handler, ask_next, len(by_leader) - 1)
+            workers = _spawned(cluster.handler, ask_next, len(by_leader) - 1) if len(by_leader) > 1 else []
             ask_next()
         except BaseException:  # an interrupt: the workers begin no other request
             waiting.clear()
@@ -255,7 +254,7 @@ class _Search:
         errors: dict[TopicPartition, KafkaException] = {}
         for answer in response.topics:
             for part in answer.partitions:
-                key = (answer.name, part.partition_index)
+                key = TopicPartition(answer.name, part.partition_index)
                 if part.error_code:
                     errors[key] = error_for(
                         part.error_code, broker=broker.address, topic=key[0], partition=key[1], api="ListOffsets"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 from pykafka.exceptions import KafkaException, ResponseTimeoutError, SocketDisconnectedError
 from pykafka.handlers.base import process_number
 from pykafka.network.turns import ReadTurn
-from pykafka.protocol.schema import decode_response, encode_request, read_throttle_ms
+from pykafka.protocol.schema import decode_response, read_throttle_ms
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Buffer, Handler
@@ -205,7 +205,7 @@ class InFlightRequest(ResponseFuture, Generic[R]):
         """Return the frame as buffers, its length first."""
         request = self.request
         if self.peer is not None:
-            frame: Sequence[Buffer] = encode_request(request, self.version, self.correlation_id, self.peer.client_id)
+            frame: Sequence[Buffer] = request.frame(self.version, self.correlation_id, self.peer.client_id)
         elif hasattr(request, "encode"):
             frame = request.encode(self.correlation_id)
         else:
@@ -224,7 +224,13 @@ class InFlightRequest(ResponseFuture, Generic[R]):
             read: Callable[[memoryview], Throttle | None] | None = getattr(self.request, "throttle", None)
             return None if read is None else read(frame)
         request_cls = type(self.request)
-        ms = read_throttle_ms(request_cls, version, frame)
+        quick = request_cls.quick_response
+        answer = None if quick is None else quick(version, frame)
+        if answer is not None:
+            self._decoded = answer
+            ms: int | None = answer.throttle_time_ms
+        else:
+            ms = read_throttle_ms(request_cls, version, frame)
         if ms is None:  # it stands deep in the answer
             try:
                 self._decoded = answer = decode_response(request_cls, version, frame)[1]
@@ -249,6 +255,9 @@ class InFlightRequest(ResponseFuture, Generic[R]):
         :raises SocketDisconnectedError: the connection ended first
         :raises CorruptResponseError: the answer cannot be read
         """
+        decoded = self._decoded
+        if decoded is not None and self.done and self.error is None and self.log is None and response_cls is None:
+            return decoded
         frame, peer = super().get(response_cls, timeout, **kwargs), self.peer
         if peer is None or frame is None:
             return cast("R", frame)

@@ -187,11 +187,14 @@ class RequestHandler:
             try:
                 if requests.throttled_until:
                     self._await_throttle(latest, patient)
-                if now() >= self._reauthentication.due:
+                at = now()
+                if at >= self._reauthentication.due:
                     self._reauthentication.begin(timeout)
-                deadline = now() + timeout + requests.late
-                request.deadline = min(deadline + request.early, latest)
-                broken = self._write(frame, request if has_response else None, min(deadline, latest))
+                    at = now()
+                deadline = at + timeout + requests.late
+                over = deadline + request.early
+                request.deadline = min(latest, over)
+                broken = self._write(frame, request if has_response else None, min(latest, deadline))
                 break
             except ThrottledError as error:
                 if not patient:
@@ -259,16 +262,16 @@ class RequestHandler:
         :raises KafkaException: nothing was written, and the connection is in the same state as before
         """
         connection, requests, _ = self.shared
-        now = self.handler.now
         if requests.error is not None and requests.inherited:  # its locks may be taken for good
             raise _inherited(connection.address)
         self._writing.take(deadline)
         writes = False
         try:
             self._writing.begin()
-            if requests.throttled_until > now():  # the peer began to after the caller had checked
-                raise ThrottledError(requests.about_throttling(now()), broker=connection.address)
-            if requests.idle_for() > CHECK_AFTER_S and connection.is_hung_up:
+            at = self.handler.now()
+            if requests.throttled_until > at:  # the peer began to after the caller had checked
+                raise ThrottledError(requests.about_throttling(at), broker=connection.address)
+            if at - requests.used_at > CHECK_AFTER_S and not len(requests) and connection.is_hung_up:
                 gone = SocketDisconnectedError(HUNG_UP, broker=connection.address)
                 self._end(gone)
                 raise gone.again()
@@ -280,7 +283,8 @@ class RequestHandler:
             if self._reauthentication.under_way:
                 self._reauthentication.hold(frame)
             else:
-                connection.send(frame, max(deadline - now(), 0.001))
+                left = deadline - at
+                connection.send(frame, max(0.001, left))
             return None
         except KafkaException as error:
             if writes:
@@ -416,12 +420,14 @@ def _read_one(handler: Handler, shared: RequestHandler.Shared, tick: float) -> b
     if requests.unread:
         frame = requests.unread.popleft()
     else:
+        left = requests.none_due_before - now
         try:
-            frame = shared.connection.receive(min(tick, requests.none_due_before - now))
+            frame = shared.connection.receive(min(tick, left))
         except ResponseTimeoutError:
             return False  # nothing yet
     _deliver(handler, shared, frame)
-    handler.breathe()
+    if handler.cooperative:
+        handler.breathe()
     return True
 
 

@@ -50,7 +50,7 @@ MAX_IN_FLIGHT = 5
 BY_NAME, BY_ID = 12, 13
 #: For a topic whose id was never compared with the metadata.
 NOT_COMPARED: tuple[int, UUID | None] = (-1, None)
-_CREATED, _DONE = attrgetter("created"), attrgetter("done")
+_CREATED = attrgetter("created")
 
 
 class RequestsCore(Protocol):
@@ -70,7 +70,7 @@ class RequestsCore(Protocol):
 
 
 class RequestOwner(BatchOwner, Protocol):
-    """The caller of a `LeaderRequests`, which it tells of requests and responses."""
+    """The caller of a `LeaderRequests`, which it notifies of requests and responses."""
 
     def sent(self, requests: LeaderRequests, request: Request) -> None: ...  # `request.pending` has the answer to come
     def on_response(self, requests: LeaderRequests, request: Request) -> None: ...  # for `LeaderRequests.read`
@@ -206,16 +206,17 @@ class LeaderRequests:
                 if self._close(batch, version):
                     closed.append(batch)
             sendable = closed
-            before, connection = connection, self.channel.open()
-            if connection is not before:
+            if connection.shared.requests.error is not None or connection is not self.channel.requests:
+                connection = self.channel.open()
                 self._forget(connection)
                 if self._version(ids) != version:
                     raise SocketDisconnectedError(
                         "another broker is there now, of another version", broker=self.broker.address
                     )
             # The above may take its time, after which `stop()` may have given up, and said so.
-            if any(map(_DONE, sendable)):
-                sendable = [batch for batch in sendable if not batch.done]
+            for batch in closed:
+                if batch.done:
+                    sendable = [other for other in closed if not other.done]
             if sendable:
                 self._transmit(sendable, ids, version, connection)
             return len(sendable) < count
@@ -242,7 +243,7 @@ class LeaderRequests:
         return batches
 
     def _of_present_topics(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
-        """Fail the batches for a topic that was made anew, where that is wanted; return the others."""
+        """Fail the batches for a recreated topic, if the options ask for that; return the others."""
         gone: dict[str, TopicRecreatedError] = {}
         for topic in {batch.topic for batch in batches}:
             try:
@@ -271,7 +272,7 @@ class LeaderRequests:
     def _ids(self, batches: list[ProducerBatch]) -> dict[str, UUID]:
         """Return the ids of the topics of some batches; none if one of them is unknown.
 
-        :raises TopicRecreatedError: one was made anew, and the batches are for the former one
+        :raises TopicRecreatedError: one was recreated, and the batches are for the former one
         """
         ids: dict[str, UUID] = {}
         generation = self._schedule.generation
@@ -287,7 +288,7 @@ class LeaderRequests:
 
     def _version(self, ids: Mapping[str, UUID]) -> int:
         """Return the version of Produce for a request with these ids."""
-        # a broker hangs up on an id that it does not know where no answer is wanted that could tell
+        # a broker hangs up on an id that it does not know if it expects no answer that could report it
         by_id = bool(ids) and self._core.options.required_acks != 0
         ceiling, transaction = BY_ID if by_id else BY_NAME, self._core.transaction
         if transaction is not None:
@@ -419,7 +420,7 @@ class LeaderRequests:
         # not said that it leads; if another leads by now, it does not say so either.
         answered = is_answer(error) or isinstance(error, ThrottledError)
         tell = log.info if answered else self.broker.warn
-        # without its traceback, whose frames would hold connections for as long as somebody keeps the record
+        # without its traceback, whose frames would hold connections for as long as a log handler keeps the record
         tell("broker %s: %s; %d batches wait", self.broker.address, error.again(), len(batches))
         if not answered:
             self._owner.leaders_moved()

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.network.in_flight import InFlightRequest
     from pykafka.producer.batch import ProducerBatch
-    from pykafka.protocol.primitives import Cursor
 
 
 NO_ID = UUID(int=0)
@@ -43,6 +42,8 @@ JOINED_MAX = 2048
 # What follows the name or id of the topic: partitions; index, error, offset, time, start of the log, errors of records, text,
 # tags of the partition; tags of the topic; throttle time, tags.
 _WRITTEN = struct.Struct(">BihqqqBBBBiB")
+# Length of the frame; API and version; correlation id.
+_START = struct.Struct(">I4sI")
 #: The compact lengths of an array of one element, of an empty array, and of null.
 _ONE, _EMPTY, _NULL = 2, 1, 0
 #: From this size on a batch is compressed off the hub (bytes); below, the detour costs more than it saves.
@@ -223,29 +224,32 @@ class ProduceResponse(wire.ProduceResponse, api_key=0, versions="0-13", flexible
     _by_id = False
 
     @classmethod
-    def read(cls, cursor: Cursor, version: int) -> Self:
-        """Read a body at a cursor. As `Message.read`."""
-        buffer, name, end, size = cursor.buffer, cursor.pos + 1, cursor.end, 16
-        if version < IDS_FROM and name < end:
-            size = buffer[name] - 1
+    def read_written(cls, version: int, frame: memoryview) -> Self | None:
+        """Read the frame of a response if it says in the usual form that the batch is written; None: decode it.
+
+        :param frame: from the correlation id on
+        """
+        end, name, size = len(frame), 6, 16
+        if version < FLEXIBLE_FROM or end < name + size or frame[4] or frame[5] != _ONE:
+            return None
+        if version < IDS_FROM:
+            size = frame[name] - 1
             name += 1
         stop = name + size
-        if version < FLEXIBLE_FROM or not 0 < size < 0x7F or stop + _WRITTEN.size > end or buffer[cursor.pos] != _ONE:
-            return super().read(cursor, version)
+        if not 0 < size < 0x7F or stop + _WRITTEN.size > end:
+            return None
         count, index, error, offset, time_ms, start, bad, text, tags, topic_tags, throttle_ms, last = (
-            _WRITTEN.unpack_from(buffer, stop)
+            _WRITTEN.unpack_from(frame, stop)
         )
         if error or count != _ONE or bad != _EMPTY or text != _NULL or tags or topic_tags or last:
-            return super().read(cursor, version)
-        topic = bytes(buffer[name:stop])
+            return None
         found = cls.__new__(cls)
         found.__dict__ = {
-            "written": (topic, index, offset, time_ms),
+            "written": (bytes(frame[name:stop]), index, offset, time_ms),
             "throttle_time_ms": throttle_ms,
             "_start": start,
             "_by_id": version >= IDS_FROM,
         }
-        cursor.pos = stop + _WRITTEN.size
         return found
 
     @property  # type: ignore[misc]  # made when something asks for it
@@ -278,6 +282,7 @@ class ProduceRequest(wire.ProduceRequest, api_key=0, versions="0-13", flexible="
     """
 
     response = ProduceResponse
+    quick_response = ProduceResponse.read_written
     _place: tuple[str, UUID, int] = ("", NO_ID, 0)
     _records: Any = None
 
@@ -298,31 +303,35 @@ class ProduceRequest(wire.ProduceRequest, api_key=0, versions="0-13", flexible="
         part = _RequestTopic.Partition(index=partition, records=self._records)
         return [_RequestTopic(name=topic, topic_id=topic_id, partition_data=[part])]
 
-    def chunks(self, version: int) -> list[bytes | memoryview]:
-        """Return the body in pieces. As `Message.chunks`."""
+    def frame(self, version: int, correlation_id: int, client_id: str | None) -> list[bytes | memoryview]:
+        """Return the request as sent over the wire. As `Request.frame`."""
         if version < FLEXIBLE_FROM:
-            return super().chunks(version)
-        before, behind = _around(version, *self._place, self.acks, self.timeout_ms)
-        size = 0
-        pieces: list[bytes | memoryview] = [before, b""]
+            return super().frame(version, correlation_id, client_id)
+        topic, topic_id, partition = self._place
+        head, before, behind = _around(version, client_id, topic, topic_id.int, partition, self.acks, self.timeout_ms)
+        size = 1
         for piece in self._records:
-            pieces.append(piece if type(piece) is bytes else memoryview(piece))
-            size += len(pieces[-1])
-        pieces[1] = uvarint(size + 1)
-        pieces.append(behind)
-        return pieces if size > JOINED_MAX else [b"".join(pieces)]
+            size += len(piece)
+        length = bytes((size & 0x7F | 0x80, size >> 7)) if 0x80 <= size < 0x4000 else uvarint(size)
+        whole = len(head) + 3 + len(before) + len(length) + size + len(behind)
+        start = _START.pack(whole, head, correlation_id)
+        if size <= JOINED_MAX:
+            return [b"".join((start, before, length, *self._records, behind))]
+        records = [piece if type(piece) is bytes else memoryview(piece) for piece in self._records]
+        return [b"".join((start, before, length)), *records, behind]
 
 
 @lru_cache(maxsize=4096)
 def _around(
-    version: int, topic: str, topic_id: UUID, partition: int, acks: int, timeout_ms: int
-) -> tuple[bytes, bytes]:
-    """Return what is before the length of the records, and behind them."""
+    version: int, client_id: str | None, topic: str, topic_id: int, partition: int, acks: int, timeout_ms: int
+) -> tuple[bytes, bytes, bytes]:
+    """Return what is between the length and the correlation id, from there to the length of the records, and behind them."""
     part = _RequestTopic.Partition(index=partition, records=b"")
-    asked = _RequestTopic(name=topic, topic_id=topic_id, partition_data=[part])
-    body = wire.ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[asked]).encode(version)
-    behind = 3  # the tags of partition, topic and request, all empty; before them the length
-    return body[: -behind - 1], body[-behind:]
+    asked = _RequestTopic(name=topic, topic_id=UUID(int=topic_id), partition_data=[part])
+    message = wire.ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[asked])
+    frame = b"".join(message.frame(version, 0, client_id))
+    stop = len(frame) - 3  # the tags of partition, topic and request, all empty; before them the length
+    return frame[4:8], frame[12 : stop - 1], frame[stop:]
 
 
 def magic_of(version: int) -> int:

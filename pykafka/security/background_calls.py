@@ -11,9 +11,9 @@ from pykafka.exceptions import KafkaException, TokenUnavailableError
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
 
-#: How often a login looks whether its call is done: at first, and later on (s).
-LOOK_FIRST_S = 0.001
-LOOK_MAX_S = 0.05
+#: How often a login checks whether its call is done: at first, and later on (s).
+FIRST_POLL_INTERVAL_S = 0.001
+MAX_POLL_INTERVAL_S = 0.05
 
 
 class BackgroundCall:
@@ -33,12 +33,12 @@ class BackgroundCall:
         :param wanted: False ends the wait
         """
         deadline = handler.now() + timeout
-        pause = LOOK_FIRST_S
+        pause = FIRST_POLL_INTERVAL_S
         while not self.done:
             if handler.now() >= deadline or not wanted():
                 return False
             handler.sleep(pause)
-            pause = min(pause * 2, LOOK_MAX_S)
+            pause = min(pause * 2, MAX_POLL_INTERVAL_S)
         return True
 
 

@@ -122,7 +122,7 @@ def valid_sasl(value: Any, name: str) -> Mechanism | None:
 
     :raises TypeError: the value is something else
     """
-    lacking = [] if value is None else [one for one in _MEMBERS if not hasattr(value, one)]
+    lacking = [] if value is None else [member for member in _MEMBERS if not hasattr(value, member)]
     if isinstance(value, type) or {"begin", "name"} & {*lacking}:
         # Not its text: people put passwords here.
         kind = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Self
 
 from pykafka.common import TopicPartition
-from pykafka.consumer.call_arguments import unpacked, valid_topics
+from pykafka.consumer.options import unpacked, valid_topics
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ResponseTimeoutError
 from pykafka.handlers.interrupts import CloseOnce, SingleCaller
 from pykafka.metadata.brokers import countdown

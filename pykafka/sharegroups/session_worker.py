@@ -413,7 +413,7 @@ def read(
     :param offload: of the handler
     :param max_unpacked: what a batch may unpack to (bytes)
     """
-    ranges = [(one.first_offset, one.last_offset) for one in part.acquired_records]
+    ranges = [(record.first_offset, record.last_offset) for record in part.acquired_records]
     found: RecordsByOffset = {}
     if ranges and part.records is not None:
         try:
@@ -444,12 +444,12 @@ def add_acquired(
     """
     good = []
     offsets = sorted(found)
-    for one in part.acquired_records:
-        first, last, at = one.first_offset, one.last_offset, one.first_offset
+    for record in part.acquired_records:
+        first, last, at = record.first_offset, record.last_offset, record.first_offset
         for offset in offsets[bisect_left(offsets, first) : bisect_right(offsets, last)]:
             if offset > at:
                 session_records.acknowledge_range(key, at, offset - 1, AcknowledgeType.GAP)
-            acquired = AcquiredRecord(owner, session_records, key, offset, one.delivery_count, expires_at)
+            acquired = AcquiredRecord(owner, session_records, key, offset, record.delivery_count, expires_at)
             session_records.add(acquired)
             found[offset]._set_ack(acquired)
             good.append(found[offset])

@@ -337,7 +337,7 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
 
     def _resets(self, begin: Offsets, partitions: Collection[TopicPartition]) -> Offsets:
         """Return the ends of a micro-batch without rows: where it starts, and the start of topics that were recreated."""
-        topics = {tp.topic for tp in begin} & {one.topic for one in partitions}
+        topics = {tp.topic for tp in begin} & {partition.topic for partition in partitions}
         for one in self._ids.recreated(topics, self._offsets.ids):
             self._ids.move_on(one)
         self._reset = self._offsets.earliest(partitions)

@@ -93,7 +93,7 @@ def names(text: str) -> Iterator[str]:
     prose = re.sub(r"^    .*$", "", text, flags=re.MULTILINE)
     for span in set(_SPAN.findall(prose)):
         name = re.sub(r"\(.*\)$", "", span)
-        if _NAME.fullmatch(name) and not name.isupper() and not _PATH.fullmatch(name):
+        if _NAME.fullmatch(name) and not _PATH.fullmatch(name):
             yield name
 
 

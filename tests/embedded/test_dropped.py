@@ -25,11 +25,11 @@ OFTEN_S = 0.1
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the intervals at which workers look around."""
     for module, name in (
-        (sender, "LOOK_UP_S"),
+        (sender, "IDLE_POLL_INTERVAL_S"),
         (delivery_callbacks, "IDLE_S"),
-        (group_consumer, "DROPPED_POLL_INTERVAL_S"),
-        (commits, "GONE_S"),
-        (recovery, "LOOK_S"),
+        (group_consumer, "OWNER_POLL_INTERVAL_S"),
+        (commits, "OWNER_POLL_INTERVAL_S"),
+        (recovery, "OWNER_POLL_INTERVAL_S"),
     ):
         monkeypatch.setattr(module, name, OFTEN_S)
 

@@ -156,7 +156,7 @@ def loaded_by(statement: str) -> list[str]:
     [
         ("import pykafka", 5),
         ("from pykafka import KafkaClient", 150),
-        ("from pykafka import KafkaClient, KafkaProducer", 170),
+        ("from pykafka import KafkaClient, KafkaProducer", 195),
         ("from pykafka import KafkaClient, KafkaConsumer", 220),
         # Spark looks the name of any format up in it; its executors load the other two.
         ("import pykafka.spark", 20),

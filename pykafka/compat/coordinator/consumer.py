@@ -12,7 +12,7 @@ from pykafka.compat.coordinator.metrics import ConsumerCoordinatorMetrics, Metri
 from pykafka.compat.coordinator.offsets import MemberOffsets, Offsets
 from pykafka.exceptions import KafkaException
 from pykafka.groups.assignors.range_and_roundrobin import RangePartitionAssignor, RoundRobinPartitionAssignor
-from pykafka.groups.classic.assignment import MemberAssignors
+from pykafka.groups.classic.membership import MemberAssignors
 from pykafka.network.in_flight import ResponseFuture
 from pykafka.utils.contexts import in_context
 

@@ -143,7 +143,7 @@ def _documents(schema: Schema | None, needed: Mapping[str, Schema]) -> tuple[Any
         for name, content in found.items()
     }
     own = referencing.Resource.from_contents(main, default_specification=_words(main))
-    bases = [uri for uri in (own.id(), *(one.id() for one in resources.values())) if uri]
+    bases = [uri for uri in (own.id(), *(resource.id() for resource in resources.values())) if uri]
     # A reference is a name of the registry, and not relative to what the schema calls itself.
     named = [(urljoin(base, name), one) for base in ("", *bases) for name, one in resources.items()]
     return main, REGISTRY.with_resources(named)  # with the schemas of JSON Schema itself

@@ -19,8 +19,8 @@ from tests.support.zookeeper import ZooKeeper
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make workers check every half second, and not every five, whether somebody still holds what they work for."""
-    monkeypatch.setattr(group_consumer, "DROPPED_POLL_INTERVAL_S", 0.5)
-    monkeypatch.setattr(commits, "GONE_S", 0.5)
+    for module in (group_consumer, commits):
+        monkeypatch.setattr(module, "OWNER_POLL_INTERVAL_S", 0.5)
 
 
 @pytest.fixture

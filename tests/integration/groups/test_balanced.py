@@ -30,6 +30,7 @@ from pykafka.exceptions import (
 from pykafka.groups.zookeeper.group import ZooKeeperGroup
 from pykafka.protocol import wire
 from tests.support.groups import Balanced, Place, balanced
+from tests.support.inside import engine_of
 from tests.support.waiting import CutOff, cut_off, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.no_loop("consume in groups of ZooKeeper")]
@@ -236,7 +237,7 @@ def test_what_keeps_a_member_from_its_share_is_raised_once_and_tried_again(group
     # told once more at most: it was tried again before the partition was free
     one._worker_exceptions.clear()
     assert one._consumer is not None
-    one._consumer._engine.errors.clear()
+    engine_of(one._consumer).errors.clear()
     values = group.produce(30)
     assert group.drain(30) == values
 
@@ -303,7 +304,7 @@ def test_positions_are_not_committed_when_the_session_may_be_over(
     with pytest.raises(OffsetsNotCommitted, match="the session in ZooKeeper has ended, or may have"):
         before.commit_offsets()
     one._wanted.set()
-    group.until(lambda: not before._engine.running)
+    group.until(lambda: not engine_of(before).running)
     assert {committed.offset for committed in others.fetch(group.all_partitions()).values()} == {20}
     assert "{0: 3, 1: 3, 2: 3} is not committed" in caplog.text
     session._session_changed("CONNECTED")
