@@ -162,7 +162,7 @@ class Stream(Protocol):
         """
 
     def send(self, buffers: Sequence[Buffer], timeout: float) -> None:
-        """Write all of the buffers in order, without copying them together where the system can gather.
+        """Write all of the buffers in order, without copying them together if the system can gather.
 
         :param timeout: for all buffers together (s)
         :raises TimeoutError: the peer did not take the bytes in time; how many it took is unknown
@@ -199,7 +199,7 @@ class Worker(ABC):
         """Return whether the worker has not ended; one that has yet to begin is alive."""
 
     def interrupt(self) -> bool:
-        """End the worker at its present or next wait, where the handler can; return whether it can. Never waits.
+        """End the worker at its present or next wait, if the handler can; return whether it can. Never waits.
 
         An exception that is no `Exception` is raised there: gevent's GreenletExit, asyncio's CancelledError.
         """
@@ -224,10 +224,10 @@ class Handler(ABC):
     cooperative: bool
     #: Whether `time_ms` is the system's clock, so that compiled code may read that clock directly.
     system_clock: bool = True
-    #: The only source of random numbers (jitter, choices); a forked child seeds it anew.
+    #: The only source of random numbers (jitter, choices); a forked child seeds it again.
     random: random.Random
 
-    #: Return a monotonic time (s) for deadlines; it does not tell the date.
+    #: Return a monotonic time (s) for deadlines; it is not the date.
     now: Callable[[], float] = staticmethod(time.monotonic)
 
     #: A queue's `get` raises this when no item came in time.
@@ -334,7 +334,7 @@ class Handler(ABC):
     def breathe(self) -> None:
         """Yield to the hub if it has not run for a quarter of a millisecond; call this every few hundred cheap steps.
 
-        It costs one clock reading where there is a hub, and nothing if there is none.
+        It costs one clock reading if there is a hub, and nothing if there is none.
         """
 
     @abstractmethod
@@ -347,12 +347,12 @@ class Handler(ABC):
         """
 
     def awaited(self, awaitable: Awaitable[T]) -> T:
-        """Await what a function of the application has returned, where workers are tasks; return its result.
+        """Await what a function of the application has returned, if workers are tasks; return its result.
 
         :raises TypeError: no worker of this handler can await anything
         """
         if isinstance(awaitable, CoroutineType):
-            awaitable.close()  # which would warn that nobody has awaited it
+            awaitable.close()  # which would warn that it was never awaited
         raise TypeError(f"an async function cannot be called on {self.name}: give a plain one, or use pykafka.aio")
 
     # -- the network -------------------------------------------------------------------------------------------------
@@ -370,15 +370,15 @@ class Handler(ABC):
 
         :param host: DNS name or IP address, IPv6 without brackets
         :param timeout: how long to wait (s); None for as long as the system waits
-        :param wanted: called every tenth of a second while no name server answers; where it returns False, `resolve` stops
-            waiting, and the lookup itself goes on
+        :param wanted: called every tenth of a second while no name server answers; if it returns False, `resolve` stops
+            waiting, and the lookup itself continues
         :raises socket.gaierror: the name has no address
         :raises TimeoutError: no name server answered in time
         :raises ConnectionAbortedError: `wanted` returned False
         """
 
     def name_of(self, address: Address, timeout: float, wanted: Callable[[], bool] | None = None) -> str:
-        """Return the canonical name of an address, by a reverse look-up; the address itself where it has no name.
+        """Return the canonical name of an address, by a reverse look-up; the address itself if it has no name.
 
         :param timeout: how long to wait (s)
         :param wanted: see `resolve`
@@ -417,7 +417,7 @@ class Handler(ABC):
         :raises TypeError: the context has only `wrap_socket()`, which would block a hub
         :raises ssl.SSLError: the handshake failed
         :raises TimeoutError: the handshake did not end in time
-        :raises OSError: the connection broke; ConnectionResetError where the peer closed it
+        :raises OSError: the connection broke; ConnectionResetError if the peer closed it
         """
 
     # -- beyond this handler -----------------------------------------------------------------------------------------
@@ -427,7 +427,7 @@ class Handler(ABC):
     def native(self) -> Handler:
         """A handler over OS threads, whose locks, sockets and clock are unpatched.
 
-        It runs the workers that must go on while a hub is blocked (heartbeats). These share with the workers of this handler
+        It runs the workers that must run while a hub is blocked (heartbeats). These share with the workers of this handler
         only plain data, the native handler's events, and the `*_nowait` calls of its queues. They log nothing, since a
         greenlet may hold a log's locks. With plain threads it is the handler itself.
         """
@@ -435,9 +435,9 @@ class Handler(ABC):
     def post(self, fn: Callable[[], object]) -> None:
         """Run `fn()` where the events of the workers may be set; any thread may call this, and it does not wait.
 
-        On the handler that `native` returns: how its workers wake those that they go on beside, on a hub or an event loop.
+        On the handler that `native` returns: how its workers wake those that they run beside, on a hub or an event loop.
 
-        :param fn: sets events, and does not wait; it is not called where the hub or loop has ended
+        :param fn: sets events, and does not wait; it is not called if the hub or loop has ended
         """
         fn()
 

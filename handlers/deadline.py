@@ -11,7 +11,7 @@ WANTED_POLL_INTERVAL_S = 0.1
 
 
 class Deadline:
-    """A deadline, and a question that ends a wait early.
+    """A deadline, and a condition that ends a wait early.
 
     :param timeout: how long to wait from now on (s)
     :param wanted: called every tenth of a second; the wait ends when it returns False. None: the caller always waits

@@ -91,7 +91,7 @@ class KafkaClient:
     :param metadata_max_age_ms: how old the metadata of topics in use becomes, before the client asks for it again and
         finds new partitions
     :param metadata_recovery_strategy: what to do when no known broker gives metadata: rebootstrap begins again at
-        `hosts` (or ZooKeeper), with names looked up anew; none keeps asking the known ones
+        `hosts` (or ZooKeeper), with names looked up again; none keeps asking the known ones
     :param metadata_recovery_rebootstrap_trigger_ms: when no known broker has given metadata for this long although it
         was wanted, `hosts` are asked first
     :param retry_backoff_ms: pause before a request for metadata, coordinators or offsets is tried again; it doubles

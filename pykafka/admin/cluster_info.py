@@ -44,7 +44,7 @@ class ClusterDescription:
     """A cluster.
 
     :param cluster_id: None before Kafka 0.10.1
-    :param controller: a broker that takes changes, by id; None where the cluster names none
+    :param controller: a broker that takes changes, by id; None if the cluster names none
     :param brokers: by id
     :param authorized_operations: what this user may do; None if that was not asked for
     """

@@ -185,7 +185,7 @@ class ConfigChange:
 
 
 def as_changes(changes: Mapping[str, Any] | Iterable[ConfigChange]) -> list[ConfigChange]:
-    """Return changes; of a mapping, those that set its values, and delete where they are None."""
+    """Return changes; of a mapping, those that set its values, and delete those that are None."""
     if not isinstance(changes, Mapping):
         found = list(changes)
         for one in found:

@@ -50,8 +50,8 @@ class LogDir:
     :param path: of the directory
     :param replicas: by partition
     :param error: why the broker cannot use it; None if it can
-    :param total_bytes: size of its file system; None where the broker does not say (before Kafka 3.3)
-    :param usable_bytes: free bytes there; None where the broker does not say
+    :param total_bytes: size of its file system; None if the broker does not report it (before Kafka 3.3)
+    :param usable_bytes: free bytes there; None if the broker does not report it
     :param cordoned: whether it takes no new replicas (since Kafka 4.3)
     """
 
@@ -108,7 +108,7 @@ class LogDirsAdmin(GroupsAdmin):
         """Begin to move replicas to other directories of their brokers (since Kafka 1.0).
 
         :param paths: {(topic, partition, broker id): path of the directory}
-        :param timeout_ms: of the whole call; moves take longer
+        :param timeout_ms: of the whole call; copying takes longer
         :param raise_errors: whether to raise for replicas that failed, see `Results`
         :raises LogDirNotFound: the broker does not use this directory
         """

@@ -274,10 +274,6 @@ class Coordinators(RequestTarget[K]):
         )
 
 
-def _any_number(_: int) -> int | None:
-    return None
-
-
 @dataclass(frozen=True)
 class RequestFactory(Generic[K, V]):
     """A kind of request, which one broker answers for any number of items.
@@ -297,7 +293,7 @@ class RequestFactory(Generic[K, V]):
     once: bool = False
     waits: bool = False
     ceiling: int | None = None
-    most: Callable[[int], int | None] = _any_number
+    most: Callable[[int], int | None] = lambda version: None
 
 
 class Router:

@@ -289,7 +289,7 @@ class Produces(Closing[P]):
         *,
         on_delivery: OnDelivery | None = None,
     ) -> Message:
-        """Send a message. As `pykafka.Producer.produce`; it waits where that one blocks.
+        """Send a message. As `pykafka.Producer.produce`; it waits when that one blocks.
 
         A cancellation may come before the message was taken, or in a wait for its acknowledgement, never between: a call that
         returns has taken the message once.
@@ -332,7 +332,7 @@ class Messages(Closing[M]):
         self._turns = cast("AsyncioHandler", inner._handler)._turns
 
     async def consume(self, block: bool = True, unblock_event: Any = None) -> Message | None:
-        """Return the next message. As the blocking `consume`; it waits where that one blocks."""
+        """Return the next message. As the blocking `consume`; it waits when that one blocks."""
         if self._turns.overdue:
             await self._turns.turn()
         message = self._inner._at_once()
@@ -364,7 +364,7 @@ class Sends(Sending[K, V], Closing["KafkaProducer[K, V]"], Generic[K, V]):
         super().__init__(inner)
         self._fast = inner
         self._turns = cast("AsyncioHandler", inner._handler)._turns
-        # Serializers may run twice where a lock is taken, which is rare; interceptors may count.
+        # Serializers may run twice if a lock is taken, which is rare; interceptors may count.
         self._may_try = inner._interceptors is None
 
     def transaction(self, consumer: Records[Any, Any] | None = None) -> Transaction:

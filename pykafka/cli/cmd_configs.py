@@ -23,7 +23,7 @@ KINDS = {
     "group": ConfigType.GROUP,
     "metrics": ConfigType.CLIENT_METRICS,
 }
-#: Sources of values that somebody has set for this resource.
+#: Sources of values that were set for this resource.
 _OWN = {
     *(ConfigSource.TOPIC, ConfigSource.BROKER, ConfigSource.BROKERS_DEFAULT, ConfigSource.STATIC_BROKER),
     *(ConfigSource.GROUP, ConfigSource.CLIENT_METRICS, ConfigSource.BROKER_LOGGER),

@@ -287,7 +287,7 @@ DURATION = ParsedType("duration", duration)
 @click.option("--to-earliest", is_flag=True, help="To the first message.")
 @click.option("--to-latest", is_flag=True, help="To the end: only new messages.")
 @click.option("--to-offset", type=click.IntRange(min=0), metavar="N", help="To this offset.")
-@click.option("--shift-by", type=int, metavar="N", help="N messages forward, or back where N is negative.")
+@click.option("--shift-by", type=int, metavar="N", help="N messages forward, or back if N is negative.")
 @click.option("--by-duration", type=DURATION, metavar="1d12h", help="To the messages of the last so long; PT1H, too.")
 @click.option(
     "--to-datetime",

@@ -67,7 +67,7 @@ def spread(
     :param present: the replicas of each partition, the preferred leader first
     :param brokers: those that are to have them
     :param replicas: how many of each partition; None keeps the number
-    :param racks: of brokers; the replicas of a partition go to different ones where there are enough
+    :param racks: of brokers; the replicas of a partition go to different ones if there are enough
     :raises ValueError: there are fewer brokers than replicas
     """
     racks = racks or {}
@@ -331,7 +331,7 @@ def _elect(
 @dry_run_option
 @session_command
 def preferred(session: Session, texts: tuple[str, ...], everything: bool, dry_run: bool, as_json: bool) -> None:
-    """Make the first replica of each partition its leader, where it is up and in sync. Nothing is lost."""
+    """Make the first replica of each partition its leader, if it is up and in sync. Nothing is lost."""
     _check_which(texts, everything)
     _elect(session, ElectionType.PREFERRED, texts, everything, dry_run, as_json)
 

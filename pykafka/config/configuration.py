@@ -100,7 +100,7 @@ class Configuration:
         :param source: a path (`.properties`, `.conf`, `.toml`, `.json`, `.ini`) or a mapping
         :param env: add the variables PYKAFKA_..., which win; without `source`, PYKAFKA_CONFIG names the file
         :param environment: variables by name; None for those of this process
-        :param replaced: "ssl_config" or "sasl" where the caller has its own: those of the file are not made then
+        :param replaced: "ssl_config" or "sasl" if the caller has its own: those of the file are not made then
         :param hosts: the brokers that the caller connects to instead: those of AWS and Azure show whom a token is for
         :raises ConfigurationError: a key is misspelt or cannot be honoured, a value malformed, a reference leads nowhere; it
             names the key

@@ -93,17 +93,18 @@ class CompletedFetches:
         """
         asked, batches, _ = fetched
         starts: list[Start] = []
-        reached, count, nbytes = -1, 0, 0
+        reached, count, nbytes, leader_epoch = -1, 0, 0, None
         for batch in batches:
             count += max(batch.count, 1)
             nbytes += batch.size
-            if not starts or batch.leader_epoch != starts[-1].epoch:
-                starts.append(Start(max(batch.base_offset, reached), batch.leader_epoch))
+            if batch.leader_epoch != leader_epoch:
+                leader_epoch = batch.leader_epoch
+                starts.append(Start(max(batch.base_offset, reached), leader_epoch))
             reached = batch.next_offset
         with self._lock:
             for member, epoch in asked.members:
                 owned = member.owned
-                if owned.fetcher is owner and owned.buffers.advance(owned, epoch, batches[-1].next_offset, starts):
+                if owned.fetcher is owner and owned.buffers.advance(owned, epoch, reached, starts):
                     self.coming[owned] = _Coming(epoch, asked.offset, count, nbytes)
                     self.fed.add(owned)
 

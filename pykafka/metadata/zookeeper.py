@@ -46,7 +46,7 @@ def new_client(hosts: str, handler: Handler, timeout_s: float) -> Any:
 
     def connecting(*args: Any) -> tuple[float, float]:
         read_ms, connect_ms = connect(*args)
-        vars(client)[AGREED] = read_ms * 3 / 2  # kazoo keeps to two thirds of what was agreed, and tells nobody
+        vars(client)[AGREED] = read_ms * 3 / 2  # kazoo keeps to two thirds of what was agreed
         return read_ms, connect_ms
 
     client._connection._connect = connecting
@@ -101,7 +101,7 @@ def opened(hosts: str, handler: Handler, timeout_s: float, read_only: bool = Fal
     :raises ZooKeeperError: no host answered in time
     """
     client = KazooClient(hosts, timeout=timeout_s, handler=handler.kazoo(), read_only=read_only)
-    ending = FinalSteps(handler, "pykafka.ZooKeeper.end")
+    final_steps = FinalSteps(handler, "pykafka.ZooKeeper.end")
     try:
         # not `start()`: it raises a greenlet's timeout, which is not distinct from one that the caller has set
         client.start_async().wait(timeout_s)
@@ -111,7 +111,7 @@ def opened(hosts: str, handler: Handler, timeout_s: float, read_only: bool = Fal
             )
         yield client
     finally:
-        ending.take(partial(end_session, client), timeout_s + KAZOO_S)
+        final_steps.take(partial(end_session, client), timeout_s + KAZOO_S)
 
 
 def broker_addresses(hosts: str, handler: Handler, timeout_ms: int) -> list[tuple[str, int]]:
@@ -149,7 +149,7 @@ class NodeOffset(NamedTuple):
 def topics_read(content: bytes) -> frozenset[str] | None:
     """Return the topics that a member reads, by the content of its node: PyKafka's store a name, Java's a JSON object.
 
-    :returns: None for a pattern, or where it does not say
+    :returns: None for a pattern, or if it does not say
     """
     text = content.decode(errors="replace")
     try:

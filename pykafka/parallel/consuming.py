@@ -3,33 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ProducerStoppedException
+from pykafka.record import K, V
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.consumer.engine import ConsumerEngine
     from pykafka.consumer.options import KafkaConsumerOptions
+    from pykafka.groups.assignment_follower import AssignmentFollower
     from pykafka.groups.membership import RevocationHooks
     from pykafka.handlers import Handler
     from pykafka.handlers.base import LockType
     from pykafka.parallel.options import OnAbandoned
-    from pykafka.parallel.ports import DeadLetterSink, Group
+    from pykafka.parallel.ports import DeadLetterSink
     from pykafka.parallel.retry import Retry
     from pykafka.parallel.run import ParallelRun
     from pykafka.parallel.tasks import Order
     from pykafka.record import Record
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class InParallel(Generic[K, V]):
     """The calls about parallel work."""
 
     _engine: ConsumerEngine
-    _sharing: Group
+    _sharing: AssignmentFollower
     _handler: Handler
     _options: KafkaConsumerOptions
     _closed: bool

@@ -102,7 +102,7 @@ class PartitionQueue:
         #: What its next batch will likely take (bytes).
         self.expected = LEAST_BATCH
         self.closed_batches: deque[ProducerBatch] = deque()
-        self.window: InFlightWindow[ProducerBatch] = InFlightWindow()
+        self.window: InFlightWindow = InFlightWindow()
         self.owner: Owner | None = None
         #: Of the metadata; None while that lacks it.
         self.partition: Partition | None = None

@@ -19,7 +19,6 @@ from pykafka.utils.error_handlers import valid_timeout
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers.base import EventType
-    from pykafka.producer.engine import ProducerEngine
 
 #: The header of a record batch (bytes).
 BATCH_HEADER = 61
@@ -198,10 +197,10 @@ class DeliveryWait:
 
     It refers to the producer weakly: an unfinished batch keeps it alive, a finished one need not.
 
-    :param engine: of the producer
+    :param engine: of the producer: its `ProducerEngine`, a module above this one
     """
 
-    def __init__(self, engine: ProducerEngine) -> None:
+    def __init__(self, engine: Any) -> None:
         self._engine = weakref.ref(engine)
         self._handler = engine.handler
         self._lock = engine.lock
@@ -239,7 +238,7 @@ class DeliveryWait:
                 engine.completion.mark_reported(batch, index)
             raise error.again()
 
-    def _await(self, engine: ProducerEngine, batch: ProducerBatch, deadline: float, timeout: float | None) -> None:
+    def _await(self, engine: Any, batch: ProducerBatch, deadline: float, timeout: float | None) -> None:
         """Wait until another worker has completed a batch."""
         with self._lock:
             if batch.event is None:

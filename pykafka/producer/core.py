@@ -35,7 +35,7 @@ class Transaction(Protocol):
 
     @property
     def produce_ceiling(self) -> int: ...  # the highest version of Produce that its batches may go by
-    def make_window(self) -> InFlightWindow[ProducerBatch]: ...  # for a partition
+    def make_window(self) -> InFlightWindow: ...  # for a partition
     def number(
         self, batches: Sequence[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]
     ) -> None: ...  # raises what keeps them from being sent

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable
-from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
@@ -50,7 +49,6 @@ MAX_IN_FLIGHT = 5
 BY_NAME, BY_ID = 12, 13
 #: For a topic whose id was never compared with the metadata.
 NOT_COMPARED: tuple[int, UUID | None] = (-1, None)
-_CREATED = attrgetter("created")
 
 
 class RequestsCore(Protocol):
@@ -302,7 +300,10 @@ class LeaderRequests:
         options, transaction = self._core.options, self._core.transaction
         request = Request(batches, ids, None if transaction is None else transaction.transactional_id)
         # What throttling adds to the timeout ends when all of them have got too old.
-        too_old_at = max(map(_CREATED, batches)) + self._delivery_timeout_s
+        newest = 0.0
+        for batch in batches:
+            newest = max(newest, batch.created)
+        too_old_at = newest + self._delivery_timeout_s
         try:
             self.awaiting[request] = None
             request.pending = self.broker.send(
@@ -352,7 +353,7 @@ class LeaderRequests:
                 break
             with self._lock:
                 if given is not None:
-                    window.adopt(*given)
+                    window.adopt(given[0], given[1])
                 window.number(in_flight)
         if held:
             batches = self._held_back(batches, held)
@@ -373,7 +374,7 @@ class LeaderRequests:
             )
         return [batch for batch in batches if not self._owner.queue_of(batch).window.numbers]
 
-    def _goes_plain(self, batch: ProducerBatch, window: InFlightWindow[ProducerBatch]) -> bool:
+    def _goes_plain(self, batch: ProducerBatch, window: InFlightWindow) -> bool:
         """Return whether a batch goes without numbers, as its topic cannot store them."""
         old = self._core.message_formats.is_old(batch.topic)
         if old == window.plain:

@@ -34,7 +34,7 @@ def parsed(schema: Schema, needed: Mapping[str, Schema]) -> Parsed:
 
     :param schema: the schema
     :param needed: those that it refers to, each behind those that it refers to itself
-    :raises SchemaError: it is none of Avro
+    :raises SchemaError: it is not a valid Avro schema
     """
     import fastavro
 
@@ -60,11 +60,11 @@ def refused() -> Iterator[None]:
     except KafkaException:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise SchemaError(f"the schema is none of Avro: {type(error).__name__}: {error}") from error
+        raise SchemaError(f"not a valid Avro schema: {type(error).__name__}: {error}") from error
     except Exception as error:
         if not type(error).__module__.startswith("fastavro"):
             raise
-        raise SchemaError(f"the schema is none of Avro: {type(error).__name__}: {error}") from error
+        raise SchemaError(f"not a valid Avro schema: {type(error).__name__}: {error}") from error
 
 
 def check_bounded(schema: Parsed) -> None:
@@ -143,7 +143,7 @@ def _loaded(schema: Schema) -> Any:
         # The name of a type alone is a schema, too, which some write without quotes.
         if schema.text.strip().isidentifier():
             return schema.text.strip()
-        raise SchemaError("the schema is none of Avro: its text is no JSON") from None
+        raise SchemaError("not a valid Avro schema: its text is not JSON") from None
 
 
 class _Defaults:

@@ -50,7 +50,7 @@ class ProtoFile:
                 self._pool.Add(descriptor)
             self._file = self._pool.FindFileByName(descriptors[-1].name)
         except (KeyError, TypeError) as error:
-            raise SchemaError(f"the schema is none of Protobuf, or misses what it imports: {error}") from error
+            raise SchemaError(f"not a valid Protobuf schema, or its imports are missing: {error}") from error
         #: Full names of the file's messages, by their paths: number in the file, then in each message around.
         self._paths: dict[tuple[int, ...], str] = {}
         #: The same as some clients count: entries of maps, which no text declares, are messages of a descriptor, too.
@@ -116,7 +116,7 @@ class ProtoFile:
         )
 
     def named(self, name: str) -> Any:
-        """Return the descriptor of a message by its name; it may lack the package where that is the file's.
+        """Return the descriptor of a message by its name; it may lack the package if that is the file's.
 
         :raises SchemaError: there is none
         """
@@ -277,7 +277,7 @@ def _put(root: Path, named: Sequence[tuple[str, str]], google: Sequence[Path]) -
     """Write texts as files of their names; return the descriptors, and those of Confluent's files, as a set.
 
     :param google: directories with files that protoc prefers to descriptors
-    :raises SchemaError: a name is none of a file, or a descriptor cannot be used beside texts
+    :raises SchemaError: a name is not that of a file, or a descriptor cannot be used beside texts
     """
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
@@ -322,7 +322,7 @@ def _refused(said: str) -> SchemaError:
     """Return the error about a schema that protoc refuses.
 
     :param said: what protoc has written
-    :raises ImportError: it misses a file of Google's, and the package that has it is not installed
+    :raises ImportError: it lacks a file of Google's, and the package that has it is not installed
     """
     said = _LOGGED.sub("", said)
     missing = _NOT_FOUND.search(said)

@@ -55,7 +55,7 @@ class BackgroundCalls:
         self._under_way: dict[str, BackgroundCall] = {}
 
     def join(self, handler: Handler, run: Callable[[Handler, BackgroundCall], object]) -> BackgroundCall:
-        """Return the call that is under way; begin one where none is.
+        """Return the call that is under way; begin one if none is.
 
         :param handler: supplies the native worker
         :param run: does the call; given the handler of that worker. It must set `error`, not raise
@@ -86,7 +86,7 @@ class BackgroundCalls:
         self._end(call)
 
     def _end(self, call: BackgroundCall, error: BaseException | None = None) -> None:
-        """Tell those who have joined a call that it is over.
+        """End a call for all who have joined it.
 
         :param error: what has ended it; None if it has run
         """

@@ -434,13 +434,13 @@ def add_acquired(
     expires_at: float,
     rest: AcknowledgeType,
 ) -> list[Record[Any, Any]]:
-    """Note in the ledger what this member has acquired, and return the records. The caller holds the lock.
+    """Add the records that this member has acquired to those of the session, and return them. The caller holds the lock.
 
     Offsets without a record (ends of transactions, compacted ones) are acknowledged as gaps.
 
     :param owner: takes what the application decides
     :param expires_at: when the locks end (s)
-    :param rest: what becomes of offsets behind the last record: released, where bytes are no records
+    :param rest: what becomes of offsets behind the last record: released, if bytes are no records
     """
     good = []
     offsets = sorted(found)

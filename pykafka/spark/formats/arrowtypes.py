@@ -30,7 +30,7 @@ _DDL = {
 }
 #: So deep may types lie in each other, and so many of them may a schema become.
 DEPTH_MAX, COLUMNS_MAX = 50, 10_000
-#: So many values may one record become, where few bytes can make many.
+#: The most values of one record, if few bytes can make many.
 VALUES_MAX = 5_000_000
 #: Digits of the longest decimal of Spark.
 DECIMAL_MAX = 38

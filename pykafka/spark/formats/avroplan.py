@@ -359,7 +359,7 @@ def _matches(writer: Any, reader: Any) -> bool:
 
 
 def _named(schema: Any, names: Mapping[str, Any]) -> Any:
-    """Return the definition where a schema is a name, or has nothing but another schema in it."""
+    """Return the definition if a schema is a name, or has nothing but another schema in it."""
     while True:
         if isinstance(schema, str) and schema in names:
             schema = names[schema]

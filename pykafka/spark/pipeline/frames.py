@@ -365,7 +365,7 @@ def _watched(declaration: Declaration, place: str, frame: DataFrame, watermark: 
 def _rows(
     declaration: Declaration, output: Output, views: dict[str, DataFrame], read: Callable[[Source], DataFrame]
 ) -> DataFrame:
-    """Return the rows of a sink; where the source's tasks write it, nulls and the paths of files."""
+    """Return the rows of a sink; if the source's tasks write it, nulls and the paths of files."""
     if is_written_by_tasks(output.sink):
         of = declaration.input_of(output)
         assert of is not None

@@ -28,7 +28,7 @@ _PAIR = re.compile(
 _LOGIN = re.compile(r"://[^/\s:@]*:([^/\s@]+)@|^jdbc:[\w:]+:[^/@\s]+/([^/@\s]+)@")
 #: Keys whose texts are SQL, in which `token = id` is a condition.
 _SQL = frozenset({"sql", "schema", "delete_where"})
-#: Shorter secrets are redacted where they are words of their own; a shorter line of one with several lines stays.
+#: Shorter secrets are redacted if they are words of their own; a shorter line of one with several lines stays.
 _LEAST, _LINE = 4, 8
 
 

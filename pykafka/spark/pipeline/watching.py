@@ -116,7 +116,7 @@ class Watch:
 
 
 def _close(alerts: Alerts, stop: StopRequest) -> None:
-    """Wait for alerts under way: within the grace period where a stop was requested, and no longer at a second request."""
+    """Wait for alerts under way: within the grace period if a stop was requested, and no longer at a second request."""
     alerts.close(min(END_S, stop.grace_s) if stop.asked else END_S, lambda: stop.asked > 1)
 
 

@@ -43,15 +43,15 @@ def test_offsets_of_batches_whose_answers_were_lost(
     ):
         handler = client.cluster.handler
 
-        def told(request: Request, response: Any, where: str) -> Any:
+        def told(request: Any, response: Any, where: str) -> Any:
             part = response.responses[0].partition_responses[0]
             instead = next(met)
             if instead is not None:
                 part.error_code, part.base_offset = instead
             return read(request, response, where)
 
-        monkeypatch.setattr(Request, "is_written", lambda *_: False)
-        monkeypatch.setattr(Request, "results", told)
+        judged = type("Request", (Request,), {"is_written": lambda *_: False, "results": told})
+        monkeypatch.setattr("pykafka.producer.leader_requests.Request", judged)
         told_of: list[tuple[Any, int]] = []
         producer = client.topics["t"].get_producer(
             required_acks=-1,

@@ -96,13 +96,13 @@ def test_code_outside_of_the_bridge_sends_nothing_itself() -> None:
 
 def test_a_caller_that_waits_for_each_message_wakes_no_sender(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[int] = []
-    step = Sender._step
 
-    def counted(self: Sender) -> float | None:
-        steps.append(1)
-        return step(self)
+    class Counting(Sender):
+        def _step(self) -> float | None:
+            steps.append(1)
+            return super()._step()
 
-    monkeypatch.setattr(Sender, "_step", counted)
+    monkeypatch.setattr("pykafka.producer.record_placement.Sender", Counting)
     with client.producer(linger_ms=250) as producer:
         for _ in range(5):
             producer.produce("t", b"one by one").get(10)

@@ -453,14 +453,13 @@ def test_stop_in_a_callback(start: Start, handler: Handler) -> None:
     _wait(handler, lambda: worker_of(requests) is not None and not worker_of(requests).is_alive())
 
 
-def test_stop_when_the_reader_has_died(start: Start, handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stop_when_the_reader_has_died(start: Start, handler: Handler) -> None:
+    class Dies(Ask):
+        def throttle(self, _: Any) -> None:
+            raise LookupError("a bug in the reader")
+
     requests = start()
-    future = requests.request(Ask(delay=0.1))
-
-    def dies(*_: Any) -> None:
-        raise LookupError("a bug in the reader")
-
-    monkeypatch.setattr("pykafka.network.requests._deliver", dies)
+    future = requests.request(Dies(delay=0.1))
     _fails(future, SocketDisconnectedError, "reader has ended", requests.shared.connection.address)
     _wait(handler, lambda: worker_of(requests) is not None and not worker_of(requests).is_alive())
     assert isinstance(worker_of(requests) and worker_of(requests).error, LookupError)

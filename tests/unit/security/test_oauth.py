@@ -123,9 +123,9 @@ def test_a_token_is_renewed_ahead_of_its_end_while_the_old_one_serves(handler: H
     credentials = OAuthBearer(source)
     assert not credentials.prepare(handler, 0.0)
     until(handler, lambda: credentials.prepare(handler, 0.0))
-    assert credentials._held is not None
-    lifetime = credentials._held.ends_at - handler.time_ms() / 1000
-    assert 0.7 * lifetime < credentials._held.refresh_at - handler.time_ms() / 1000 < 0.86 * lifetime
+    assert credentials._cached is not None
+    lifetime = credentials._cached.ends_at - handler.time_ms() / 1000
+    assert 0.7 * lifetime < credentials._cached.refresh_at - handler.time_ms() / 1000 < 0.86 * lifetime
     source.hold = threading.Event()
     age(credentials, handler, 0.9)
     assert credentials.prepare(handler, LIMIT)  # it waits for nothing
@@ -138,11 +138,11 @@ def test_a_token_is_renewed_ahead_of_its_end_while_the_old_one_serves(handler: H
 
 def age(credentials: OAuthBearer, handler: Handler, part: float) -> None:
     """Make the token so much older: this part of its life is over."""
-    held = credentials._held
+    held = credentials._cached
     assert held is not None
     now = handler.time_ms() / 1000
     life = 300.0
-    credentials._held = oauth._Held(held.token, now - 1, now + (1 - part) * life)
+    credentials._cached = oauth._CachedToken(held.token, now - 1, now + (1 - part) * life)
 
 
 def test_a_failing_renewal_keeps_the_old_token_and_warns(handler: Handler, caplog: pytest.LogCaptureFixture) -> None:
@@ -189,7 +189,7 @@ def test_a_call_that_never_returns_ends_with_the_deadline_and_with_giving_up(han
 
 def test_what_the_function_returns_is_checked(handler: Handler) -> None:
     for wrong in (None, b"abc", 5):
-        with pytest.raises(TokenUnavailableError, match="an OAuthToken or a str is wanted"):
+        with pytest.raises(TokenUnavailableError, match="not an OAuthToken or a str"):
             OAuthBearer(lambda wrong=wrong: wrong).prepare(handler, LIMIT)  # type: ignore[misc]
     with pytest.raises(TokenUnavailableError, match="must be letters, digits"):
         OAuthBearer(lambda: "a b secret").prepare(handler, LIMIT)
