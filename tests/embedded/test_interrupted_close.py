@@ -209,7 +209,7 @@ def test_a_stop_that_was_interrupted_commits_when_it_is_called_again(
         again.stop()
 
 
-@pytest.mark.parametrize("step", ["_later.join", "_sharing.leave", "_engine.stop"])
+@pytest.mark.parametrize("step", ["_later.join", "_follower.leave", "_engine.stop"])
 def test_a_member_whose_close_was_interrupted_leaves_when_it_is_called_again(
     cluster: EmbeddedCluster, concurrency: Concurrency, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
