@@ -256,7 +256,7 @@ def test_credentials_travel_without_their_token(handler: Handler) -> None:
     credentials._cached = oauth._CachedToken(OAuthToken("abc"), 0, 0)
     copied = pickle.loads(pickle.dumps(credentials))
     assert copied == credentials
-    assert copied._held is None
+    assert copied._cached is None
     assert "b-secret" not in repr(copied)
     assert repr(copied) == "<OAuthBearer token=<OidcClientCredentials https://idp.test/token client_id='client'>>"
 
