@@ -79,7 +79,7 @@ class KafkaClient:
     :param proxy: a proxy for all connections: socks5h://host:port, socks5:// or http://, with user:password@ before the
         host if it asks for them; None connects directly
     :param client_dns_lookup: use_all_dns_ips tries each address of a name; resolve_canonical_bootstrap_servers_only
-        also replaces the names in `hosts` by the canonical names of their addresses, as Kerberos needs where one name
+        also replaces the names in `hosts` by the canonical names of their addresses, as Kerberos needs if one name
         stands for several brokers
     :param socket_connection_setup_timeout_ms: how long TCP with one address may take, or with the proxy and its
         handshake; it doubles with each time-out in a row. `socket_timeout_ms` bounds all addresses together

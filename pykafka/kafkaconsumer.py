@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Self
 
 from pykafka.common import SubscriptionPattern, TopicPartition
 from pykafka.consumer.assignment import KNOWN_WITHIN_S
-from pykafka.consumer.commit_calls import Committing, LaterCommits
+from pykafka.consumer.commit_calls import Committing
+from pykafka.consumer.commits import LaterCommits
 from pykafka.consumer.engine import ConsumerEngine
 from pykafka.consumer.options import ARROW_BYTES, ARROW_MESSAGES, KafkaConsumerOptions, unpacked, valid_topics
 from pykafka.consumer.record_pipeline import RecordPipeline
@@ -58,7 +59,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     :param cluster: that has the topics
     :param topics: names; or one pattern, which whole names have to match: a compiled one, a text that begins with "^", or a
         `SubscriptionPattern` for the broker
-    :param group: under which offsets are committed, and whose members share the topics; None for none
+    :param group: the group that offsets are committed for, whose members divide the topics; None for none
     :param auto_offset_reset: where to begin without a committed offset, and when the offset is no longer kept: the
         first message, the end, an error, or the first message that is not older than a duration (KIP-1106)
     :param start: separate rules for partitions without a commit, new partitions, and offsets out of range; None follows
@@ -69,7 +70,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     :param auto_commit_timeout_ms: how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator
         that moves, a connection that breaks) before a call raises one; until then each is logged, and the next interval
         tries again
-    :param listener: told of partitions that the group gives to this member, or takes away
+    :param listener: called when the group gives partitions to this member, or takes them away
     :param key_deserializer: makes keys of bytes: a function, or an object as kafka-python or confluent-kafka have them;
         None leaves bytes
     :param value_deserializer: makes values of bytes, as `key_deserializer` makes keys

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Never, Self
 
-    from pykafka.consumer.commit_calls import OnCommit, What
+    from pykafka.consumer.commit_calls import What
+    from pykafka.consumer.commits import OnCommit
     from pykafka.parallel.options import OnAbandoned
     from pykafka.parallel.ports import DeadLetterSink
     from pykafka.parallel.retry import Retry

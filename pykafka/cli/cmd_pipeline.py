@@ -138,7 +138,7 @@ def pipeline(
             _explain(declaration, svg)
             return
         stop = StopRequest(grace)
-        with _warnings_shown(redact):
+        with warnings_shown(redact):
             if compact:
                 status = _compact(declaration, master)
             else:
@@ -184,7 +184,7 @@ class _Warnings(logging.Handler):
 
 
 @contextmanager
-def _warnings_shown(redact: Callable[[str], str]) -> Iterator[None]:
+def warnings_shown(redact: Callable[[str], str]) -> Iterator[None]:
     """Print the warnings of a pipeline's watchers, as of a webhook that failed; with --verbose the log has them.
 
     :param redact: takes secrets out of a text

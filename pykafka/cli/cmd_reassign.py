@@ -208,7 +208,7 @@ def _registered(client: KafkaClient) -> set[int]:
     return {broker.id for broker in brokers}
 
 
-def _checked(
+def plan_errors(
     client: KafkaClient, wanted: Plan, before: Mapping[TopicPartition, Sequence[int]]
 ) -> Results[TopicPartition, None]:
     """Return the errors that a plan would meet: what it names and the cluster does not have."""
@@ -241,7 +241,7 @@ def start(session: Session, file: TextIO, dry_run: bool, yes: bool, as_json: boo
     with session.client() as client:
         before = _present(client, list(wanted))
         results: Results[TopicPartition, None] = (
-            _checked(client, wanted, before)
+            plan_errors(client, wanted, before)
             if dry_run
             else client.admin.alter_partition_reassignments(dict(wanted.items()), raise_errors=False)
         )

@@ -406,7 +406,7 @@ def _tried(goal: Target, folder: Path, with_arrow: bool) -> str | None:
     if goal.interpreter is None or not with_arrow:
         return None
     # -S: without the packages of that Python, as if it had none.
-    command = [goal.interpreter, "-I", "-S", "-c", _TRY, str(folder), *_spark_archives()]
+    command = [goal.interpreter, "-I", "-S", "-c", _TRY, str(folder), *spark_archives()]
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYKAFKA_")}
     late = (
         f"{goal.interpreter} has not imported what was packed within {_PYTHON_TIMEOUT_S:.0f} s: check whether this machine "
@@ -421,7 +421,7 @@ def _tried(goal: Target, folder: Path, with_arrow: bool) -> str | None:
     return done.stdout.strip()
 
 
-def _spark_archives() -> list[str]:
+def spark_archives() -> list[str]:
     """Return PySpark's own archives, which executors have on their path; none if there is no PySpark."""
     home = os.environ.get("SPARK_HOME")
     spec = find_spec("pyspark")

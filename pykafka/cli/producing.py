@@ -383,10 +383,11 @@ class Feeding:
         while self._failures:
             taken.append(self._failures.popleft())
         self.failed += len(taken)
-        return list(_joined(sorted(taken, key=lambda one: one[0])))
+        return list(joined_failures(sorted(taken, key=lambda one: one[0])))
 
 
-def _joined(taken: Iterable[tuple[int, str, KafkaException | None]]) -> Iterable[Failure]:
+def joined_failures(taken: Iterable[tuple[int, str, KafkaException | None]]) -> Iterable[Failure]:
+    """Yield failures, those of neighbours with one reason as one."""
     run: list[tuple[int, str, KafkaException | None]] = []
     for one in taken:
         if run and (one[0] != run[-1][0] + 1 or one[1] != run[-1][1]):

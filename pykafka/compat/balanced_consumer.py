@@ -64,7 +64,8 @@ class BalancedConsumer(GroupConsumer):
     :param zookeeper: a started KazooClient to use instead, on a kazoo handler of the client's kind; `stop()` leaves it
         open
     :param auto_start: join at once; else with `start()`
-    :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed; not again at rebalances
+    :param reset_offset_on_start: begin at `auto_offset_reset` even if the group has committed offsets; not again at
+        rebalances
     :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new assignment
         before it is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of it
         is consumed until it has returned. If it raises, `start()`, later `consume()`, raises that, and the consumer

@@ -53,7 +53,7 @@ class StartCommits(Commits):
         self._hooks = engine.hooks
 
     def turn(self) -> None:
-        """Commit what is due; the worker calls this at each interval."""
+        """Commit the offsets that are due; the worker calls this at each interval."""
         self._hooks._auto_commit()
         self._commit_again()
 

@@ -18,8 +18,7 @@ from pykafka.config.names import plain
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.consumer.startrules import BY_DURATION, valid_rule
 from pykafka.exceptions import ConfigurationError
-from pykafka.groups.options import MemberOptions
-from pykafka.groups.protocol_choice import PROTOCOLS
+from pykafka.groups.options import PROTOCOLS, MemberOptions
 from pykafka.metadata.options import REBOOTSTRAP, STAY, MetadataSettings
 from pykafka.network.options import ALL_ADDRESSES, CANONICAL, ConnectionSettings
 from pykafka.partitioners import HashingPartitioner, Murmur2Partitioner, RandomPartitioner

@@ -250,18 +250,18 @@ class Assignment:
             self.start_lookup.begin(zip(added.values(), repeat(None), strict=False))
 
     def give_up(self, keys: Iterable[TopicPartition]) -> None:
-        """Read partitions no more, and drop what is buffered of them; return at once."""
+        """Stop reading partitions, and drop their buffered records; return at once."""
         for owned in self._remove(keys):
             self._let_go(owned)
 
     def suspend_assignment(self, keys: Iterable[TopicPartition]) -> None:
-        """Read partitions no more, and keep what is buffered of them until `resume_assignment`; return at once."""
+        """Stop reading partitions, and keep their buffered records until `resume_assignment`; return at once."""
         for owned in self._remove(keys):
             self._suspended[owned.key] = owned, owned.paused
             self.buffers.pause(owned)
 
     def resume_assignment(self, kept: Collection[TopicPartition]) -> None:
-        """Go on with some of the suspended partitions, paused or not as they were; give up the others."""
+        """Continue some of the suspended partitions, paused or not as they were; give up the others."""
         suspended, self._suspended = self._suspended, {}
         if not suspended:
             return

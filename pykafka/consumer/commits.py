@@ -1,6 +1,7 @@
 """`Commits`: a consumer's commits for its group: on demand, regularly, and again before brokers forget them.
 
-`InProcess`: the records that an application has, and whose offsets are not committed yet.
+`LaterCommits`: those of `commit_async()`, by a worker. `InProcess`: the records that an application has, and whose
+offsets are not committed yet.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import math
 import os
 import weakref
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
-from pykafka.consumer.commit_order import CommitOrder
+from pykafka.consumer.commit_order import CallQueue, CommitOrder
 from pykafka.consumer.committed_offsets import GroupOffsets, may_commit_later
 from pykafka.exceptions import (
     KafkaException,
@@ -29,11 +31,14 @@ if TYPE_CHECKING:
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.consumer.fetching_consumer import FetchingConsumer
     from pykafka.consumer.options import ConsumerOptions
+    from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType
 
 log = logging.getLogger(__name__)
 
 Offsets = Mapping[TopicPartition, int]
+#: Called with the error, or None, and the offsets of a commit.
+OnCommit = Callable[[KafkaException | None, dict[TopicPartition, OffsetAndMetadata]], object]
 R = TypeVar("R")
 
 #: The age at which auto-commit repeats a commit (s). Brokers forget commits after offsets.retention.minutes, by default a day
@@ -255,7 +260,7 @@ class Commits:
         return self._worker
 
     def turn(self) -> None:
-        """Commit what is due; the worker calls this at each interval."""
+        """Commit the offsets that are due; the worker calls this at each interval."""
         self.auto_commit()
         self._commit_again()
 
@@ -361,11 +366,75 @@ def _commit_regularly(commits: weakref.ref[Commits], stopping: EventType, interv
         del found
 
 
+class LaterCommits:
+    """The commits of one consumer that are made by a worker, in the order of all its commits.
+
+    Callbacks and interceptors have another worker, so that those that wait, also for a commit, hold up no commit.
+
+    :param handler: supplies the workers
+    :param failed: called with the error of a commit that has no callback
+    """
+
+    def __init__(self, handler: Handler, failed: Callable[[BaseException], None]) -> None:
+        self._handler = handler
+        self._failed = failed
+        self._order: CommitOrder | None = None
+        self._callbacks = CallQueue(handler, "pykafka.CommitCallbacks")
+
+    def after_fork(self) -> None:
+        """Leave the callbacks to the parent process; the commits are left by their order."""
+        self._callbacks.after_fork()
+
+    def add(
+        self, commits: Commits, offsets: dict[TopicPartition, OffsetAndMetadata], on_commit: OnCommit | None
+    ) -> None:
+        """Commit offsets after all commits that were asked for before; return at once."""
+        self._order = commits.order
+        commits.order.add(partial(self._make, commits, commits.prepared(offsets), offsets, on_commit))
+
+    def join(self, deadline: float) -> bool:
+        """Wait until all are made and reported; return whether that was in time.
+
+        A callback that calls this calls those after it itself.
+
+        :param deadline: of the handler's clock (s)
+        """
+        return (self._order is None or self._order.join(deadline)) and self._callbacks.join(deadline)
+
+    def _make(
+        self,
+        commits: Commits,
+        make: Callable[[], Mapping[TopicPartition, OffsetAndMetadata]],
+        offsets: dict[TopicPartition, OffsetAndMetadata],
+        on_commit: OnCommit | None,
+    ) -> None:
+        try:
+            committed = make()
+        except KafkaException as error:
+            if on_commit is None:
+                self._failed(error)
+            else:
+                self._callbacks.add(partial(self._report, on_commit, error, offsets))
+            return
+        if commits.on_commit is not None:
+            self._callbacks.add(partial(commits.on_commit, committed))
+        if on_commit is not None:
+            self._callbacks.add(partial(self._report, on_commit, None, offsets))
+
+    def _report(
+        self, on_commit: OnCommit, error: KafkaException | None, offsets: dict[TopicPartition, OffsetAndMetadata]
+    ) -> None:
+        try:
+            on_commit(error, offsets)
+        except Exception as problem:  # noqa: BLE001 - the callback is the application's, and the next commit is not its fault
+            self._handler.report("on_commit of commit_async()", problem)
+
+
 class InProcess:
     """The uncommitted records of one consumer, by partition: a transaction must not commit results of lost ones.
 
     A record is in process from the call that returns it until an offset behind it is committed, or the partition is put back
-    to its commit. The cursor of a partition says what was returned, so that reading costs nothing here.
+    to its commit. The cursor of a partition has the returned records, so that reading costs nothing here.
 
     State: single stores of sets and dictionaries, by any worker.
     """

@@ -115,7 +115,7 @@ class ShrunkTopics:
         gone = [owned for owned in parts if owned.key.topic in whole and self.has(whole[owned.key.topic], owned)]
         if gone:
             names = ", ".join(str(owned.key) for owned in gone)
-            log.warning("the topic was made anew without partitions %s: this consumer gives them up", names)
+            log.warning("the topic was recreated without partitions %s: this consumer gives them up", names)
         return gone
 
     def has(self, topic: TopicView, owned: OwnedPartition) -> bool:

@@ -14,7 +14,7 @@ from pykafka.consumer.committed_offsets import may_commit_later
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted, ShareLostError
 from pykafka.groups.classic.membership import ClassicMembership
 from pykafka.groups.listener import Listeners, valid_listener
-from pykafka.groups.protocol_choice import CLASSIC, CONSUMER, NO_STATIC_MEMBERS, ZOOKEEPER, check_pattern
+from pykafka.groups.options import CLASSIC, CONSUMER, NO_STATIC_MEMBERS, ZOOKEEPER, check_pattern
 
 if TYPE_CHECKING:
     from pykafka.common import SubscriptionPattern, TopicPartition
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pykafka.groups.options import SubscriberOptions
     from pykafka.groups.subscription import Topics
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metadata.partition import TopicMetadata
 
 log = logging.getLogger(__name__)
 
@@ -86,8 +87,9 @@ class AssignmentFollower:
             engine = self._engine
             engine.membership.group_instance_id = self._options.group_instance_id
             engine.commits_of("subscribe()").pinned = True
+            configs = dict(vars(self._options))
             membership = make_membership(
-                self._options.protocol,
+                configs.pop("protocol"),
                 engine.cluster,
                 self,
                 engine.membership,
@@ -97,9 +99,10 @@ class AssignmentFollower:
                 if engine.options.client_rack is None
                 else engine.options.client_rack,
                 metadata_max_age_ms=engine.options.metadata_max_age_ms,
-                **{name: value for name, value in vars(self._options).items() if name != "protocol"},
+                **configs,
             )
-            engine.forget_topics(())  # the partitions of `assign()`
+            if engine.topics:
+                engine.forget_topics(())  # the partitions of `assign()`
             self._counts = {}
             self._midway = False
             self.membership = membership
@@ -266,14 +269,21 @@ class AssignmentFollower:
         """Read the partitions that metadata knows; the next calls try again with the others, without a rejoin."""
         engine = self._engine
         missing = sorted(self._assigned - engine.partitions.keys())
-        names = {key.topic for key in missing}
+        ready: list[TopicPartition] = []
+        unknown: list[TopicPartition] = []
+        known: dict[str, TopicMetadata | None] = {}
         try:
-            known = {name: engine.cluster.find_topic(name) for name in names}  # unlike a look-up, this creates no topic
-            unknown = [key for key in missing if (found := known[key.topic]) and key.partition not in found.partitions]
+            for key in missing:
+                if key.topic not in known:
+                    known[key.topic] = engine.cluster.find_topic(key.topic)  # unlike a look-up, this creates no topic
+                if (topic := known[key.topic]) is not None:
+                    (ready if key.partition in topic.partitions else unknown).append(key)
             if unknown:
                 engine.cluster.update({key.topic for key in unknown})
-                known = {name: engine.cluster.topic_metadata(name) for name in names}
-            ready = [key for key in missing if (found := known[key.topic]) and key.partition in found.partitions]
+                for key in unknown:
+                    topic = engine.cluster.topic_metadata(key.topic)
+                    if topic is not None and key.partition in topic.partitions:
+                        ready.append(key)
             engine.assign(engine.find(ready), self._new_partitions(ready))
         except KafkaException as error:
             group, text = engine.options.consumer_group, "group %s: the assignment cannot be read yet: %s; trying again"

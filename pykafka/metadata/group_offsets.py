@@ -114,7 +114,7 @@ def commit_failures(
     :param asked: partitions that were to be committed; one that the answer leaves out counts as not committed
     :param ids: the topics' ids that the request had
     """
-    names = _names(ids)
+    names = {id_: name for name, id_ in ids.items()} if ids else {}
     failures: dict[TopicPartition, KafkaException] = {
         TopicPartition(topic, id_): IncompleteResponseError(
             broker=broker, topic=topic, partition=id_, api="OffsetCommit"
@@ -195,23 +195,28 @@ def committed_each(
     answer: Any = response.groups[0] if response.groups else response
     if answer.error_code:
         raise error_for(answer.error_code, broker=broker, api="OffsetFetch")
-    found: dict[TopicPartition, CommittedOffset] = {}
-    errors: dict[TopicPartition, KafkaException] = {}
-    names = _names(ids)
+    read: dict[TopicPartition, CommittedOffset | KafkaException] = {}
+    names = {id_: name for name, id_ in ids.items()} if ids else {}
     for topic in answer.topics:
         topic_name = topic.name or names.get(topic.topic_id, "")
         for part in topic.partitions:
             key = TopicPartition(topic_name, part.partition_index)
             if part.error_code and not means_no_commit(part.error_code, version):
-                errors[key] = error_for(
+                read[key] = error_for(
                     part.error_code, broker=broker, topic=topic_name, partition=key[1], api="OffsetFetch"
                 )
             else:
-                found[key] = CommittedOffset.of(part.committed_offset, part.metadata or "", part.committed_leader_epoch)
+                read[key] = CommittedOffset.of(part.committed_offset, part.metadata or "", part.committed_leader_epoch)
+    found: dict[TopicPartition, CommittedOffset] = {}
+    errors: dict[TopicPartition, KafkaException] = {}
     for key in asked:
-        if key not in found and key not in errors:  # it may have a commit all the same
-            errors[key] = IncompleteResponseError(broker=broker, topic=key[0], partition=key[1], api="OffsetFetch")
-    return {key: found[key] for key in asked if key in found}, {key: errors[key] for key in asked if key in errors}
+        value = read.get(key)
+        if isinstance(value, CommittedOffset):
+            found[key] = value
+        else:  # a partition that the answer leaves out may have a commit all the same
+            missing = IncompleteResponseError(broker=broker, topic=key[0], partition=key[1], api="OffsetFetch")
+            errors[key] = value or missing
+    return found, errors
 
 
 def means_no_commit(error_code: int, version: int) -> bool:
@@ -220,7 +225,3 @@ def means_no_commit(error_code: int, version: int) -> bool:
     :param version: of OffsetFetch
     """
     return error_code == UnknownTopicOrPartition.ERROR_CODE and version <= UNKNOWN_IS_NONE
-
-
-def _names(ids: Mapping[str, UUID] | None) -> dict[UUID, str]:
-    return {id_: name for name, id_ in (ids or {}).items()}

@@ -137,16 +137,17 @@ class _Search:
         while missing:
             seen = cluster.generation
             errors = self._ask_leaders(missing)
-            missing = {key: timestamp for key, timestamp in missing.items() if key not in self._offsets}
-            for key in missing:
-                error = errors.setdefault(
-                    key, IncompleteResponseError(topic=key[0], partition=key[1], api="ListOffsets")
-                )
-                if once or not self._may_pass(error) or now() >= self._deadline:
+            for key in list(missing):
+                if key not in self._offsets:
+                    error = errors.get(key) or IncompleteResponseError(
+                        topic=key[0], partition=key[1], api="ListOffsets"
+                    )
+                    if not once and self._may_pass(error) and now() < self._deadline:
+                        continue
                     failed[key] = error
+                del missing[key]
             if self._patient and failed:
                 break
-            missing = {key: timestamp for key, timestamp in missing.items() if key not in failed}
             if not missing:
                 break
             attempts += 1
@@ -198,7 +199,7 @@ class _Search:
                     errors.update(dict.fromkeys(asked, error))
 
         try:
-            workers = _spawned(cluster.handler, ask_next, len(by_leader) - 1)
+            workers = _spawned(cluster.handler, ask_next, len(by_leader) - 1) if len(by_leader) > 1 else []
             ask_next()
         except BaseException:  # an interrupt: the workers begin no other request
             waiting.clear()

@@ -222,7 +222,7 @@ class GroupNodes:
 
     def _read(self, places: Mapping[str, TopicPartition]) -> dict[TopicPartition, NodeOffset | KafkaException]:
         found = self._get(places)
-        return {key: _offset(key, path, *found[path]) for path, key in places.items() if path in found}
+        return {key: node_offset(key, path, *found[path]) for path, key in places.items() if path in found}
 
     def store(self, key: TopicPartition, offset: int, over: int | None) -> None:
         """Write the offset of a partition.
@@ -273,7 +273,8 @@ class GroupNodes:
         return found
 
 
-def _offset(key: TopicPartition, path: str, content: bytes, stat: Any) -> NodeOffset | KafkaException:
+def node_offset(key: TopicPartition, path: str, content: bytes, stat: Any) -> NodeOffset | KafkaException:
+    """Return the offset in a node's content, or the error if it has none."""
     text = content.decode("ascii", errors="replace").strip()
     if text.isdecimal():
         return NodeOffset(int(text), int(stat.version))

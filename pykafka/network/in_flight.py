@@ -158,15 +158,8 @@ class ResponseFuture:
         return self.response if response_cls is None else response_cls(self.response, **kwargs)
 
 
-class InFlightRequest(ResponseFuture, Generic[R]):
-    """A request and, once it has come, the answer to it, which is the frame from the correlation id on.
-
-    :param handler: supplies the clock, and the event of a worker that waits
-    :param request: a wire message; or, without a peer, an object that has `encode(correlation_id)`, or the documented
-        `get_bytes()`, and `throttle(frame)` if its answer may announce throttling: that returns a `Throttle` or None
-    :param version: of the wire message
-    :param peer: the broker that the wire message goes to; `get` then decodes the answer
-    """
+class RequestState(ResponseFuture):
+    """The state of an `InFlightRequest`, which a writer, the reader and callers share."""
 
     __slots__ = (
         "_decoded",
@@ -199,7 +192,20 @@ class InFlightRequest(ResponseFuture, Generic[R]):
         self.unsent = False
         #: Logs it, if requests are logged.
         self.log: RequestLog | None = None
-        self._decoded: R | None = None
+        self._decoded: Any = None
+
+
+class InFlightRequest(RequestState, Generic[R]):
+    """A request and, once it has come, the answer to it, which is the frame from the correlation id on.
+
+    :param handler: supplies the clock, and the event of a worker that waits
+    :param request: a wire message; or, without a peer, an object that has `encode(correlation_id)`, or the documented
+        `get_bytes()`, and `throttle(frame)` if its answer may announce throttling: that returns a `Throttle` or None
+    :param version: of the wire message
+    :param peer: the broker that the wire message goes to; `get` then decodes the answer
+    """
+
+    __slots__ = ()
 
     def encode(self) -> Sequence[Buffer]:
         """Return the frame as buffers, its length first."""
@@ -257,7 +263,7 @@ class InFlightRequest(ResponseFuture, Generic[R]):
         """
         decoded = self._decoded
         if decoded is not None and self.done and self.error is None and self.log is None and response_cls is None:
-            return decoded
+            return cast("R", decoded)
         frame, peer = super().get(response_cls, timeout, **kwargs), self.peer
         if peer is None or frame is None:
             return cast("R", frame)
@@ -437,8 +443,11 @@ class InFlightRequests:
         if now < self.none_due_before:
             return False
         with self._lock:
-            self.none_due_before = min((one.deadline for one in self._requests.values()), default=math.inf)
-        return now >= self.none_due_before
+            first = math.inf
+            for request in self._requests.values():
+                first = min(first, request.deadline)
+            self.none_due_before = first
+        return now >= first
 
     def silent_for(self) -> float:
         """Return for how long the oldest request has waited for its answer, throttling not counted (s); 0 for no request."""

@@ -64,8 +64,8 @@ class InParallel(Generic[K, V]):
 
         :param handle: called with each record, on any worker of the pool
         :param workers: how many records are handled at a time
-        :param order: what is handled in order: the records of each "key" (those without key in any order), of each
-            "partition", or nothing
+        :param order: which records are handled in order: those of each "key" (without a key: in any order), of each
+            "partition", or none
         :param manual_ack: whether a record is acknowledged by `record.ack()` only, and not when `handle` returns
         :param retry: how a record is handled again after `handle` has raised
         :param dead_letters: takes records that failed for good: `DeadLetters`, or the name of a topic, in which `{topic}`

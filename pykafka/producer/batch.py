@@ -19,7 +19,6 @@ from pykafka.utils.error_handlers import valid_timeout
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers.base import EventType
-    from pykafka.producer.engine import ProducerEngine
 
 #: The header of a record batch (bytes).
 BATCH_HEADER = 61
@@ -106,9 +105,9 @@ class ProducerBatch:
         self.wire: list[Any] | None = None
         self.wire_form: Any = None
         self.in_flight: Any = None
-        #: The indexes of failed messages whose error somebody was given by `Delivery.get()`.
+        #: The indexes of failed messages whose error `Delivery.get()` has raised.
         self.raised_indexes: set[int] | None = None
-        #: Whether somebody waits for this batch: it does not linger.
+        #: Whether a caller waits for this batch: it does not linger.
         self.urgent = False
         self.event: EventType | None = None
         #: How `Delivery.get` waits for it; None for the documented producer's.
@@ -198,10 +197,10 @@ class DeliveryWait:
 
     It refers to the producer weakly: an unfinished batch keeps it alive, a finished one need not.
 
-    :param engine: of the producer
+    :param engine: of the producer: its `ProducerEngine`, a module above this one
     """
 
-    def __init__(self, engine: ProducerEngine) -> None:
+    def __init__(self, engine: Any) -> None:
         self._engine = weakref.ref(engine)
         self._handler = engine.handler
         self._lock = engine.lock
@@ -239,7 +238,7 @@ class DeliveryWait:
                 engine.completion.mark_reported(batch, index)
             raise error.again()
 
-    def _await(self, engine: ProducerEngine, batch: ProducerBatch, deadline: float, timeout: float | None) -> None:
+    def _await(self, engine: Any, batch: ProducerBatch, deadline: float, timeout: float | None) -> None:
         """Wait until another worker has completed a batch."""
         with self._lock:
             if batch.event is None:

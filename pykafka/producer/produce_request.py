@@ -64,8 +64,6 @@ class Request:
     :param transactional_id: of a producer with transactions
     """
 
-    __slots__ = ("batches", "ids", "pending", "transactional_id")
-
     def __init__(
         self, batches: list[ProducerBatch], ids: Mapping[str, UUID] | None = None, transactional_id: str | None = None
     ) -> None:
@@ -174,7 +172,7 @@ def divide(batches: Sequence[ProducerBatch], limit: int) -> list[list[ProducerBa
         if not requests or size + taken > limit:
             requests.append([])
             size = 0
-        requests[-1].append(batch)
+        requests[len(requests) - 1].append(batch)
         size += taken
     return requests
 
@@ -229,28 +227,17 @@ class ProduceResponse(wire.ProduceResponse, api_key=0, versions="0-13", flexible
 
         :param frame: from the correlation id on
         """
-        end, name, size = len(frame), 6, 16
-        if version < FLEXIBLE_FROM or end < name + size or frame[4] or frame[5] != _ONE:
+        found = _written(version, frame)
+        if found is None:
             return None
-        if version < IDS_FROM:
-            size = frame[name] - 1
-            name += 1
-        stop = name + size
-        if not 0 < size < 0x7F or stop + _WRITTEN.size > end:
-            return None
-        count, index, error, offset, time_ms, start, bad, text, tags, topic_tags, throttle_ms, last = (
-            _WRITTEN.unpack_from(frame, stop)
-        )
-        if error or count != _ONE or bad != _EMPTY or text != _NULL or tags or topic_tags or last:
-            return None
-        found = cls.__new__(cls)
-        found.__dict__ = {
-            "written": (bytes(frame[name:stop]), index, offset, time_ms),
-            "throttle_time_ms": throttle_ms,
-            "_start": start,
+        response = cls.__new__(cls)
+        response.__dict__ = {
+            "written": found[:4],
+            "throttle_time_ms": found[5],
+            "_start": found[4],
             "_by_id": version >= IDS_FROM,
         }
-        return found
+        return response
 
     @property  # type: ignore[misc]  # made when something asks for it
     def responses(self) -> list[_ResponseTopic]:  # type: ignore[override]
@@ -268,6 +255,25 @@ class ProduceResponse(wire.ProduceResponse, api_key=0, versions="0-13", flexible
         if self._by_id:
             return _ResponseTopic(topic_id=UUID(bytes=topic), partition_responses=[part])
         return _ResponseTopic(name=topic.decode(), partition_responses=[part])
+
+
+def _written(version: int, frame: memoryview) -> tuple[bytes, int, int, int, int, int] | None:
+    """Return topic, partition, offset, time, start of the log and throttling of a batch that is written; None: decode it."""
+    end, name, size = len(frame), 6, 16
+    if version < FLEXIBLE_FROM or end < name + size or frame[4] or frame[5] != _ONE:
+        return None
+    if version < IDS_FROM:
+        size = frame[name] - 1
+        name += 1
+    stop = name + size
+    if not 0 < size < 0x7F or stop + _WRITTEN.size > end:
+        return None
+    count, index, error, offset, time_ms, start, bad, text, tags, topic_tags, throttle_ms, last = _WRITTEN.unpack_from(
+        frame, stop
+    )
+    if error or count != _ONE or bad != _EMPTY or text != _NULL or tags or topic_tags or last:
+        return None
+    return bytes(frame[name:stop]), index, offset, time_ms, start, throttle_ms
 
 
 class ProduceRequest(wire.ProduceRequest, api_key=0, versions="0-13", flexible="9+"):
@@ -307,18 +313,31 @@ class ProduceRequest(wire.ProduceRequest, api_key=0, versions="0-13", flexible="
         """Return the request as sent over the wire. As `Request.frame`."""
         if version < FLEXIBLE_FROM:
             return super().frame(version, correlation_id, client_id)
-        topic, topic_id, partition = self._place
-        head, before, behind = _around(version, client_id, topic, topic_id.int, partition, self.acks, self.timeout_ms)
-        size = 1
-        for piece in self._records:
-            size += len(piece)
-        length = bytes((size & 0x7F | 0x80, size >> 7)) if 0x80 <= size < 0x4000 else uvarint(size)
-        whole = len(head) + 3 + len(before) + len(length) + size + len(behind)
-        start = _START.pack(whole, head, correlation_id)
-        if size <= JOINED_MAX:
-            return [b"".join((start, before, length, *self._records, behind))]
-        records = [piece if type(piece) is bytes else memoryview(piece) for piece in self._records]
-        return [b"".join((start, before, length)), *records, behind]
+        return _framed(version, client_id, self._place, self._records, self.acks, self.timeout_ms, correlation_id)
+
+
+def _framed(
+    version: int,
+    client_id: str | None,
+    place: tuple[str, UUID, int],
+    records: list[Any],
+    acks: int,
+    timeout_ms: int,
+    correlation_id: int,
+) -> list[bytes | memoryview]:
+    """Return a whole request about one batch: in one piece if it is small."""
+    topic, topic_id, partition = place
+    head, before, behind = _around(version, client_id, topic, topic_id.int, partition, acks, timeout_ms)
+    size = 1
+    for piece in records:
+        size += len(piece)
+    length = bytes((size & 0x7F | 0x80, size >> 7)) if 0x80 <= size < 0x4000 else uvarint(size)
+    whole = len(head) + 3 + len(before) + len(length) + size + len(behind)
+    start = _START.pack(whole, head, correlation_id)
+    if size <= JOINED_MAX:
+        return [b"".join((start, before, length, *records, behind))]
+    views = [piece if type(piece) is bytes else memoryview(piece) for piece in records]
+    return [b"".join((start, before, length)), *views, behind]
 
 
 @lru_cache(maxsize=4096)
@@ -375,7 +394,8 @@ def close_batch(
         numbers = (in_flight.producer_id, in_flight.epoch, in_flight.sequence)
         batch.wire = batch.builder.build(codec, payload, *numbers, transactional)
     batch.wire_form = form
-    handler.breathe()  # a checksum over a large batch takes its time
+    if handler.cooperative:
+        handler.breathe()  # a checksum over a large batch takes its time
 
 
 def compress_ahead(batch: ProducerBatch, codec: int, handler: Handler, level: int | None = None) -> None:

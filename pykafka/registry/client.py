@@ -39,7 +39,7 @@ _SHORT_TRY_S = 1.0
 #: Ids have four bytes.
 _ID_MAX = 2**32 - 1
 #: How many unknown ids are kept: any record can have one.
-_UNKNOWN_MAX = 10_000
+UNKNOWN_MAX = 10_000
 #: What to do about errors of TLS, by words of OpenSSL's.
 _REMEDIES = {
     "mismatch": "use an address that the certificate names",
@@ -128,7 +128,7 @@ class Registry:
             try:
                 found = self._by_id[key] = _schema(self._ask("GET", path), self)
             except SchemaNotFoundError as error:
-                if len(self._unknown) >= _UNKNOWN_MAX:
+                if len(self._unknown) >= UNKNOWN_MAX:
                     self._unknown.clear()
                 self._unknown[key] = self._handler.now() + UNKNOWN_S
                 raise SchemaNotFoundError(_no_schema(key, self)) from error

@@ -152,7 +152,7 @@ def compiled(schema: Schema, needed: Mapping[str, Schema]) -> ProtoFile:
     imports = tuple((name, one.text) for name, one in needed.items())
     found = [_descriptor(name, text) for name, text in (*imports, ("", schema.text))]
     if None in found:
-        return of_set(_compile(imports, schema.text))
+        return of_set(compile_schema(imports, schema.text))
     return ProtoFile(_with_known(found))
 
 
@@ -223,7 +223,7 @@ def _missing(name: str) -> str:
 
 
 @lru_cache(_COMPILED_MAX)
-def _compile(imports: tuple[tuple[str, str], ...], text: str) -> bytes:
+def compile_schema(imports: tuple[tuple[str, str], ...], text: str) -> bytes:
     """Return the descriptor set of a file with those that it imports, by a process of protoc: once, as each task asks again.
 
     :param imports: the name and the text of each, or its descriptor in base64

@@ -488,7 +488,7 @@ class Transactions:
 
     # -- for the senders -------------------------------------------------------------------------------------------
 
-    def make_window(self) -> TransactionalWindow[Any]:
+    def make_window(self) -> TransactionalWindow:
         """Return the in-flight window of a partition."""
         return TransactionalWindow()
 

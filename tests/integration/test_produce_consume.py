@@ -30,7 +30,7 @@ from pykafka.topic import Topic
 from pykafka.utils import deserialize_utf8, serialize_utf8
 from tests.brokers import KafkaCluster
 from tests.support.features import kafka_since
-from tests.support.inside import engine_of
+from tests.support.inside import engine_of, worker_of
 from tests.support.loops import Concurrency
 from tests.support.topics import create_topic
 from tests.support.waiting import until
@@ -297,7 +297,7 @@ def test_a_forgotten_client_ends_its_connections(kafka: KafkaCluster, concurrenc
         del client, consumer, topic
         gc.collect()
     handler = fetcher._handler
-    until(handler, lambda: fetcher._worker is None or not fetcher._worker.is_alive(), 20)
+    until(handler, lambda: worker_of(fetcher) is None or not worker_of(fetcher).is_alive(), 20)
     until(handler, lambda: not any(channel.connected for _, channel in broker._channels), 20)
 
 

@@ -12,7 +12,7 @@ from pykafka import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.consumer.committed_offsets import GroupOffsets, Membership
 from pykafka.groups.assignment_follower import make_membership
-from pykafka.groups.protocol_choice import CLASSIC, assignor_for, valid_group_assignor
+from pykafka.groups.options import CLASSIC, assignor_for, valid_group_assignor
 from pykafka.protocol import wire
 from tests.support.topics import create_topic
 

@@ -59,7 +59,12 @@ class MemberAssignors:
     ) -> None:
         self._cluster = cluster
         self._group_id = group_id
-        self._assignors = {one.name: one for one in assignors}
+        self._assignors: dict[str, AbstractPartitionAssignor | type[AbstractPartitionAssignor]] = {}
+        #: Whether all of them are cooperative.
+        self.cooperative = True
+        for assignor in assignors:
+            self._assignors[assignor.name] = assignor
+            self.cooperative = self.cooperative and assignor.cooperative
         if not self._assignors:
             raise ValueError("assignors must name one at least, such as RangePartitionAssignor")
         self.topics = GroupTopics(cluster)
@@ -110,8 +115,11 @@ class MemberAssignors:
         topics = list(readers_of(subscriptions))
         if any(self._cluster.topic_metadata(name) is None for name in topics):
             self._cluster.update(topics, timeout_ms)
-        partitions = {name: self.topics.ids(name) for name in topics}
-        self.topics.assigned_topics = {name: len(ids) for name, ids in partitions.items()}
+        partitions: dict[str, list[int]] = {}
+        self.topics.assigned_topics = {}
+        for name in topics:
+            partitions[name] = self.topics.ids(name)
+            self.topics.assigned_topics[name] = len(partitions[name])
         racks = self._racks(topics, timeout_ms) if any(member.rack_id for member in subscriptions.values()) else {}
         assignments = self._named(protocol).assign_near(partitions, subscriptions, racks)
         return {member: assignment_bytes(assignment) for member, assignment in assignments.items()}
@@ -145,11 +153,17 @@ class MemberAssignors:
         """
         assignment = ConsumerProtocolAssignment.from_bytestring(content)
         self._named(protocol).on_assignment(assignment)
-        keys = [TopicPartition(topic, id_) for topic, ids in assignment.partition_assignment for id_ in ids]
-        if topics is not None and (foreign := {key.topic for key in keys} - set(topics)):
+        keys: list[TopicPartition] = []
+        foreign = set()
+        for topic, ids in assignment.partition_assignment:
+            for id_ in ids:
+                if topics is None or topic in topics:
+                    keys.append(TopicPartition(topic, id_))
+                else:
+                    foreign.add(topic)
+        if foreign:
             text = "group %s: the leader assigned topics %s, which this member does not subscribe to; it does not read them"
             self._cluster.limiter.warn(log, self._group_id, text, self._group_id, ", ".join(sorted(foreign)))
-            keys = [key for key in keys if key.topic in topics]
         self._last = keys, generation
         return keys
 
@@ -246,11 +260,10 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
         super().__init__(cluster, **configs)
         self._hooks = hooks
         self.identity = identity
-        assignors = assignors_of(self.config["assignor"], "assignor")
-        self._assignors = MemberAssignors(cluster, self.group_id, assignors)
+        self._assignors = MemberAssignors(cluster, self.group_id, assignors_of(self.config["assignor"], "assignor"))
         self._topics = self._assignors.topics
         self._topic_watch = TopicWatch(cluster, self.group_id, self._topics, self.config["metadata_max_age_ms"] / 1000)
-        self._kind = CooperativeAssignmentChange if all(one.cooperative for one in assignors) else EagerAssignmentChange
+        self._kind = CooperativeAssignmentChange if self._assignors.cooperative else EagerAssignmentChange
         self.sender.hooks = weakref.ref(hooks)
         self.pending_join.interrupted = lambda: self._background is None and hooks.wakeup_requested
         self._background: BackgroundJoin | None = None
@@ -347,7 +360,7 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
     def _joins_in_background(self) -> bool:
         """Give the hooks what a cooperative member has got; if it has to rejoin, start a `BackgroundJoin`, and return True."""
         rejoins = self.need_rejoin()
-        while self._change.pending is not None and self.generation >= 0:
+        while self._change.pending is not None and self.membership.generation_id >= 0:
             self._assign_pending()  # also before another rebalance: the member joins with all partitions that it owns
             rejoins = self.need_rejoin()
         if not rejoins:
@@ -358,7 +371,7 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
     def _assign_pending(self) -> None:
         """Give the hooks the new assignment, but for topics that were unsubscribed since this member joined."""
         change, topics = self._change, self.topics
-        if change.pending is not None:
+        if change.pending is not None and topics != self._joined_for:
             change.pending = frozenset(key for key in change.pending if key.topic in topics)
         change.assign_pending()
 
@@ -393,7 +406,7 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
                     return
                 if not self.connection.may_try_again(error):
                     raise
-                if self.generation < 0:  # first `poll` has to report the assignment lost
+                if self.membership.generation_id < 0:  # first `poll` has to report the assignment lost
                     return
                 log.info("group %s: %s; joining again", self.group_id, error)
                 failures = 1 if isinstance(error, RebalanceInProgress) else failures + 1

@@ -184,9 +184,9 @@ class ConsumerGroupHeartbeats(HeartbeatSender[ConsumerGroupTarget]):
             self._dropped = False
             self._fence(self._joined)
         if self.membership.state is not State.MEMBER:
-            return self._joined < self.joins and (self._is_time or self._view.subscription is None)
+            return self._joined < self.joins and (super()._needs_heartbeat() or self._view.subscription is None)
         changed = self._view.subscription != self.subscription or self._view.owned != self.owned
-        return changed or self._hurried or self._is_time
+        return changed or self._hurried or super()._needs_heartbeat()
 
     def _heartbeat_call(self, target: ConsumerGroupTarget) -> Call:
         if self._releases:

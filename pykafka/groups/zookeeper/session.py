@@ -355,7 +355,7 @@ class ZooKeeperSession:
         return f"ZooKeeper has not answered for {state.away_s:.1f} s, and may end the session"
 
     def may_own(self) -> bool:
-        """Return whether this member still owns its partitions, as far as it can tell."""
+        """Return whether this member still owns its partitions, as far as it knows."""
         return self.state is not None and self.state.may_own()
 
     def connect(self, deadline: float | None) -> bool:

@@ -103,14 +103,16 @@ def test_get_raises_what_went_wrong_and_flush_does_not_once_more(cluster: Embedd
 @pytest.fixture
 def senders(client: KafkaClient, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Return whether each request was sent by the worker that runs the test."""
-    here, found, send = client.cluster.handler.local(), [], LeaderRequests.send
+    here: Any = client.cluster.handler.local()
+    found: list[bool] = []
     here.is_test = True
 
-    def noting(self: LeaderRequests, batches: list[Any]) -> bool:
-        found.append(getattr(here, "is_test", False))
-        return send(self, batches)
+    class Noting(LeaderRequests):
+        def send(self, batches: list[Any]) -> bool:
+            found.append(getattr(here, "is_test", False))
+            return super().send(batches)
 
-    monkeypatch.setattr(LeaderRequests, "send", noting)
+    monkeypatch.setattr("pykafka.producer.sender.LeaderRequests", Noting)
     return found
 
 

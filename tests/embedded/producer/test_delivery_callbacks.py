@@ -22,7 +22,7 @@ from pykafka.exceptions import (
 from pykafka.producer import Producer
 from pykafka.producer.batch import ProducerBatch
 from pykafka.protocol.message import Message
-from tests.support.inside import engine_of
+from tests.support.inside import engine_of, worker_of
 from tests.support.waiting import until
 
 Told = list[tuple[KafkaException | None, Message]]
@@ -436,7 +436,7 @@ def test_one_that_never_returns_does_not_keep_stop(
     assert [message.value for message, _ in caught.value.failures] == [b"refused"]
     assert "on_delivery has not returned for 300 ms, and is not called for 2 messages to t" in caplog.text
     go_on.set()
-    worker = engine_of(producer).completion.callbacks._worker
+    worker = worker_of(engine_of(producer).completion.callbacks)
     assert worker is not None
     assert worker.join(20)
     assert told == [b"delivered"]
@@ -479,7 +479,7 @@ def test_its_worker_comes_and_goes(client: KafkaClient, make: Make, monkeypatch:
     for number in range(3):
         producer.produce(b"%d" % number)
         until(handler, lambda: told[-1:] == [b"%d" % number])  # noqa: B023 - called at once
-        worker = engine_of(producer).completion.callbacks._worker
+        worker = worker_of(engine_of(producer).completion.callbacks)
         assert worker is not None
         assert worker.join(20)
     producer.stop()

@@ -15,7 +15,7 @@ from pykafka.cli.app import tools
 from pykafka.common import CompressionType
 from pykafka.exceptions import ConfigurationError, NoBrokersAvailableError, SaslAuthenticationFailed
 from tests.brokers import KafkaCluster
-from tests.support.inside import engine_of
+from tests.support.inside import engine_of, options_of
 from tests.support.loops import Concurrency
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("sasl"), pytest.mark.timeout(400)]
@@ -60,16 +60,16 @@ def test_a_round_trip(secure_kafka: KafkaCluster, tmp_path: Path, concurrency: C
     with KafkaClient.from_config(path, **concurrency()) as client:
         topic = client.topics[f"configured-{client.cluster.handler.name}"]
         with topic.get_producer() as producer:
-            assert producer._options.required_acks == -1
-            assert producer._options.linger_ms == 3
-            assert producer._options.compression_level == 9
+            assert options_of(producer).required_acks == -1
+            assert options_of(producer).linger_ms == 3
+            assert options_of(producer).compression_level == 9
             producer.produce(b"one")
         with topic.get_producer(max_retries=7, sync=True) as producer:
-            assert producer._options.max_retries == 7
-            assert producer._options.compression_level == 9
+            assert options_of(producer).max_retries == 7
+            assert options_of(producer).compression_level == 9
             producer.produce(b"two")
         with topic.get_producer(compression=CompressionType.SNAPPY) as producer:  # which has no levels
-            assert producer._options.compression_level is None
+            assert options_of(producer).compression_level is None
         consumer = topic.get_simple_consumer(consumer_timeout_ms=10_000)
         assert engine_of(consumer).options.consumer_group == "configured"
         values: list[bytes | None] = []

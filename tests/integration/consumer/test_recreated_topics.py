@@ -72,7 +72,7 @@ def test_the_new_topic_is_read_from_its_start(
             new = recreate(kafka.hosts, topic.name, 120)
             assert take(consumer, 120) == new
         assert consumer.held_offsets == {0: 119}
-    told = [record.getMessage() for record in caplog.records if "made anew" in record.getMessage()]
+    told = [record.getMessage() for record in caplog.records if "recreated" in record.getMessage()]
     assert len([one for one in told if "from offset 50 of partition 0 to the start" in one]) == 1, told
 
 
@@ -85,7 +85,7 @@ def test_without_a_reset_consume_raises_until_told_where_to_go_on(client: KafkaC
         assert len(take(consumer, 50)) == 50
         new = recreate(kafka.hosts, topic.name, 120)
         for _ in range(2):
-            with pytest.raises(TopicRecreatedError, match="deleted and made anew") as caught:
+            with pytest.raises(TopicRecreatedError, match="deleted and recreated") as caught:
                 deadline = time.monotonic() + 60
                 while time.monotonic() < deadline:
                     assert consumer.consume() is None

@@ -126,7 +126,7 @@ def test_a_member_that_is_told_its_id_late_leaves_with_it(
     handler = group.client.cluster.handler
     member = group.join(auto_start=False)
     starting = handler.spawn(member.start)
-    group.until(lambda: membership_of(member).pending_join.is_open)
+    group.until(lambda: membership_of(member).pending_join.sent is not None)
     stopping = handler.spawn(member.stop)
     handler.sleep(0.3)
     assert stopping.is_alive()

@@ -19,7 +19,7 @@ from pykafka.groups.zookeeper import membership
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.topic import Topic
 from tests.support.groups import Place, balanced
-from tests.support.inside import membership_of
+from tests.support.inside import membership_of, options_of
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.no_loop("consume in groups of ZooKeeper"), pytest.mark.timeout(120)]
@@ -131,7 +131,7 @@ def test_it_shares_with_balanced_consumers(client: KafkaClient, join: Join, plac
     consumer = join(auto_commit=True)
     polled([consumer], shared([consumer], 4))
     others = balanced(client, place)
-    others.name, others.topic = consumer._options.consumer_group or "", topic
+    others.name, others.topic = options_of(consumer).consumer_group or "", topic
     member = others.join(auto_start=False, rebalance_max_retries=100)
     starting = client.cluster.handler.spawn(member.start)
     deadline = time.monotonic() + 30
@@ -193,7 +193,7 @@ def test_killed_members_are_replaced(join: Join, kazoo: Any, topic: Topic) -> No
     connection = shares._session.client._connection
     connection._socket.shutdown(2)  # kazoo connects again, with the same session
     polled([first, second], shared([first, second], 2, 2))
-    path = f"/consumers/{first._options.consumer_group}/ids/{shares._name}:{topic.name}"
+    path = f"/consumers/{options_of(first).consumer_group}/ids/{shares._name}:{topic.name}"
     kazoo.delete(path)  # as if an operator had cleaned up
     polled([first, second], shared([first, second], 2, 2))
 
@@ -202,7 +202,7 @@ def test_a_partition_that_was_half_released_becomes_free(join: Join, kazoo: Any,
     """Each owner stands in two places; an answer that comes too late may leave one of them."""
     first = join()
     polled([first], shared([first], 4))
-    path = f"/consumers/{first._options.consumer_group}/owners/{topic.name}"
+    path = f"/consumers/{options_of(first).consumer_group}/owners/{topic.name}"
     for name in kazoo.get_children(path):
         kazoo.delete(f"{path}/{name}")
     second = join()

@@ -19,7 +19,7 @@ from pykafka.exceptions import (
 from tests.brokers import KafkaCluster
 from tests.integration.producer.test_transactions import committed, unique
 from tests.integration.producer.test_transactions_attacked import failing
-from tests.support.inside import membership_of, transactions_of
+from tests.support.inside import coordinator_of, membership_of, transactions_of
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("stable offsets"), pytest.mark.timeout(200)]
@@ -48,7 +48,7 @@ def test_what_fails_is_handled_again(client: KafkaClient) -> None:
         client.producer(transactional_id=group, max_block_ms=3000) as producer,
         client.consumer(given, group=group, **OPTIONS) as consumer,
     ):
-        coordinator: Any = transactions_of(producer)._coordinator
+        coordinator: Any = coordinator_of(transactions_of(producer))
         begin: Any = transactions_of(producer)
         member: Any = None
 

@@ -17,7 +17,7 @@ from pykafka.exceptions import (
     TransactionUnfinishedError,
 )
 from tests.integration.producer.test_transactions import committed, unique
-from tests.support.inside import engine_of, membership_of, transactions_of
+from tests.support.inside import coordinator_of, engine_of, membership_of, transactions_of
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("stable offsets"), pytest.mark.timeout(200)]
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.needs("stable offsets"), pytest.mar
 def failing(producer: KafkaProducer, step: str, error: BaseException) -> Iterator[Callable[[], None]]:
     """Make requests to the coordinator of the transaction fail within the block, or until its value is called."""
     assert transactions_of(producer) is not None
-    coordinator: Any = transactions_of(producer)._coordinator
+    coordinator: Any = coordinator_of(transactions_of(producer))
 
     def fail(*_: object) -> None:
         raise error

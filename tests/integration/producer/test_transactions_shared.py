@@ -11,7 +11,7 @@ import pytest
 from pykafka import KafkaClient, KafkaProducer, exactly_once
 from pykafka.exceptions import ProducerStoppedException, TransactionStateError
 from tests.integration.producer.test_transactions import committed, unique
-from tests.support.inside import engine_of, transactions_of
+from tests.support.inside import coordinator_of, engine_of, transactions_of
 from tests.support.topics import create_topic
 
 pytestmark = [
@@ -26,7 +26,7 @@ pytestmark = [
 def slow(producer: KafkaProducer, step: str) -> Iterator[tuple[Any, Any]]:
     """Hold a request to the coordinator; the value is an event for its beginning, and one that lets it go on."""
     assert transactions_of(producer) is not None
-    coordinator: Any = transactions_of(producer)._coordinator
+    coordinator: Any = coordinator_of(transactions_of(producer))
     request = getattr(coordinator, step)
     begun, go_on = producer._handler.Event(), producer._handler.Event()
 

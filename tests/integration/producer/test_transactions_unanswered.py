@@ -23,7 +23,7 @@ from pykafka.transactions.coordinator import Coordinator
 from tests.brokers import KafkaCluster
 from tests.integration.producer.test_transactions import committed, unique
 from tests.support.features import KAFKA_VERSION
-from tests.support.inside import transactions_of
+from tests.support.inside import coordinator_of, transactions_of
 from tests.support.proxies import FrameProxy, detour
 from tests.support.topics import create_topic
 
@@ -498,7 +498,7 @@ def test_a_loop_by_hand_needs_no_care(client: KafkaClient, proxy: FrameProxy, is
 def unclear(producer: KafkaProducer) -> Iterator[None]:
     """Make the second commit of a producer be answered by UNKNOWN_SERVER_ERROR."""
     assert transactions_of(producer) is not None
-    coordinator: Any = transactions_of(producer)._coordinator
+    coordinator: Any = coordinator_of(transactions_of(producer))
     error_of: Callable[[int, str], Any] = coordinator._error
     ends = 0
 

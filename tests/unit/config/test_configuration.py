@@ -472,7 +472,7 @@ def test_the_environment(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_keys_of_other_clients_are_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    configuration._reported.clear()
+    configuration.reported_keys.clear()
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
             read({"key.serializer": SECRET, "interceptor.classes": "x", "max.poll.records": 1})

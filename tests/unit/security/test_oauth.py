@@ -199,16 +199,11 @@ def test_what_the_function_returns_is_checked(handler: Handler) -> None:
 
 def test_the_end_of_a_jwt_is_read_from_it(handler: Handler) -> None:
     end = handler.time_ms() / 1000 + 1000
-    credentials = OAuthBearer(lambda: jwt(exp=end))
-    credentials.prepare(handler, LIMIT)
-    assert credentials._cached is not None
-    assert credentials._cached.ends_at == end
+    assert OAuthBearer(lambda: jwt(exp=end)).get(handler)[1] == end
     odd = (float("nan"), float("inf"), 10**400)
     for opaque in ("abc", "a.b.c", jwt(exp="never"), jwt(), *(jwt(exp=end) for end in odd)):
         credentials = OAuthBearer(lambda opaque=opaque: opaque)  # type: ignore[misc]
-        credentials.prepare(handler, LIMIT)
-        assert credentials._cached is not None
-        assert credentials._cached.ends_at <= handler.time_ms() / 1000 + oauth.UNKNOWN_LIFE_S
+        assert credentials.get(handler)[1] <= handler.time_ms() / 1000 + oauth.UNKNOWN_LIFE_S
 
 
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf")])
@@ -219,8 +214,7 @@ def test_a_life_that_is_no_time_is_not_known(handler: Handler, seconds: float) -
     for _ in range(3):
         assert credentials.prepare(handler, LIMIT)
     assert source.calls == 1
-    assert credentials._cached is not None
-    assert credentials._cached.ends_at <= handler.time_ms() / 1000 + oauth.UNKNOWN_LIFE_S
+    assert credentials.get(handler)[1] <= handler.time_ms() / 1000 + oauth.UNKNOWN_LIFE_S
 
 
 @pytest.mark.parametrize(
@@ -250,13 +244,18 @@ def test_nothing_shows_the_token(handler: Handler) -> None:
         OAuthBearer(5)  # type: ignore[arg-type]
 
 
+def ready_token() -> str:
+    return "-".join(["held", "token"])
+
+
 def test_credentials_travel_without_their_token(handler: Handler) -> None:
     source = OidcClientCredentials("https://idp.test/token", "client", "b-secret")
     credentials = OAuthBearer(source, {"a": "b"})
-    credentials._cached = oauth._CachedToken(OAuthToken("abc"), 0, 0)
     copied = pickle.loads(pickle.dumps(credentials))
     assert copied == credentials
-    assert copied._cached is None
+    ready = OAuthBearer(ready_token)
+    assert ready.prepare(handler, LIMIT)
+    assert ready_token().encode() not in pickle.dumps(ready)
     assert "b-secret" not in repr(copied)
     assert repr(copied) == "<OAuthBearer token=<OidcClientCredentials https://idp.test/token client_id='client'>>"
 
