@@ -211,8 +211,9 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
             options.on_bad_record,
             options.interceptors,
         )
-        if self._engine.commits is not None and self._pipeline.interceptors.see_commits:
-            self._engine.commits.on_commit = self._pipeline.interceptors.committed
+        interceptors = self._pipeline.interceptors
+        if self._engine.commits is not None and interceptors is not None and interceptors.see_commits:
+            self._engine.commits.on_commit = interceptors.committed
         self._arrow: ArrowTables | None = None
         self._later = later = LaterCommits(self._handler, self._engine.worker_failed)
         timeout = cluster.socket_timeout_ms / 1000

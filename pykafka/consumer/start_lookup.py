@@ -178,8 +178,9 @@ class StartLookup(BackgroundWorker):
             by_leader.setdefault(_leader_of(consumer, key), {})[key] = one
         pause_s, now = LONGEST_MS / 1000, self._handler.now()
         with self._lock:
-            for id_ in [id_ for id_, one in self._leaders.items() if id_ not in by_leader and not one.is_asked]:
-                del self._leaders[id_]
+            for id_, leader in list(self._leaders.items()):
+                if id_ not in by_leader and not leader.is_asked:
+                    del self._leaders[id_]
         for id_, keys in by_leader.items():
             first = _Leader(due=now + self._pauses.seconds(1))
             leader = self._leaders.setdefault(id_, first)

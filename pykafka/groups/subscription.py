@@ -175,7 +175,7 @@ class GroupTopics:
 
     def _check(self, names: Iterable[str], timeout_ms: int | None) -> None:
         """Look for topics in the metadata; ask the cluster regularly about those that it lacks."""
-        due = [name for name in names if self._is_due(name)]
+        due = list(filter(self._is_due, names))
         if not due:
             return
         try:

@@ -139,7 +139,8 @@ def list_each(
         failures += 1
         cluster.handler.sleep(min(cluster.retry_backoff.seconds(failures), max(deadline - now(), 0.0)))
         try:
-            cluster.refresh(seen, sorted({topic for topic, _ in missing}), *_bound(deadline, now, patient))
+            topics = sorted({topic for topic, _ in missing})
+            cluster.refresh(seen, topics, None if patient else _left_ms(cluster, deadline))
         except KafkaException as error:
             if patient:
                 raise
@@ -154,9 +155,10 @@ def _may_pass(cluster: Leaders, error: KafkaException, patient: bool) -> bool:
     )
 
 
-def _bound(deadline: float, now: Callable[[], float], patient: bool) -> list[int]:
-    """Return what is left of the time (ms), as an argument of calls that take one; none for a patient caller."""
-    return [] if patient else [max(LEAST_MS, round((deadline - now()) * 1000))]
+def _left_ms(cluster: Leaders, deadline: float, broker: Node | None = None) -> int:
+    """Return the time left (ms), for a question to a broker at most the socket timeout."""
+    left = max(LEAST_MS, round((deadline - cluster.handler.now()) * 1000))
+    return left if broker is None else min(left, broker.socket_timeout_ms)
 
 
 def _ask_leaders(
@@ -165,9 +167,8 @@ def _ask_leaders(
     """Ask each leader once; put the answers into `found` and return the errors."""
     by_leader: dict[Node, list[TopicPartition]] = defaultdict(list)
     errors: dict[TopicPartition, KafkaException] = {}
-    now = cluster.handler.now
     try:
-        cluster.find_leaders(question.timestamps, *_bound(deadline, now, patient))
+        cluster.find_leaders(question.timestamps, None if patient else _left_ms(cluster, deadline))
     except KafkaException:
         if patient:
             raise  # else those that are known are asked
@@ -224,7 +225,7 @@ def _ask(
     :param deadline: for connecting, and for the answer (s); None for the socket timeout each
     """
     if deadline is not None:
-        broker.connect_within(_left_ms(cluster, broker, deadline))
+        broker.connect_within(_left_ms(cluster, deadline, broker))
     version = broker.api_version(wire.ListOffsetsRequest)
     errors = _ask_by(version, cluster, broker, question, deadline, found)
     if not errors:
@@ -244,10 +245,6 @@ def _ask(
         cluster.limiter.warn(log, topic, WARNING, topic, again_s=WARN_AGAIN_S)
     left = {key: error for key, error in errors.items() if key not in timeless}
     return left | _ask_by(oldest, cluster, broker, question._replace(timestamps=timeless), deadline, found)
-
-
-def _left_ms(cluster: Leaders, broker: Node, deadline: float) -> int:
-    return min(_bound(deadline, cluster.handler.now, False)[0], broker.socket_timeout_ms)
 
 
 def _ask_by(
@@ -272,7 +269,7 @@ def _ask_by(
     request = wire.ListOffsetsRequest(replica_id=-1, topics=topics)
     if version >= 2:  # before, there were no transactions
         request.isolation_level = question.isolation_level
-    left_ms = None if deadline is None else _left_ms(cluster, broker, deadline)
+    left_ms = None if deadline is None else _left_ms(cluster, deadline, broker)
     response = broker.call(request, version=version, timeout_ms=left_ms)
     errors: dict[TopicPartition, KafkaException] = {}
     for topic_found in response.topics:

@@ -178,9 +178,7 @@ class Dialer:
         deadline = self._handler.now() + timeout
         self._check_wanted()
         addresses = self._route.order(self._targets(timeout, attempts))
-        worst: SocketDisconnectedError = NameResolutionError(
-            f"the host name {self.host!r} has no address", broker=self.address
-        )
+        worst: SocketDisconnectedError | None = None
         for number, address in enumerate(addresses):
             # An address that swallows packets must leave time for the others.
             left = max(deadline - self._handler.now(), 0.0) / (len(addresses) - number)
@@ -190,7 +188,7 @@ class Dialer:
                 self._check_wanted()
                 if not isinstance(worst, TlsError):  # it came furthest
                     worst = error
-        raise worst
+        raise worst or NameResolutionError(f"the host name {self.host!r} has no address", broker=self.address)
 
     def _check_wanted(self) -> None:
         if self._given_up:

@@ -135,9 +135,11 @@ class ConsumerProtocolAssignment:
             return cls(())
         version, cursor = _begin(buff)
         try:
-            partitions = [(one.topic, one.partitions) for one in _Assignment.read(cursor, 0).partitions]
-            if any(not name for name, _ in partitions):
-                raise CorruptResponseError("a topic has no name")
+            partitions = []
+            for one in _Assignment.read(cursor, 0).partitions:
+                if not one.topic:
+                    raise CorruptResponseError("a topic has no name")
+                partitions.append((one.topic, one.partitions))
         except CorruptResponseError as error:
             raise _corrupt("a member's assignment", buff) from error
         return cls(partitions, version)

@@ -130,24 +130,26 @@ class Options:
         :param given: {name: value}; others are left out
         :raises TypeError, ValueError: a value is out of bounds, by name
         """
-        return cls(**{row.field: given[row.name] for row in cls.rows() if row.name in given})
+        found = {}
+        for row in cls.rows():
+            if row.name in given:
+                found[row.field] = given[row.name]
+        return cls(**found)
 
 
 @cache
 def _rows(kind: Any, faces: tuple[str, ...]) -> tuple[Row, ...]:
-    def of_face(value: Any, otherwise: Any = "") -> Any:
-        return next((value[face] for face in faces if face in value), otherwise) if isinstance(value, dict) else value
-
-    return tuple(
-        Row(
-            one.name,
-            name=of_face(one.metadata["names"], one.name),
-            type=of_face(one.metadata["takes"]) or str(one.type).replace("'", '"'),
-            other=one.metadata["other"],
-            **{part: of_face(one.metadata[part]) for part in ("default", "check", "meaning", "allowed", "costs")},
-        )
-        for one in fields(kind)
-    )
+    rows = []
+    for one in fields(kind):
+        values = dict(one.metadata)
+        for part, value in one.metadata.items():
+            if isinstance(value, dict):
+                values[part] = one.name if part == "names" else ""
+                for face in reversed(faces):  # the first one that has a value counts
+                    values[part] = value.get(face, values[part])
+        name, kinds = values.pop("names"), values.pop("takes") or str(one.type).replace("'", '"')
+        rows.append(Row(one.name, name, kinds, **values))
+    return tuple(rows)
 
 
 def collected(

@@ -98,7 +98,7 @@ class AbstractCoordinator(ABC):
         #: When the present join began, of the handler's clock (s).
         self.join_started = 0.0
         #: Each member's assignment, if this one is the leader.
-        self._assignments: dict[str, bytes] = {}
+        self._assignments: Mapping[str, Any] = {}
         #: The `group_instance_id` of each static member, if this one is the leader.
         self.instance_ids: dict[str, str] = {}
         #: Whether `_on_join_prepare` was called for the present rebalance.
@@ -235,14 +235,13 @@ class AbstractCoordinator(ABC):
             joined = self.join(deadline)
             self._assignments = {}
             if joined.leader == joined.member_id:
-                members = [(member.member_id, bytes(member.metadata)) for member in joined.members]
-                self.instance_ids = {
-                    member.member_id: member.group_instance_id
-                    for member in joined.members
-                    if member.group_instance_id is not None
-                }
-                assignments = self._perform_assignment(joined.leader, joined.protocol_name or "", members)
-                self._assignments = {member: encoded(assignment) for member, assignment in assignments.items()}
+                members = []
+                self.instance_ids = {}
+                for member in joined.members:
+                    members.append((member.member_id, bytes(member.metadata)))
+                    if member.group_instance_id is not None:
+                        self.instance_ids[member.member_id] = member.group_instance_id
+                self._assignments = self._perform_assignment(joined.leader, joined.protocol_name or "", members)
         assignment = self.sync(self._assignments, deadline)
         self._on_join_complete(
             self.membership.generation_id, self.membership.member_id, self.membership.protocol, assignment
@@ -359,10 +358,10 @@ class AbstractCoordinator(ABC):
         if member_id and self.membership.state in {State.JOINING, State.STALE}:
             self.membership.apply(Event.NAMED, member_id=member_id)
 
-    def sync(self, assignments: Mapping[str, bytes], deadline: float | None = None) -> bytes:
+    def sync(self, assignments: Mapping[str, Any], deadline: float | None = None) -> bytes:
         """Return this member's assignment, as bytes.
 
-        :param assignments: of all members, from the leader; empty from the others
+        :param assignments: of all members, from the leader, as bytes or with `encode()`; empty from the others
         :param deadline: as for `join_and_sync`
         :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` tells whether to try again
         """
@@ -404,7 +403,7 @@ class AbstractCoordinator(ABC):
         )
         return assignment
 
-    def _sync_request(self, assignments: Mapping[str, bytes], version: int) -> wire.SyncGroupRequest:
+    def _sync_request(self, assignments: Mapping[str, Any], version: int) -> wire.SyncGroupRequest:
         of = wire.SyncGroupRequest.Assignment
         return wire.SyncGroupRequest(
             group_id=self.group_id,
@@ -413,7 +412,7 @@ class AbstractCoordinator(ABC):
             group_instance_id=self.config["group_instance_id"] if version >= 3 else None,
             protocol_type=self.protocol_type(),
             protocol_name=self.membership.protocol,
-            assignments=[of(member_id=member, assignment=assignment) for member, assignment in assignments.items()],
+            assignments=[of(member_id=member, assignment=encoded(given)) for member, given in assignments.items()],
         )
 
     def _check_state(self, state: State) -> None:

@@ -109,20 +109,25 @@ class MemberAssignors:
         :param instance_ids: {member id: `group_instance_id`} of static members
         :raises InconsistentGroupProtocol: this member does not know the assignor
         """
-        subscriptions = {member: ConsumerProtocolSubscription.from_bytestring(metadata) for member, metadata in members}
-        for member, instance_id in instance_ids.items():
-            subscriptions[member].group_instance_id = instance_id
+        subscriptions: dict[str, ConsumerProtocolSubscription] = {}
+        has_racks = False
+        for member, metadata in members:
+            subscription = subscriptions[member] = ConsumerProtocolSubscription.from_bytestring(metadata)
+            subscription.group_instance_id = instance_ids.get(member)
+            has_racks = has_racks or bool(subscription.rack_id)
         topics = list(readers_of(subscriptions))
-        if any(self._cluster.topic_metadata(name) is None for name in topics):
+        if None in map(self._cluster.topic_metadata, topics):
             self._cluster.update(topics, timeout_ms)
         partitions: dict[str, list[int]] = {}
         self.topics.assigned_topics = {}
         for name in topics:
             partitions[name] = self.topics.ids(name)
             self.topics.assigned_topics[name] = len(partitions[name])
-        racks = self._racks(topics, timeout_ms) if any(member.rack_id for member in subscriptions.values()) else {}
-        assignments = self._named(protocol).assign_near(partitions, subscriptions, racks)
-        return {member: assignment_bytes(assignment) for member, assignment in assignments.items()}
+        racks = self._racks(topics, timeout_ms) if has_racks else {}
+        found = {}
+        for member, assignment in self._named(protocol).assign_near(partitions, subscriptions, racks).items():
+            found[member] = assignment_bytes(assignment)
+        return found
 
     def _racks(self, topics: list[str], timeout_ms: int | None) -> Racks:
         """Return the racks of the replicas of each partition, also those that are down; nothing if brokers do not answer."""
