@@ -64,9 +64,9 @@ def test_a_call_keeps_its_deadline_and_the_next_one_goes_on(members: Members) ->
         assert now() - started < 1
     assert two.subscriber.needs_poll
     assert not two.share
-    sent = two.subscriber.pending_join._sent
+    sent = two.subscriber.pending_join.sent
     two.serve(0.05)
-    assert two.subscriber.pending_join._sent is sent is not None  # the same JoinGroup
+    assert two.subscriber.pending_join.sent is sent is not None  # the same JoinGroup
     members.settled(2, 4)
     assert two.hooks.names() == ["on_assigned"]
 
