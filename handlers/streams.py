@@ -25,7 +25,7 @@ GATHER_MAX = 1024
 HUB_SEND_MAX = 128 * 1024
 #: How long poll(2) can wait at most (ms): the maximum of a C int, 24.8 days.
 POLL_MAX_MS = 2**31 - 1
-#: The peer has closed its end; poll(2) always tells errors besides.
+#: The peer has closed its end; poll(2) always reports errors besides.
 HUNG_UP: int = getattr(select, "POLLRDHUP", 0)
 #: The system probes a silent peer after this time, and then at this interval (s); this many lost probes end the connection.
 KEEPALIVE_IDLE_S = 60
@@ -80,7 +80,7 @@ class SocketStream:
     :param sock: connected or about to be; the stream owns it from now on
     :param make_waiter: makes what waits for the socket
     :param breathe: the handler's, called between the system calls of a large write
-    :param send_max: how much one system call may send where all workers share one hub (bytes)
+    :param send_max: how much one system call may send if all workers share one hub (bytes)
     :param has_ended: returns whether no worker can leave the stream any more: `Handler.has_ended`
     """
 
@@ -95,6 +95,10 @@ class SocketStream:
         sock.setblocking(False)
         self._has_ended = has_ended
         self._send_max = send_max
+        # Whether waiting is a system call: then a read that expects nothing waits first, which saves a failing call.
+        self._polls = make_waiter is PollWaiter
+        # Whether the last read left room in its buffer, so that the system had no more bytes.
+        self._emptied = False
         #: The socket itself.
         self.socket = sock
         self._make_waiter = make_waiter
@@ -128,7 +132,7 @@ class SocketStream:
 
         One worker at a time may call this: the one that is about to write.
 
-        Bytes that it sent before may still be unread. If the system cannot tell (outside of Linux), False.
+        Bytes that it sent before may still be unread. False if the system does not report it (outside of Linux).
         """
         number = self.socket.fileno()
         if number < 0 or self._closed or self._pid != process_number():  # another worker may close it at any moment
@@ -141,20 +145,21 @@ class SocketStream:
 
     def recv_into(self, buffer: bytearray | memoryview, timeout: float) -> int:
         """Read at least one byte; 0 when the peer has closed. As `Stream.recv_into`."""
-        check_process()
         self._reading = True
         try:
             self._check_open()
-            try:
-                return self._recv_into(buffer)
-            except BlockingIOError:
-                deadline = time.monotonic() + timeout
+            deadline = 0.0
             while True:
-                self._wait_readable(deadline)
+                if deadline or (self._emptied and timeout > 0):
+                    deadline = deadline or time.monotonic() + timeout
+                    self._wait_readable(deadline)
                 try:
-                    return self._recv_into(buffer)
+                    count = self._recv_into(buffer)
                 except BlockingIOError:
+                    deadline = deadline or time.monotonic() + timeout
                     continue
+                self._emptied = self._polls and count < len(buffer)
+                return count
         finally:
             self._reading = False
             if self._closed:
@@ -162,11 +167,14 @@ class SocketStream:
 
     def send(self, buffers: Sequence[Buffer], timeout: float) -> None:
         """Write all of the buffers. As `Stream.send`."""
-        check_process()
         self._writing = True
         try:
             self._check_open()
-            left = [view for buffer in buffers if (view := memoryview(buffer).cast("B"))]
+            first = buffers[0] if len(buffers) == 1 else None
+            if isinstance(first, memoryview) and first.itemsize == 1 and first:
+                left = [first]
+            else:
+                left = [view for buffer in buffers if (view := memoryview(buffer).cast("B"))]
             deadline = 0.0
             while left:
                 try:
@@ -193,7 +201,7 @@ class SocketStream:
         return self.socket.recv_into(buffer)
 
     def _send(self, views: list[memoryview]) -> int:
-        return self.socket.sendmsg(views)
+        return self.socket.send(views[0]) if len(views) == 1 else self.socket.sendmsg(views)
 
     def _wait_readable(self, deadline: float) -> None:
         reader = self._reader
@@ -210,14 +218,17 @@ class SocketStream:
     def _wait(self, waiter: Waiter, deadline: float, what: str) -> None:
         left = deadline - time.monotonic()
         ready = waiter.wait(left) if left > 0 else False
-        self._check_open()
+        if not self._polls or self._closed:  # a child that was forked meanwhile has a copy of a greenlet, but no thread
+            self._check_open()
         if not ready:
             raise TimeoutError(errno.ETIMEDOUT, f"nothing could be {what} the socket in time")
 
     def _check_open(self) -> None:
+        """Raise an error if the stream was closed, or belongs to another process, which is a system call."""
         if self._closed:
             raise OSError(errno.EBADF, "the stream was closed")
-        if self._pid != process_number():
+        if self._pid != os.getpid():
+            check_process()
             raise OSError(errno.EBADF, "the stream belongs to the process that this one was forked from")
 
     def close(self) -> None:
@@ -261,6 +272,7 @@ class WrappedStream(SocketStream):
         sock = stream.socket
         sock.settimeout(timeout)
         super().__init__(wrapper.wrap_socket(sock), stream._make_waiter, handler.breathe)
+        self._polls = False  # the engine may have bytes of which the system knows nothing
         self._lock = handler.Lock()
 
     def _recv_into(self, buffer: bytearray | memoryview) -> int:

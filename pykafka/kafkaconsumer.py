@@ -24,7 +24,7 @@ from pykafka.groups.options import SubscriberOptions
 from pykafka.handlers.interrupts import CloseOnce, SingleCaller
 from pykafka.metadata.lifecycle import ClosedWithClient
 from pykafka.parallel.consuming import InParallel
-from pykafka.record import Record
+from pykafka.record import K, Record, V
 from pykafka.utils.error_handlers import valid_int, valid_timeout
 from pykafka.utils.hints import CONSUMER, POLL, Elsewhere, unknown_option
 from pykafka.utils.option_table import collected
@@ -44,17 +44,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-if TYPE_CHECKING:
-    # At runtime the package does without it: it is no dependency.
-    from typing_extensions import TypeVar
-
-    K = TypeVar("K", default=bytes)
-    V = TypeVar("V", default=bytes)
-else:
-    from typing import TypeVar
-
-    K, V = TypeVar("K"), TypeVar("V")
-
 _TABLES = (KafkaConsumerOptions, SubscriberOptions)
 #: How many records `poll` and `batches` return by default: Kafka's own max.poll.records.
 POLL_RECORDS = 500
@@ -70,7 +59,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     :param cluster: that has the topics
     :param topics: names; or one pattern, which whole names have to match: a compiled one, a text that begins with "^", or a
         `SubscriptionPattern` for the broker
-    :param group: under which offsets are committed, and whose members share the topics; None for none
+    :param group: the group that offsets are committed for, whose members divide the topics; None for none
     :param auto_offset_reset: where to begin without a committed offset, and when the offset is no longer kept: the
         first message, the end, an error, or the first message that is not older than a duration (KIP-1106)
     :param start: separate rules for partitions without a commit, new partitions, and offsets out of range; None follows
@@ -81,7 +70,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     :param auto_commit_timeout_ms: how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator
         that moves, a connection that breaks) before a call raises one; until then each is logged, and the next interval
         tries again
-    :param listener: told of partitions that the group gives to this member, or takes away
+    :param listener: called when the group gives partitions to this member, or takes them away
     :param key_deserializer: makes keys of bytes: a function, or an object as kafka-python or confluent-kafka have them;
         None leaves bytes
     :param value_deserializer: makes values of bytes, as `key_deserializer` makes keys

@@ -460,7 +460,7 @@ def of_topics(key: str) -> str:
 
     :param key: as `plain` returns it
     """
-    rest = next((key.removeprefix(one) for one in _OF_TOPICS if key.startswith(one)), "")
+    rest = next((key.removeprefix(topic) for topic in _OF_TOPICS if key.startswith(topic)), "")
     return rest if rest in _TOPIC else ""
 
 

@@ -72,7 +72,7 @@ class ArrowBatches:
             except InvalidMessageError:  # of the first record
                 self._settle(borrowed, {})
                 raise
-            except BaseException:  # such as a greenlet's timeout: the pool may go on reading these cursors
+            except BaseException:  # such as a greenlet's timeout: the pool may continue to read these cursors
                 self._abandon(borrowed)
                 raise
             # where all partitions were moved meanwhile, as by stop(), the next turn reads them again

@@ -22,7 +22,7 @@ from pykafka.exceptions import (
     TopicNotFoundError,
     UnknownTopicOrPartition,
 )
-from pykafka.metadata.list_offsets import Question, list_each
+from pykafka.metadata.list_offsets import OffsetQuery, list_each
 from pykafka.utils import milliseconds
 from pykafka.utils.error_handlers import left_ms
 
@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 KNOWN_WITHIN_S = 5.0
 #: A pattern's topic is taken for deleted when so many answers in a row lack it.
 LACKING = 2
-#: How long a question for offsets may take at first, and at most, when it was cut off before (ms).
+#: How long a search for offsets may take at first, and at most, when it was cut off before (ms).
 SEARCH_MS, SEARCH_MOST_MS = 1000, 8000
 
 
@@ -252,18 +252,18 @@ class Assignment:
             self.start_lookup.begin(zip(added.values(), repeat(None), strict=False))
 
     def give_up(self, keys: Iterable[TopicPartition]) -> None:
-        """Read partitions no more, and drop what is buffered of them; return at once."""
+        """Stop reading partitions, and drop their buffered records; return at once."""
         for owned in self._remove(keys):
             self._let_go(owned)
 
     def suspend_assignment(self, keys: Iterable[TopicPartition]) -> None:
-        """Read partitions no more, and keep what is buffered of them until `resume_assignment`; return at once."""
+        """Stop reading partitions, and keep their buffered records until `resume_assignment`; return at once."""
         for owned in self._remove(keys):
             self._suspended[owned.key] = owned, owned.paused
             self.buffers.pause(owned)
 
     def resume_assignment(self, kept: Collection[TopicPartition]) -> None:
-        """Go on with some of the suspended partitions, paused or not as they were; give up the others."""
+        """Continue some of the suspended partitions, paused or not as they were; give up the others."""
         suspended, self._suspended = self._suspended, {}
         if not suspended:
             return
@@ -527,7 +527,7 @@ class Assignment:
         If all messages are older than a time, it means the offset behind the last one.
 
         :param timeout_ms: how long all of it may take (ms). By default a short time, in which each leader is asked once, and
-            a longer one after each question that was cut off: a broker may be slow rather than silent
+            a longer one after each request that was cut off: a broker may be slow rather than silent
         :param once: return the errors that may pass instead of asking again
         :param patient: wait for leaders that are to be elected, and stop at an error that does not pass by itself
         """
@@ -537,8 +537,8 @@ class Assignment:
         deadline, once = now() + limit_ms / 1000, once or not timeout_ms
 
         times = {key: milliseconds(position) for key, position in wanted.items()}
-        question = Question(times, isolation_level=self._isolation_level)
-        found, errors = list_each(self.cluster, question, limit_ms, patient, once)
+        query = OffsetQuery(times, isolation_level=self._isolation_level)
+        found, errors = list_each(self.cluster, query, limit_ms, patient, once)
         offsets: dict[TopicPartition, int] = {}
         beyond: dict[TopicPartition, int] = {}
         for key, answer in found.items():
@@ -547,8 +547,8 @@ class Assignment:
             else:
                 beyond[key] = OffsetType.EARLIEST if answer.by_segment else OffsetType.LATEST
         if beyond:
-            question = question._replace(timestamps=beyond)
-            ends, more = list_each(self.cluster, question, left_ms(deadline, now()), patient, once)
+            query = query._replace(timestamps=beyond)
+            ends, more = list_each(self.cluster, query, left_ms(deadline, now()), patient, once)
             errors |= more
             for key, answer in ends.items():
                 if answer.offset >= 0:

@@ -44,8 +44,8 @@ R = TypeVar("R")
 #: The age at which auto-commit repeats a commit (s). Brokers forget commits after offsets.retention.minutes, by default a day
 #: before Kafka 2.1 and a week since, unless (since 2.1) the group has members: see KIP-211.
 COMMIT_AGAIN_S = 3600.0
-#: How often the worker that commits looks whether its consumer is still there (s).
-GONE_S = 5.0
+#: How often the worker that commits checks whether its consumer still exists (s).
+OWNER_POLL_INTERVAL_S = 5.0
 #: The text that brokers keep with each offset, unless it names the consumer.
 METADATA = "pykafka"
 
@@ -67,9 +67,6 @@ class Commits:
         self._cluster = consumer.cluster
         self._options = options
         self._handler = consumer.handler
-        #: Returns whether the partitions are still the consumer's: otherwise other members may have gone on. None if the
-        #: consumer does not know, or does not share them.
-        self.may_commit: Callable[[], bool] | None = None
         #: Whether a commit names, in all its attempts, the generation in which it began: in a later one, another member may
         #: have gone on. Members that read many topics do so.
         self.pinned = False
@@ -109,7 +106,7 @@ class Commits:
 
     def owns(self) -> bool:
         """Return whether the consumer may commit: it still owns its partitions, as far as it knows."""
-        may_commit = self.may_commit or self.group.membership.may_commit
+        may_commit = self.group.membership.may_commit
         return not self.given_up and (may_commit is None or may_commit())
 
     def uncommitted(self, offsets: Offsets) -> dict[TopicPartition, int]:
@@ -263,7 +260,7 @@ class Commits:
         return self._worker
 
     def turn(self) -> None:
-        """Commit what is due; the worker calls this at each interval."""
+        """Commit the offsets that are due; the worker calls this at each interval."""
         self.auto_commit()
         self._commit_again()
 
@@ -358,11 +355,11 @@ def _commit_regularly(commits: weakref.ref[Commits], stopping: EventType, interv
     It holds its tether, by which it ends with the client.
     """
     left = interval_s
-    while not stopping.wait(min(left, GONE_S)):
+    while not stopping.wait(min(left, OWNER_POLL_INTERVAL_S)):
         found = commits()
         if found is None:
             return
-        left -= GONE_S
+        left -= OWNER_POLL_INTERVAL_S
         if left <= 0:
             found.turn()
             left = interval_s
@@ -437,7 +434,7 @@ class InProcess:
     """The uncommitted records of one consumer, by partition: a transaction must not commit results of lost ones.
 
     A record is in process from the call that returns it until an offset behind it is committed, or the partition is put back
-    to its commit. The cursor of a partition says what was returned, so that reading costs nothing here.
+    to its commit. The cursor of a partition has the returned records, so that reading costs nothing here.
 
     State: single stores of sets and dictionaries, by any worker.
     """

@@ -53,7 +53,7 @@ class ConsumerEngine(Assignment):
 
     #: Whether `Record`s are delivered, not `Message`s.
     records = True
-    #: Whether calls go on waiting while brokers or leaders are away; else they raise what lasts beyond the socket timeout.
+    #: Whether calls continue to wait while brokers or leaders are away; else they raise what lasts beyond the socket timeout.
     is_patient = True
     #: The option that names the group, and what to do about a consumer that does not run, for errors.
     group_option = "group"
@@ -252,7 +252,7 @@ class ConsumerEngine(Assignment):
         return True
 
     def tick(self) -> None:
-        """Do what is due by time. Fetchers call this.
+        """Do the timed work that is due. Fetchers call this.
 
         That is: ask leaders again for closer replicas, notice topics that were created again, and look for new partitions.
         """

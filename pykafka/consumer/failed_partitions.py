@@ -162,7 +162,7 @@ class FailedPartitions:
             self._failures.pop(owned, None)
 
     def due(self) -> list[FailedPartition]:
-        """Return what is to be served now."""
+        """Return the partitions to serve now."""
         soon = self._now() + TOGETHER * self._pauses.first_ms / 1000
         return [failed for failed in self if failed.due <= soon or failed.moved]
 
@@ -195,8 +195,8 @@ class FailedPartitions:
 def recreated(owned: OwnedPartition, now: UUID | None) -> TopicRecreatedError:
     """Return the error of a partition whose topic has another id now."""
     return TopicRecreatedError(
-        f"the topic was deleted and made anew (its id was {owned.topic_id} and is {now} now), and offset {owned.position} was "
-        'of the old one; auto_offset_reset ("none", "raise") forbids a reset: say where to go on, by seek()',
+        f"the topic was deleted and recreated (its id was {owned.topic_id} and is {now} now), and offset {owned.position} was "
+        'of the old one; auto_offset_reset ("none", "raise") forbids a reset: choose the next offset by seek()',
         owned.topic_id,
         now,
         topic=owned.key.topic,
@@ -231,7 +231,7 @@ class ErrorsToRaise:
     def judge(self, consumer: FetchingConsumer, owned: OwnedPartition, error: KafkaException) -> None:
         """Decide whether `consume()` raises an error: it does not pass by itself, or has lasted.
 
-        For a patient consumer an outage may last for as long as it takes: calls go on waiting, and a warning is logged.
+        For a patient consumer an outage may last: calls continue to wait, and the client logs a warning.
         """
         now = self._now()
         if owned.trouble_since is None:

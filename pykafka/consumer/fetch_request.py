@@ -204,9 +204,22 @@ class FetchRequests:
         self._settings = settings
         self._short_wait_ms = SHORT_WAIT_MS
         self.session: FetchSession[Key, Wanted] = FetchSession()
-        #: The plan of the last request, and the request that repeats it within a session, naming no partition.
+        #: The plan and the version of the last request.
         self.plan: Plan | None = None
+        self.version = -1
+        # The request that repeats it within a session, naming no partition.
         self._repeated: wire.FetchRequest | None = None
+
+    def repeat(self) -> wire.FetchRequest | None:
+        """Return a request that wants what the last one did, in the same version; None: only `next` can make one."""
+        if self.version < SESSIONS_FROM or self.plan is None or (step := self.session.repeat()) is None:
+            return None
+        request = self._repeated
+        if request is None or request.session_id != step.session_id:
+            request = self._repeated = self._request(self.plan, step)
+            request.keep_body(self.version)
+        request.session_epoch = step.epoch
+        return request
 
     def next(self, plan: Plan, version: int) -> tuple[wire.FetchRequest, bool]:
         """Return the next request, and whether its answer has all partitions of the plan.
@@ -215,13 +228,9 @@ class FetchRequests:
         :param version: of the request; up to `IDS_CEILING` if the plan has ids, and else up to the one before `IDS_FROM`
         """
         by_id = version >= IDS_FROM
-        if plan is self.plan and version >= SESSIONS_FROM and (step := self.session.repeat()) is not None:
-            request = self._repeated
-            if request is None:
-                request = self._repeated = self._request(plan, step)
-            request.session_id, request.session_epoch = step
-            return request, False
-        self.plan, self._repeated = plan, None
+        if plan is self.plan and version == self.version and (repeated := self.repeat()) is not None:
+            return repeated, False
+        self.plan, self.version, self._repeated = plan, version, None
         wanted: dict[Key, Wanted] = {}
         for key, asked in plan.partitions.items():
             # A session by name knows nothing of ids: a name that is fetched on and forgotten in one request is forgotten.

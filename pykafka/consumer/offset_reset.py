@@ -101,7 +101,7 @@ class Resets:
         owned.topic_id = None
         if isinstance(error, TopicRecreatedError):
             log.warning(
-                "topic %s was deleted and made anew (its id was %s and is %s now): this consumer goes from offset %d of "
+                "topic %s was deleted and recreated (its id was %s and is %s now): this consumer goes from offset %d of "
                 "partition %d to the start of the new one",
                 *(owned.key.topic, error.old_id, error.new_id, before, owned.partition_id),
             )

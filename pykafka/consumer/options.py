@@ -240,7 +240,7 @@ class ConsumerOptions(Options):
         optional(get_string),
         {
             "topic": "under which offsets are committed; None for none",
-            "consumer": "under which offsets are committed, and whose members share the topics; None for none",
+            "consumer": "the group that offsets are committed for, whose members divide the topics; None for none",
         },
         costs="None commits nothing, so each start begins at `auto_offset_reset`.",
         names={"consumer": "group"},
@@ -353,14 +353,14 @@ class ConsumerOptions(Options):
         False,
         anything,
         {
-            "group": "begin at `auto_offset_reset` whatever is committed; not again at rebalances",
-            "topic": "begin at `auto_offset_reset` whatever is committed",
+            "group": "begin at `auto_offset_reset` even if the group has committed offsets; not again at rebalances",
+            "topic": "begin at `auto_offset_reset` even if the group has committed offsets",
         },
         costs="True reads everything again (or skips it) with each start.",
         names={"consumer": ""},
     )
     reset_offset_on_fetch: bool = option(
-        True, anything, "whether `fetch_offsets()` moves the consumer to what is committed", names={"consumer": ""}
+        True, anything, "whether `fetch_offsets()` moves the consumer to the committed offsets", names={"consumer": ""}
     )
     isolation_level: str = option(
         "read_uncommitted",

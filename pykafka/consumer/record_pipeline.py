@@ -40,7 +40,7 @@ class Interceptors:
         return records
 
     def committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Tell of committed offsets."""
+        """Note committed offsets."""
         for call in self._on_commit:
             try:
                 call(dict(offsets))

@@ -34,8 +34,8 @@ log = logging.getLogger(__name__)
 
 #: While an error lasts, pauses double from `fetch_error_backoff_ms` up to this (ms): Kafka's own retry.backoff.max.ms.
 BACKOFF_MAX_MS = 1000
-#: The longest wait of the worker at a time (s): it looks then whether its consumer is still there.
-LOOK_S = 1.0
+#: How often the worker checks whether its consumer still exists (s).
+OWNER_POLL_INTERVAL_S = 1.0
 
 
 class Recovery(BackgroundWorker):
@@ -217,7 +217,7 @@ class Recovery(BackgroundWorker):
             self._serve(consumer, due)
             return True
         del consumer
-        self._wake.wait(min(self._failed_partitions.next_wait(), LOOK_S))
+        self._wake.wait(min(self._failed_partitions.next_wait(), OWNER_POLL_INTERVAL_S))
         return True
 
     def _admit(

@@ -52,7 +52,7 @@ class StartRules:
     :param no_commit: without a group, and for a partition of which the group has committed nothing
     :param new_partition: a partition, or a topic, that has come while this consumer read: by default "earliest" where
         `auto_offset_reset` is "latest", since all that is in it is newer than the consumer
-    :param out_of_range: where the offset to go on at is not in the log (any more)
+    :param out_of_range: the offset to continue at is not in the log (any more)
     :raises TypeError, ValueError: there is no such rule
     """
 

@@ -6,7 +6,7 @@ A `KafkaConsumer` has an `AssignmentFollower` (assignment_follower.py), which ca
 classic protocol:
 
 1. `AssignmentFollower.poll` calls `PolledMembership.poll` (polled_membership.py), one worker at a time, if `needs_poll`.
-2. `ClassicMembership` checks topics (subscription.py), and revokes what has to be revoked (assignment_change.py).
+2. `ClassicMembership` checks topics (subscription.py), and revokes partitions if necessary (assignment_change.py).
 3. `AbstractCoordinator.join_until_stable` (classic/coordinator.py) sends JoinGroup and SyncGroup over a `PendingJoin`
    (coordinator_connection.py). The leader's `MemberAssignors` (classic/membership.py) call an assignor (assignors/).
 4. `AssignmentChange.assign_pending` calls `on_assigned` or `on_added`: the consumer reads, and the listener runs.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Self, TypeVar
 from uuid import UUID
 
@@ -18,7 +18,7 @@ CHANNEL = "offsets"
 #: partitions anyway, and should not fail before.
 COMMIT_CEILING = 9
 FETCH_CEILING = 7
-#: The versions that tell topics by their ids (KIP-848, Kafka 4.2), and the first one that asks for several groups.
+#: The versions that name topics by their ids (KIP-848, Kafka 4.2), and the first one that asks for several groups.
 COMMIT_BY_ID = 10
 FETCH_BY_ID = 10
 FETCH_GROUPS = 8
@@ -28,7 +28,7 @@ STABLE_FROM = 7
 #: Up to this version of OffsetFetch (before Kafka 0.10.2), UNKNOWN_TOPIC_OR_PARTITION means that nothing is committed; later
 #: brokers answer a partition without a commit with offset -1.
 UNKNOWN_IS_NONE = 1
-#: From which version of OffsetCommit on brokers tell static members that were fenced (KIP-345).
+#: From which version of OffsetCommit on brokers report static members that were fenced (KIP-345).
 STATIC_FROM = 7
 
 
@@ -69,7 +69,6 @@ def commit_request(
     :param ids: the topics' ids, which `COMMIT_BY_ID` needs
     :param epochs: the leader epoch of the record before each offset, as far as they are known (KIP-320)
     """
-    known = epochs or {}
     topic = wire.OffsetCommitRequest.Topic
     ids = ids or {}
     return wire.OffsetCommitRequest(
@@ -78,22 +77,30 @@ def commit_request(
         member_id=identity[1],
         group_instance_id=group_instance_id if version >= STATIC_FROM else None,
         topics=[
-            topic(
-                name=name,
-                topic_id=ids.get(name, NO_ID),
-                partitions=[
-                    topic.Partition(
-                        partition_index=id_,
-                        committed_offset=value.offset,
-                        committed_leader_epoch=known.get(TopicPartition(name, id_), -1),
-                        committed_metadata=value.metadata,
-                    )
-                    for id_, value in partitions.items()
-                ],
-            )
-            for name, partitions in by_topic(offsets).items()
+            topic(name=name, topic_id=ids.get(name, NO_ID), partitions=partitions)
+            for name, partitions in commits_by_topic(topic.Partition, offsets, epochs or {}).items()
         ],
     )
+
+
+def commits_by_topic(
+    make: Callable[..., V], offsets: Mapping[TopicPartition, OffsetAndMetadata], epochs: Mapping[TopicPartition, int]
+) -> dict[str, list[V]]:
+    """Return the partitions of a commit request by topic.
+
+    :param make: the class of the request's partitions
+    :param epochs: the leader epoch of the record before each offset, as far as they are known (KIP-320)
+    """
+    found: dict[str, list[V]] = {}
+    for (topic, id_), value in offsets.items():
+        part = make(
+            partition_index=id_,
+            committed_offset=value.offset,
+            committed_leader_epoch=epochs.get(TopicPartition(topic, id_), -1),
+            committed_metadata=value.metadata,
+        )
+        found.setdefault(topic, []).append(part)
+    return found
 
 
 def commit_failures(
@@ -162,7 +169,7 @@ def committed_offsets(
     :param asked: partitions
     :param ids: the topics' ids that the request had
     :param version: that of the request
-    :raises ProtocolClientError: the broker cannot tell; an error that does not pass by itself, if there is one
+    :raises ProtocolClientError: an error of the broker; one that is not retriable, if there is one
     :raises IncompleteResponseError: the answer leaves one of the partitions out
     """
     found, errors = committed_each(response, broker, asked, ids, version=version)
@@ -179,11 +186,11 @@ def committed_each(
     *,
     version: int,
 ) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, KafkaException]]:
-    """Return the group's commit for each partition, and an error for each of which the answer does not say it.
+    """Return the group's commit for each partition, and an error for each that the answer leaves out.
 
     Parameters: see `committed_offsets`.
 
-    :raises ProtocolClientError: the broker cannot tell it of any partition
+    :raises ProtocolClientError: an error of the broker about all partitions
     """
     answer: Any = response.groups[0] if response.groups else response
     if answer.error_code:

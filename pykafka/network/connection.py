@@ -344,7 +344,7 @@ class BrokerConnection:
         limit = self._timeout if timeout is None else timeout
         try:
             # views: their text, in reports of errors, has no contents
-            stream.send([memoryview(buffers[0])] if len(buffers) == 1 else _join_small(buffers), limit)
+            stream.send([memoryview(buffers[0])] if len(buffers) == 1 else join_small(buffers), limit)
         except TimeoutError as error:
             text = f"the broker did not take a request within {limit:.3g} s; it may be overloaded"
             raise self._broken(SocketDisconnectedError(text, broker=self.address)) from error
@@ -434,7 +434,7 @@ class BrokerConnection:
         return frame[4:]
 
 
-def _join_small(buffers: Sequence[Buffer]) -> list[Buffer]:
+def join_small(buffers: Sequence[Buffer]) -> list[Buffer]:
     """Return the buffers with small neighbours joined, as views."""
     joined: list[Buffer] = []
     small: list[Buffer] = []

@@ -77,10 +77,10 @@ class FrameReader:
                 self._end += count
             if not count:
                 raise self._closed_by_peer()
-            self._handler.breathe()
             frame = self._take()
             if frame is not None:
                 return frame
+            self._handler.breathe()
             timeout = max(deadline - self._handler.now(), 0.0)
 
     def _take(self) -> memoryview | None:

@@ -1,3 +1,6 @@
+cimport cython
+
+
 cdef class ResponseFuture:
     cdef public object _handler
     cdef public list _callbacks
@@ -10,6 +13,20 @@ cdef class ResponseFuture:
     cpdef set_error(self, error)
     cpdef add_done_callback(self, fn)
     cdef _call_back(self)
+
+
+cdef class RequestState(ResponseFuture):
+    cdef public object request
+    cdef public int version
+    cdef public object peer
+    cdef public long long correlation_id
+    cdef public double deadline
+    cdef public double latest
+    cdef public double early
+    cdef public double silence_s
+    cdef public bint unsent
+    cdef public object log
+    cdef public object _decoded
 
 
 cdef class InFlightRequests:
@@ -34,3 +51,10 @@ cdef class InFlightRequests:
     cdef public double throttled_until
     cdef public double late
     cdef object __weakref__
+
+    cpdef add(self, RequestState request)
+    @cython.locals(request=RequestState)
+    cpdef RequestState pop_if_oldest(self, long long correlation_id)
+    @cython.locals(request=RequestState, first=double)
+    cpdef bint is_overdue(self, double now) except -1
+    cpdef throttle(self, throttle, double now)

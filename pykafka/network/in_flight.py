@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 from pykafka.exceptions import KafkaException, ResponseTimeoutError, SocketDisconnectedError
 from pykafka.handlers.base import process_number
 from pykafka.network.turns import ReadTurn
-from pykafka.protocol.schema import decode_response, encode_request, read_throttle_ms
+from pykafka.protocol.schema import decode_response, read_throttle_ms
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Buffer, Handler
@@ -158,15 +158,8 @@ class ResponseFuture:
         return self.response if response_cls is None else response_cls(self.response, **kwargs)
 
 
-class InFlightRequest(ResponseFuture, Generic[R]):
-    """A request and, once it has come, the answer to it, which is the frame from the correlation id on.
-
-    :param handler: supplies the clock, and the event of a worker that waits
-    :param request: a wire message; or, without a peer, an object that has `encode(correlation_id)`, or the documented
-        `get_bytes()`, and `throttle(frame)` if its answer may announce throttling: that returns a `Throttle` or None
-    :param version: of the wire message
-    :param peer: the broker that the wire message goes to; `get` then decodes the answer
-    """
+class RequestState(ResponseFuture):
+    """The state of an `InFlightRequest`, which a writer, the reader and callers share."""
 
     __slots__ = (
         "_decoded",
@@ -199,13 +192,26 @@ class InFlightRequest(ResponseFuture, Generic[R]):
         self.unsent = False
         #: Logs it, if requests are logged.
         self.log: RequestLog | None = None
-        self._decoded: R | None = None
+        self._decoded: Any = None
+
+
+class InFlightRequest(RequestState, Generic[R]):
+    """A request and, once it has come, the answer to it, which is the frame from the correlation id on.
+
+    :param handler: supplies the clock, and the event of a worker that waits
+    :param request: a wire message; or, without a peer, an object that has `encode(correlation_id)`, or the documented
+        `get_bytes()`, and `throttle(frame)` if its answer may announce throttling: that returns a `Throttle` or None
+    :param version: of the wire message
+    :param peer: the broker that the wire message goes to; `get` then decodes the answer
+    """
+
+    __slots__ = ()
 
     def encode(self) -> Sequence[Buffer]:
         """Return the frame as buffers, its length first."""
         request = self.request
         if self.peer is not None:
-            frame: Sequence[Buffer] = encode_request(request, self.version, self.correlation_id, self.peer.client_id)
+            frame: Sequence[Buffer] = request.frame(self.version, self.correlation_id, self.peer.client_id)
         elif hasattr(request, "encode"):
             frame = request.encode(self.correlation_id)
         else:
@@ -224,7 +230,13 @@ class InFlightRequest(ResponseFuture, Generic[R]):
             read: Callable[[memoryview], Throttle | None] | None = getattr(self.request, "throttle", None)
             return None if read is None else read(frame)
         request_cls = type(self.request)
-        ms = read_throttle_ms(request_cls, version, frame)
+        quick = request_cls.quick_response
+        answer = None if quick is None else quick(version, frame)
+        if answer is not None:
+            self._decoded = answer
+            ms: int | None = answer.throttle_time_ms
+        else:
+            ms = read_throttle_ms(request_cls, version, frame)
         if ms is None:  # it stands deep in the answer
             try:
                 self._decoded = answer = decode_response(request_cls, version, frame)[1]
@@ -249,6 +261,9 @@ class InFlightRequest(ResponseFuture, Generic[R]):
         :raises SocketDisconnectedError: the connection ended first
         :raises CorruptResponseError: the answer cannot be read
         """
+        decoded = self._decoded
+        if decoded is not None and self.done and self.error is None and self.log is None and response_cls is None:
+            return cast("R", decoded)
         frame, peer = super().get(response_cls, timeout, **kwargs), self.peer
         if peer is None or frame is None:
             return cast("R", frame)
@@ -428,8 +443,11 @@ class InFlightRequests:
         if now < self.none_due_before:
             return False
         with self._lock:
-            self.none_due_before = min((one.deadline for one in self._requests.values()), default=math.inf)
-        return now >= self.none_due_before
+            first = math.inf
+            for request in self._requests.values():
+                first = min(first, request.deadline)
+            self.none_due_before = first
+        return now >= first
 
     def silent_for(self) -> float:
         """Return for how long the oldest request has waited for its answer, throttling not counted (s); 0 for no request."""

@@ -369,7 +369,7 @@ class Node:
         :raises UnsupportedVersion: the broker lacks the API
         :raises SocketDisconnectedError: the broker cannot be reached
         """
-        usual_ms = self.timeout_ms(channel)
+        usual_ms = self._offsets_channel_socket_timeout_ms if channel == "offsets" else self._socket_timeout_ms
         connect_ms = timeout_ms if timeout_ms is not None and timeout_ms < usual_ms else None
         timeout_ms = usual_ms if timeout_ms is None else timeout_ms
         before = self.versions.found
@@ -380,7 +380,7 @@ class Node:
                 chosen = self.versions.choose(type(request), ceiling)
             else:
                 chosen = version
-                if before is not None and before != self.versions.found:
+                if before is not None and before is not self.versions.found:
                     self.versions.check(type(request), version)
             sent: InFlightRequest[R] = InFlightRequest(self._handler, request, chosen, self._peer)
             if keep and timeout_ms < usual_ms:

@@ -174,41 +174,7 @@ class RequestHandler:
 
         :param timeout: until the caller gives up (s); the connection waits for the answer `request.early` longer
         """
-        requests, now = self.shared.requests, self.handler.now
-        request.correlation_id = requests.next_id()
-        try:
-            frame = request.encode()
-        except Exception as error:  # noqa: BLE001 - goes to the future, like the error of an answer
-            request.set_error(error)
-            return request
-        request.silence_s = timeout + request.early
-        request.latest = latest = math.inf if latest is None else latest
-        while True:
-            try:
-                if requests.throttled_until:
-                    self._await_throttle(latest, patient)
-                if now() >= self._reauthentication.due:
-                    self._reauthentication.begin(timeout)
-                deadline = now() + timeout + requests.late
-                request.deadline = min(deadline + request.early, latest)
-                broken = self._write(frame, request if has_response else None, min(deadline, latest))
-                break
-            except ThrottledError as error:
-                if not patient:
-                    request.set_error(error)
-                    return request
-            except KafkaException as error:  # nothing was written
-                request.unsent = requests.ended_unused
-                request.set_error(error)
-                return request
-        if broken is not None:
-            self._end(broken)
-            request.set_error(fresh(requests.error or broken))  # the reader may have found the reason first
-        elif not has_response:
-            request.set_response(None)
-        else:
-            requests.turn.answer_due()
-        return request
+        return _send(self, request, timeout, has_response, math.inf if latest is None else latest, patient)
 
     def _await_throttle(self, latest: float, patient: bool) -> None:
         """Wait until the peer's throttling is over, so that it reads from this connection again.
@@ -248,54 +214,6 @@ class RequestHandler:
             self._end(error)
         finally:
             self._inside.reading = False
-
-    def _write(
-        self, frame: Sequence[Buffer], request: InFlightRequest[Any] | None, deadline: float
-    ) -> KafkaException | None:
-        """Write one request; return the error that broke the connection, if one did.
-
-        :param request: added to those in flight; None if the peer does not answer it
-        :raises ThrottledError: the peer has begun to throttle this client
-        :raises KafkaException: nothing was written, and the connection is in the same state as before
-        """
-        connection, requests, _ = self.shared
-        now = self.handler.now
-        if requests.error is not None and requests.inherited:  # its locks may be taken for good
-            raise _inherited(connection.address)
-        self._writing.take(deadline)
-        writes = False
-        try:
-            self._writing.begin()
-            if requests.throttled_until > now():  # the peer began to after the caller had checked
-                raise ThrottledError(requests.about_throttling(now()), broker=connection.address)
-            if requests.idle_for() > CHECK_AFTER_S and connection.is_hung_up:
-                gone = SocketDisconnectedError(HUNG_UP, broker=connection.address)
-                self._end(gone)
-                raise gone.again()
-            if request is None:
-                requests.check()
-            else:
-                requests.add(request)
-            writes = True
-            if self._reauthentication.under_way:
-                self._reauthentication.hold(frame)
-            else:
-                connection.send(frame, max(deadline - now(), 0.001))
-            return None
-        except KafkaException as error:
-            if writes:
-                return error
-            raise
-        except BaseException:
-            # The caller's own timeout, or Ctrl-C: half a frame may be out, or none of a request in the table, and nothing
-            # can follow it.
-            if writes if request is None else requests.has(request):
-                requests.interrupted = True
-                connection.disconnect()
-            raise
-        finally:
-            self._writing.is_written = False
-            self._writing.leave()
 
     def stop(self, timeout: float = DRAIN_S) -> None:
         """End the connection and the reader, once the answers on their way have come.
@@ -337,6 +255,104 @@ class RequestHandler:
         # worker that held that lock may not exist in this process.
         self.shared.requests.error = _inherited(self.shared.connection.address)
         self.shared.connection.disconnect()
+
+
+def _send(
+    owner: RequestHandler,
+    request: InFlightRequest[R],
+    timeout: float,
+    has_response: bool,
+    latest: float,
+    patient: bool,
+) -> InFlightRequest[R]:
+    """Send a request and return it. As `RequestHandler.send`."""
+    requests, now = owner.shared.requests, owner.handler.now
+    request.correlation_id = requests.next_id()
+    try:
+        frame = request.encode()
+    except Exception as error:  # noqa: BLE001 - goes to the future, like the error of an answer
+        request.set_error(error)
+        return request
+    request.silence_s = timeout + request.early
+    request.latest = latest
+    while True:
+        try:
+            if requests.throttled_until:
+                owner._await_throttle(latest, patient)
+            at = now()
+            if at >= owner._reauthentication.due:
+                owner._reauthentication.begin(timeout)
+                at = now()
+            deadline = at + timeout + requests.late
+            request.deadline = min(latest, deadline + request.early)
+            broken = _write(owner, frame, request if has_response else None, min(latest, deadline))
+            break
+        except ThrottledError as error:
+            if not patient:
+                request.set_error(error)
+                return request
+        except KafkaException as error:  # nothing was written
+            request.unsent = requests.ended_unused
+            request.set_error(error)
+            return request
+    if broken is not None:
+        owner._end(broken)
+        request.set_error(fresh(requests.error or broken))  # the reader may have found the reason first
+    elif not has_response:
+        request.set_response(None)
+    else:
+        requests.turn.answer_due()
+    return request
+
+
+def _write(
+    owner: RequestHandler, frame: Sequence[Buffer], request: InFlightRequest[Any] | None, deadline: float
+) -> KafkaException | None:
+    """Write one request; return the error that broke the connection, if one did.
+
+    :param request: added to those in flight; None if the peer does not answer it
+    :raises ThrottledError: the peer has begun to throttle this client
+    :raises KafkaException: nothing was written, and the connection is in the same state as before
+    """
+    connection, requests, _ = owner.shared
+    writing = owner._writing
+    if requests.error is not None and requests.inherited:  # its locks may be taken for good
+        raise _inherited(connection.address)
+    writing.take(deadline)
+    writes = False
+    try:
+        writing.begin()
+        at = owner.handler.now()
+        if requests.throttled_until > at:  # the peer began to after the caller had checked
+            raise ThrottledError(requests.about_throttling(at), broker=connection.address)
+        if at - requests.used_at > CHECK_AFTER_S and not len(requests) and connection.is_hung_up:
+            gone = SocketDisconnectedError(HUNG_UP, broker=connection.address)
+            owner._end(gone)
+            raise gone.again()
+        if request is None:
+            requests.check()
+        else:
+            requests.add(request)
+        writes = True
+        if owner._reauthentication.under_way:
+            owner._reauthentication.hold(frame)
+        else:
+            connection.send(frame, max(0.001, deadline - at))
+        return None
+    except KafkaException as error:
+        if writes:
+            return error
+        raise
+    except BaseException:
+        # The caller's own timeout, or Ctrl-C: half a frame may be out, or none of a request in the table, and nothing
+        # can follow it.
+        if writes if request is None else requests.has(request):
+            requests.interrupted = True
+            connection.disconnect()
+        raise
+    finally:
+        writing.is_written = False
+        writing.leave()
 
 
 def _let_go(shared: RequestHandler.Shared) -> None:
@@ -416,12 +432,14 @@ def _read_one(handler: Handler, shared: RequestHandler.Shared, tick: float) -> b
     if requests.unread:
         frame = requests.unread.popleft()
     else:
+        left = requests.none_due_before - now
         try:
-            frame = shared.connection.receive(min(tick, requests.none_due_before - now))
+            frame = shared.connection.receive(min(tick, left))
         except ResponseTimeoutError:
             return False  # nothing yet
     _deliver(handler, shared, frame)
-    handler.breathe()
+    if handler.cooperative:
+        handler.breathe()
     return True
 
 

@@ -26,4 +26,5 @@ cdef class WriteTurn:
     cdef object _unbegun
     cdef object __weakref__
 
+    cpdef take(self, double deadline)
     cpdef begin(self)

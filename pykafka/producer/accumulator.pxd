@@ -2,6 +2,7 @@ cimport cython
 
 from pykafka.producer.batch cimport BrokerQueue, ProducerBatch
 from pykafka.producer.delivery cimport Delivery
+from pykafka.producer.in_flight_window cimport InFlightWindow as _InFlightWindow
 from pykafka.producer.buffer_pool cimport BufferPool
 from pykafka.protocol.message cimport Message
 from pykafka.protocol.records_write cimport RecordBatchBuilder
@@ -25,7 +26,7 @@ cdef class PartitionQueue:
     cdef public bint wakes_sender
     cdef public Py_ssize_t expected
     cdef public object closed_batches
-    cdef public object window
+    cdef public _InFlightWindow window
     cdef public object owner
     cdef public object partition
     cdef public object sender

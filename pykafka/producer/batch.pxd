@@ -1,3 +1,5 @@
+cimport cython
+
 from pykafka.protocol.records_write cimport RecordBatchBuilder
 
 
@@ -41,3 +43,21 @@ cdef class ProducerBatch:
     cdef public list contexts
     cdef public ProducerBatch parent
     cdef public object parts
+
+
+cdef class DeliveryWait:
+    cdef object _engine
+    cdef object _handler
+    cdef object _lock
+    cdef double _longest
+    cdef object __weakref__
+
+    @cython.locals(deadline=double)
+    cpdef wait(self, ProducerBatch batch, Py_ssize_t index, timeout)
+    cdef _await(self, engine, ProducerBatch batch, double deadline, timeout)
+
+
+cdef class _IsDone:
+    cdef ProducerBatch _batch
+    cdef double _deadline
+    cdef object _now

@@ -1,14 +1,20 @@
-"""`ProducerBatch`: one record batch, from its first message to its acknowledgement; `BrokerQueue`, which counts."""
+"""`ProducerBatch`: one record batch, from its first message to its acknowledgement; `BrokerQueue`, which counts.
+
+`DeliveryWait` has the waits of `Delivery.get()`.
+"""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+from pykafka.exceptions import ProducerStoppedException, ResponseTimeoutError
 from pykafka.producer.delivery import Delivery
 from pykafka.protocol.message import Message
 from pykafka.protocol.records_write import LEAST_BATCH, MAX_BATCH, RecordBatchBuilder, record_size
+from pykafka.utils.error_handlers import valid_timeout
 
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
@@ -16,6 +22,10 @@ if TYPE_CHECKING:
 
 #: The header of a record batch (bytes).
 BATCH_HEADER = 61
+#: What a batch may take beyond its delivery timeout and the last request's (s).
+MARGIN_S = 5.0
+#: How often waiting callers check whether a sender ended by an error (s).
+STOP_POLL_INTERVAL_S = 1.0
 
 
 class BrokerQueue:
@@ -95,9 +105,9 @@ class ProducerBatch:
         self.wire: list[Any] | None = None
         self.wire_form: Any = None
         self.in_flight: Any = None
-        #: The indexes of failed messages whose error somebody was given by `Delivery.get()`.
+        #: The indexes of failed messages whose error `Delivery.get()` has raised.
         self.raised_indexes: set[int] | None = None
-        #: Whether somebody waits for this batch: it does not linger.
+        #: Whether a caller waits for this batch: it does not linger.
         self.urgent = False
         self.event: EventType | None = None
         #: How `Delivery.get` waits for it; None for the documented producer's.
@@ -182,7 +192,84 @@ class ProducerBatch:
             yield Delivery(self, index, key, value, headers, timestamp)
 
 
-class DeliveryWait(Protocol):
-    """The waits for a batch; `pykafka.producer.record_placement.DeliveryWait` documents them."""
+class DeliveryWait:
+    """The waits for batches of one producer, in one process.
 
-    def wait(self, batch: ProducerBatch, index: int, timeout: float | None) -> None: ...
+    It refers to the producer weakly: an unfinished batch keeps it alive, a finished one need not.
+
+    :param engine: of the producer: its `ProducerEngine`, a module above this one
+    """
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = weakref.ref(engine)
+        self._handler = engine.handler
+        self._lock = engine.lock
+        options = engine.options
+        request = max(options.ack_timeout_ms, engine.cluster.socket_timeout_ms) / 1000
+        # How long a batch may take at most (s).
+        self._longest = options.delivery_timeout_s + request + MARGIN_S
+
+    def wait(self, batch: ProducerBatch, index: int, timeout: float | None) -> None:
+        """Wait until a batch is completed, and raise what went wrong with one of its messages; as of `Delivery.get`."""
+        engine = self._engine()
+        if not batch.done:
+            if engine is None or engine.delivery_wait is not self:
+                raise ProducerStoppedException(
+                    "the producer of this message is another process's: this one was forked, and never hears of it",
+                    topic=batch.topic,
+                    partition=batch.partition_id,
+                )
+            self._handler.require_wait()  # another loop's thread would send and read beside the client's
+            now = self._handler.now
+            deadline = now() + (self._longest if timeout is None else valid_timeout(timeout))
+            with self._lock:
+                batch.urgent = True
+                queue = engine.routing.queues.get((batch.topic, batch.partition_id))
+                owner = None if queue is None else queue.owner
+            if owner is not None and timeout != 0:
+                owner.deliver(_IsDone(batch, deadline, now))  # in this worker, unless another one sends and reads
+            if not batch.done:
+                self._await(engine, batch, deadline, timeout)
+        if batch.error is None and batch.record_errors is None and batch.parts is None:
+            return
+        error = batch.error_of(index)
+        if error is not None:
+            if engine is not None:
+                engine.completion.mark_reported(batch, index)
+            raise error.again()
+
+    def _await(self, engine: Any, batch: ProducerBatch, deadline: float, timeout: float | None) -> None:
+        """Wait until another worker has completed a batch."""
+        with self._lock:
+            if batch.event is None:
+                batch.event = self._handler.Event()
+        while not batch.done:
+            if engine.worker_exception is not None:
+                engine.raise_worker_exception()
+            left = deadline - self._handler.now()
+            if left <= 0:
+                raise ResponseTimeoutError(
+                    f"the message is not acknowledged after {timeout:g} s; it is still under way"
+                    if timeout is not None
+                    else "the sender has not said what became of the message; close() the producer",
+                    topic=batch.topic,
+                    partition=batch.partition_id,
+                )
+            batch.event.wait(min(left, STOP_POLL_INTERVAL_S))
+
+
+class _IsDone:
+    """Whether a batch is completed, or its caller's time is over.
+
+    :param batch: that the caller waits for
+    :param deadline: of the caller (s of the handler's clock)
+    :param now: that clock
+    """
+
+    def __init__(self, batch: ProducerBatch, deadline: float, now: Callable[[], float]) -> None:
+        self._batch = batch
+        self._deadline = deadline
+        self._now = now
+
+    def __call__(self) -> bool:
+        return bool(self._batch.done or self._now() >= self._deadline)

@@ -69,12 +69,13 @@ class BatchResults:
             queue = self._owner.queue_of(batch)
             oldest = queue.window.acknowledge(in_flight)
             if oldest and batch.base_offset >= 0:
-                queue.next_offset = max(queue.next_offset, batch.base_offset + batch.count)
+                behind = batch.base_offset + batch.count
+                queue.next_offset = max(queue.next_offset, behind)
         if not oldest:
             self.apply([(batch, None)])
             return
         self._owner.delivered(batch)
-        del in_flight.batch  # as in `_let_go`
+        in_flight.batch = None  # as in `_let_go`
 
     def apply(self, results: Sequence[BatchResult], led: Collection[ProducerBatch] = ()) -> None:
         """Apply the result of each batch, and of those that it decides; call it again after an interruption.
@@ -90,7 +91,7 @@ class BatchResults:
                     if batch.in_flight in window.batches
                     else []
                 )
-                if judged and judged[-1][1] is Verdict.DELIVERED:
+                if judged and judged[len(judged) - 1][1] is Verdict.DELIVERED:
                     _locate(queue, [in_flight.batch for in_flight, _ in judged])
                 for in_flight, verdict in judged:
                     if verdict is Verdict.RETRY:  # not before that is followed
@@ -190,7 +191,8 @@ def _locate(queue: PartitionQueue, batches: list[ProducerBatch]) -> None:
 
     :param batches: the last one was acknowledged, and proves that those before it are written
     """
-    proven, last = batches[:-1], batches[-1]
+    last = batches[len(batches) - 1]
+    proven = [one for one in batches if one is not last]
     if last.base_offset < 0:
         return
     # Where there is just room for them behind what was acknowledged before, nobody else's messages are between.
@@ -201,7 +203,7 @@ def _locate(queue: PartitionQueue, batches: list[ProducerBatch]) -> None:
     queue.next_offset = max(queue.next_offset, last.base_offset + last.count)
 
 
-def _let_go(in_flight: InFlightBatch[ProducerBatch]) -> None:
+def _let_go(in_flight: InFlightBatch) -> None:
     # It has left its window, and the two refer to each other: the batch would stay in memory until the next garbage collection,
     # which few objects of many bytes do not hasten.
-    del in_flight.batch
+    in_flight.batch = None

@@ -35,7 +35,7 @@ class Transaction(Protocol):
 
     @property
     def produce_ceiling(self) -> int: ...  # the highest version of Produce that its batches may go by
-    def make_window(self) -> InFlightWindow[ProducerBatch]: ...  # for a partition
+    def make_window(self) -> InFlightWindow: ...  # for a partition
     def number(
         self, batches: Sequence[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]
     ) -> None: ...  # raises what keeps them from being sent
@@ -50,7 +50,7 @@ class FallibleTransaction(Transaction, Protocol):
 class ProducerCore(ABC):
     """Own what `Producer`, its senders and its routing work on.
 
-    State: `accumulator`, `identity` and `completion` are of one process, and made anew after a fork; `flushing`, and what they
+    State: `accumulator`, `identity` and `completion` are of one process, and made again after a fork; `flushing`, and what they
     hold, changes under `lock`.
 
     :param cluster: to which to produce

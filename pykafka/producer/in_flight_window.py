@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from enum import Enum
-from typing import Generic, TypeVar
+from typing import Any
 
 from pykafka.exceptions import (
     DuplicateSequenceNumber,
@@ -42,8 +42,6 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
 )
 from pykafka.producer.retry_policy import Kind, kind_of
-
-T = TypeVar("T")
 
 #: Numbered batches of a partition that may be unanswered: as many as brokers since 1.0 know again.
 IN_FLIGHT = 5
@@ -70,30 +68,14 @@ class Verdict(Enum):
     FAILED = "failed"
 
 
-class InFlightBatch(Generic[T]):
+class InFlightBatch:
     """One batch on its way.
 
     :param batch: the caller's batch
     :param count: messages in it
     """
 
-    __slots__ = (
-        "topic_missing",
-        "broken",
-        "count",
-        "epoch",
-        "halved",
-        "batch",
-        "on_wire",
-        "bypassed",
-        "producer_id",
-        "reshaped",
-        "sequence",
-        "skipped",
-        "outcome_unknown",
-    )
-
-    def __init__(self, batch: T, count: int) -> None:
+    def __init__(self, batch: Any, count: int) -> None:
         self.batch = batch
         self.count = count
         self.producer_id = -1
@@ -128,7 +110,7 @@ class InFlightBatch(Generic[T]):
         return self.topic_missing and not self.outcome_unknown
 
 
-class InFlightWindow(Generic[T]):
+class InFlightWindow:
     """The batches of one partition from their first sending to their acknowledgement, oldest first.
 
     Without numbers (`begin(..., numbered=False)`) one batch is under way at a time. The caller brings a producer id
@@ -136,7 +118,7 @@ class InFlightWindow(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self.batches: deque[InFlightBatch[T]] = deque()
+        self.batches: deque[InFlightBatch] = deque()
         self.producer_id = -1
         self.epoch = -1
         #: A producer id that brokers refuse, or whose epochs are used up: another one is wanted.
@@ -171,7 +153,7 @@ class InFlightWindow(Generic[T]):
         if self.on_wire <= 1:
             self._strip()
 
-    def resume(self, in_flight: InFlightBatch[T]) -> bool:
+    def resume(self, in_flight: InFlightBatch) -> bool:
         """Number again from this batch on, which is about to be sent; return False while others have to be sent again.
 
         It is the first one of an epoch: brokers know the numbers of the former.
@@ -197,7 +179,7 @@ class InFlightWindow(Generic[T]):
             return not self.batches
         return self.on_wire < (IN_FLIGHT if numbered and self._acknowledged and not self.plain else 1)
 
-    def begin(self, batch: T, count: int) -> InFlightBatch[T]:
+    def begin(self, batch: Any, count: int) -> InFlightBatch:
         """Add a batch that is about to be sent for the first time; `may_begin` has said that it may."""
         if self.plain:
             self._strip()
@@ -209,7 +191,7 @@ class InFlightWindow(Generic[T]):
         self.on_wire += 1
         return in_flight
 
-    def next_retry(self) -> InFlightBatch[T] | None:
+    def next_retry(self) -> InFlightBatch | None:
         """Return the batch to send again now, taken to be on its way; None where there is none, or others come first."""
         in_flight = self.peek_retry()
         if in_flight is not None:
@@ -217,7 +199,7 @@ class InFlightWindow(Generic[T]):
             self.on_wire += 1
         return in_flight
 
-    def peek_retry(self) -> InFlightBatch[T] | None:
+    def peek_retry(self) -> InFlightBatch | None:
         """Return the batch that `next_retry` would give; it may have new numbers coming."""
         if self.on_wire or not self.batches:
             return None
@@ -236,7 +218,7 @@ class InFlightWindow(Generic[T]):
         self._renumber()
         return self.batches[0]
 
-    def number(self, in_flight: InFlightBatch[T]) -> None:
+    def number(self, in_flight: InFlightBatch) -> None:
         """Give a batch its numbers, just before it is sent; one that has some keeps them."""
         if in_flight.sequence >= 0:
             return
@@ -246,7 +228,7 @@ class InFlightWindow(Generic[T]):
         in_flight.producer_id, in_flight.epoch, in_flight.sequence = self.producer_id, self.epoch, self._sequence
         self._sequence = (self._sequence + in_flight.count) & SEQUENCE_MAX
 
-    def _finish(self, in_flight: InFlightBatch[T]) -> None:
+    def _finish(self, in_flight: InFlightBatch) -> None:
         if in_flight.on_wire:
             in_flight.on_wire = False
             self.on_wire -= 1
@@ -281,11 +263,11 @@ class InFlightWindow(Generic[T]):
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
-    def unsent(self, in_flight: InFlightBatch[T]) -> None:
+    def unsent(self, in_flight: InFlightBatch) -> None:
         """Take back a batch of which no byte has left."""
         self._finish(in_flight)
 
-    def acknowledge(self, in_flight: InFlightBatch[T]) -> bool:
+    def acknowledge(self, in_flight: InFlightBatch) -> bool:
         """Take out the oldest batch, which is written; return False if others are before it, for `on_result` to judge."""
         if not self.batches or self.batches[0] is not in_flight:
             return False
@@ -298,8 +280,8 @@ class InFlightWindow(Generic[T]):
         return True
 
     def on_result(
-        self, in_flight: InFlightBatch[T], error: KafkaException | None, room: int | None = None
-    ) -> list[tuple[InFlightBatch[T], Verdict]]:
+        self, in_flight: InFlightBatch, error: KafkaException | None, room: int | None = None
+    ) -> list[tuple[InFlightBatch, Verdict]]:
         """Take the outcome of a batch and say what is to be done; about others too, of which it tells.
 
         :param error: what the broker answered, or what kept the answer from coming; None is success
@@ -314,7 +296,7 @@ class InFlightWindow(Generic[T]):
         left = self.drop(in_flight) if verdict is Verdict.FAILED else [in_flight]
         return [(other, verdict) for other in left]
 
-    def _skip(self, in_flight: InFlightBatch[T], room: int) -> None:
+    def _skip(self, in_flight: InFlightBatch, room: int) -> None:
         """Note what a batch that was acknowledged cannot prove to be written, as there is no room for it in the log.
 
         A broker that has lost what it knew of the producer (by an unclean election, or after a day), or does not look at
@@ -330,7 +312,7 @@ class InFlightWindow(Generic[T]):
             for other in before:
                 other.skipped = True
 
-    def _delivered(self, in_flight: InFlightBatch[T]) -> list[tuple[InFlightBatch[T], Verdict]]:
+    def _delivered(self, in_flight: InFlightBatch) -> list[tuple[InFlightBatch, Verdict]]:
         # Brokers take no number before those below it: what was uncertain is written too.
         found = []
         for other in list(self.batches) if self.batches[0] is not in_flight else ():
@@ -350,7 +332,7 @@ class InFlightWindow(Generic[T]):
         found.append((in_flight, Verdict.DELIVERED))
         return found
 
-    def _judge(self, in_flight: InFlightBatch[T], error: KafkaException) -> Verdict:
+    def _judge(self, in_flight: InFlightBatch, error: KafkaException) -> Verdict:
         if in_flight.reshaped:
             return Verdict.RETRY_IN_ORDER
         if isinstance(error, (OutOfOrderSequenceNumber, UnknownProducerId)) and in_flight.numbered:
@@ -374,7 +356,7 @@ class InFlightWindow(Generic[T]):
         in_flight.outcome_unknown |= kind is not Kind.NOT_READY
         return Verdict.RETRY
 
-    def _refused(self, in_flight: InFlightBatch[T], forgotten: bool) -> Verdict:
+    def _refused(self, in_flight: InFlightBatch, forgotten: bool) -> Verdict:
         """Judge a batch whose number does not follow on the broker's last one."""
         for other in self.batches:
             if other is in_flight:
@@ -393,7 +375,7 @@ class InFlightWindow(Generic[T]):
         in_flight.broken = True
         return Verdict.RETRY
 
-    def drop(self, in_flight: InFlightBatch[T]) -> list[InFlightBatch[T]]:
+    def drop(self, in_flight: InFlightBatch) -> list[InFlightBatch]:
         """Take out a batch that is given up: those behind it do not follow on what the broker has.
 
         :returns: what has left the window: this batch, after those whose outcome only its response could show
@@ -414,7 +396,7 @@ class InFlightWindow(Generic[T]):
         self.batches.remove(in_flight)
         return [*left, in_flight]
 
-    def split(self, in_flight: InFlightBatch[T], parts: Iterable[tuple[T, int]]) -> list[InFlightBatch[T]]:
+    def split(self, in_flight: InFlightBatch, parts: Iterable[tuple[Any, int]]) -> list[InFlightBatch]:
         """Put several batches in the place of one, to be sent under its numbers.
 
         :param parts: (batch, messages in it) each, with as many messages together
@@ -422,7 +404,7 @@ class InFlightWindow(Generic[T]):
         self._finish(in_flight)
         at = self.batches.index(in_flight)
         del self.batches[at]
-        found: list[InFlightBatch[T]] = []
+        found: list[InFlightBatch] = []
         sequence = in_flight.sequence
         for batch, count in parts:
             part = InFlightBatch(batch, count)

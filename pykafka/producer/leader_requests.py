@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable
-from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
@@ -50,7 +49,6 @@ MAX_IN_FLIGHT = 5
 BY_NAME, BY_ID = 12, 13
 #: For a topic whose id was never compared with the metadata.
 NOT_COMPARED: tuple[int, UUID | None] = (-1, None)
-_CREATED, _DONE = attrgetter("created"), attrgetter("done")
 
 
 class RequestsCore(Protocol):
@@ -70,7 +68,7 @@ class RequestsCore(Protocol):
 
 
 class RequestOwner(BatchOwner, Protocol):
-    """The caller of a `LeaderRequests`, which it tells of requests and responses."""
+    """The caller of a `LeaderRequests`, which it notifies of requests and responses."""
 
     def sent(self, requests: LeaderRequests, request: Request) -> None: ...  # `request.pending` has the answer to come
     def on_response(self, requests: LeaderRequests, request: Request) -> None: ...  # for `LeaderRequests.read`
@@ -206,16 +204,17 @@ class LeaderRequests:
                 if self._close(batch, version):
                     closed.append(batch)
             sendable = closed
-            before, connection = connection, self.channel.open()
-            if connection is not before:
+            if connection.shared.requests.error is not None or connection is not self.channel.requests:
+                connection = self.channel.open()
                 self._forget(connection)
                 if self._version(ids) != version:
                     raise SocketDisconnectedError(
                         "another broker is there now, of another version", broker=self.broker.address
                     )
             # The above may take its time, after which `stop()` may have given up, and said so.
-            if any(map(_DONE, sendable)):
-                sendable = [batch for batch in sendable if not batch.done]
+            for batch in closed:
+                if batch.done:
+                    sendable = [other for other in closed if not other.done]
             if sendable:
                 self._transmit(sendable, ids, version, connection)
             return len(sendable) < count
@@ -242,7 +241,7 @@ class LeaderRequests:
         return batches
 
     def _of_present_topics(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
-        """Fail the batches for a topic that was made anew, where that is wanted; return the others."""
+        """Fail the batches for a recreated topic, if the options ask for that; return the others."""
         gone: dict[str, TopicRecreatedError] = {}
         for topic in {batch.topic for batch in batches}:
             try:
@@ -271,7 +270,7 @@ class LeaderRequests:
     def _ids(self, batches: list[ProducerBatch]) -> dict[str, UUID]:
         """Return the ids of the topics of some batches; none if one of them is unknown.
 
-        :raises TopicRecreatedError: one was made anew, and the batches are for the former one
+        :raises TopicRecreatedError: one was recreated, and the batches are for the former one
         """
         ids: dict[str, UUID] = {}
         generation = self._schedule.generation
@@ -287,7 +286,7 @@ class LeaderRequests:
 
     def _version(self, ids: Mapping[str, UUID]) -> int:
         """Return the version of Produce for a request with these ids."""
-        # a broker hangs up on an id that it does not know where no answer is wanted that could tell
+        # a broker hangs up on an id that it does not know if it expects no answer that could report it
         by_id = bool(ids) and self._core.options.required_acks != 0
         ceiling, transaction = BY_ID if by_id else BY_NAME, self._core.transaction
         if transaction is not None:
@@ -301,7 +300,10 @@ class LeaderRequests:
         options, transaction = self._core.options, self._core.transaction
         request = Request(batches, ids, None if transaction is None else transaction.transactional_id)
         # What throttling adds to the timeout ends when all of them have got too old.
-        too_old_at = max(map(_CREATED, batches)) + self._delivery_timeout_s
+        newest = 0.0
+        for batch in batches:
+            newest = max(newest, batch.created)
+        too_old_at = newest + self._delivery_timeout_s
         try:
             self.awaiting[request] = None
             request.pending = self.broker.send(
@@ -351,7 +353,7 @@ class LeaderRequests:
                 break
             with self._lock:
                 if given is not None:
-                    window.adopt(*given)
+                    window.adopt(given[0], given[1])
                 window.number(in_flight)
         if held:
             batches = self._held_back(batches, held)
@@ -372,7 +374,7 @@ class LeaderRequests:
             )
         return [batch for batch in batches if not self._owner.queue_of(batch).window.numbers]
 
-    def _goes_plain(self, batch: ProducerBatch, window: InFlightWindow[ProducerBatch]) -> bool:
+    def _goes_plain(self, batch: ProducerBatch, window: InFlightWindow) -> bool:
         """Return whether a batch goes without numbers, as its topic cannot store them."""
         old = self._core.message_formats.is_old(batch.topic)
         if old == window.plain:
@@ -419,7 +421,7 @@ class LeaderRequests:
         # not said that it leads; if another leads by now, it does not say so either.
         answered = is_answer(error) or isinstance(error, ThrottledError)
         tell = log.info if answered else self.broker.warn
-        # without its traceback, whose frames would hold connections for as long as somebody keeps the record
+        # without its traceback, whose frames would hold connections for as long as a log handler keeps the record
         tell("broker %s: %s; %d batches wait", self.broker.address, error.again(), len(batches))
         if not answered:
             self._owner.leaders_moved()

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.network.in_flight import InFlightRequest
     from pykafka.producer.batch import ProducerBatch
-    from pykafka.protocol.primitives import Cursor
 
 
 NO_ID = UUID(int=0)
@@ -43,6 +42,8 @@ JOINED_MAX = 2048
 # What follows the name or id of the topic: partitions; index, error, offset, time, start of the log, errors of records, text,
 # tags of the partition; tags of the topic; throttle time, tags.
 _WRITTEN = struct.Struct(">BihqqqBBBBiB")
+# Length of the frame; API and version; correlation id.
+_START = struct.Struct(">I4sI")
 #: The compact lengths of an array of one element, of an empty array, and of null.
 _ONE, _EMPTY, _NULL = 2, 1, 0
 #: From this size on a batch is compressed off the hub (bytes); below, the detour costs more than it saves.
@@ -62,8 +63,6 @@ class Request:
     :param ids: the ids of their topics, where they are known: they name the topics from version 13 on
     :param transactional_id: of a producer with transactions
     """
-
-    __slots__ = ("batches", "ids", "pending", "transactional_id")
 
     def __init__(
         self, batches: list[ProducerBatch], ids: Mapping[str, UUID] | None = None, transactional_id: str | None = None
@@ -173,7 +172,7 @@ def divide(batches: Sequence[ProducerBatch], limit: int) -> list[list[ProducerBa
         if not requests or size + taken > limit:
             requests.append([])
             size = 0
-        requests[-1].append(batch)
+        requests[len(requests) - 1].append(batch)
         size += taken
     return requests
 
@@ -223,30 +222,22 @@ class ProduceResponse(wire.ProduceResponse, api_key=0, versions="0-13", flexible
     _by_id = False
 
     @classmethod
-    def read(cls, cursor: Cursor, version: int) -> Self:
-        """Read a body at a cursor. As `Message.read`."""
-        buffer, name, end, size = cursor.buffer, cursor.pos + 1, cursor.end, 16
-        if version < IDS_FROM and name < end:
-            size = buffer[name] - 1
-            name += 1
-        stop = name + size
-        if version < FLEXIBLE_FROM or not 0 < size < 0x7F or stop + _WRITTEN.size > end or buffer[cursor.pos] != _ONE:
-            return super().read(cursor, version)
-        count, index, error, offset, time_ms, start, bad, text, tags, topic_tags, throttle_ms, last = (
-            _WRITTEN.unpack_from(buffer, stop)
-        )
-        if error or count != _ONE or bad != _EMPTY or text != _NULL or tags or topic_tags or last:
-            return super().read(cursor, version)
-        topic = bytes(buffer[name:stop])
-        found = cls.__new__(cls)
-        found.__dict__ = {
-            "written": (topic, index, offset, time_ms),
-            "throttle_time_ms": throttle_ms,
-            "_start": start,
+    def read_written(cls, version: int, frame: memoryview) -> Self | None:
+        """Read the frame of a response if it says in the usual form that the batch is written; None: decode it.
+
+        :param frame: from the correlation id on
+        """
+        found = _written(version, frame)
+        if found is None:
+            return None
+        response = cls.__new__(cls)
+        response.__dict__ = {
+            "written": found[:4],
+            "throttle_time_ms": found[5],
+            "_start": found[4],
             "_by_id": version >= IDS_FROM,
         }
-        cursor.pos = stop + _WRITTEN.size
-        return found
+        return response
 
     @property  # type: ignore[misc]  # made when something asks for it
     def responses(self) -> list[_ResponseTopic]:  # type: ignore[override]
@@ -266,6 +257,25 @@ class ProduceResponse(wire.ProduceResponse, api_key=0, versions="0-13", flexible
         return _ResponseTopic(name=topic.decode(), partition_responses=[part])
 
 
+def _written(version: int, frame: memoryview) -> tuple[bytes, int, int, int, int, int] | None:
+    """Return topic, partition, offset, time, start of the log and throttling of a batch that is written; None: decode it."""
+    end, name, size = len(frame), 6, 16
+    if version < FLEXIBLE_FROM or end < name + size or frame[4] or frame[5] != _ONE:
+        return None
+    if version < IDS_FROM:
+        size = frame[name] - 1
+        name += 1
+    stop = name + size
+    if not 0 < size < 0x7F or stop + _WRITTEN.size > end:
+        return None
+    count, index, error, offset, time_ms, start, bad, text, tags, topic_tags, throttle_ms, last = _WRITTEN.unpack_from(
+        frame, stop
+    )
+    if error or count != _ONE or bad != _EMPTY or text != _NULL or tags or topic_tags or last:
+        return None
+    return bytes(frame[name:stop]), index, offset, time_ms, start, throttle_ms
+
+
 class ProduceRequest(wire.ProduceRequest, api_key=0, versions="0-13", flexible="9+"):
     """A request with one batch.
 
@@ -278,6 +288,7 @@ class ProduceRequest(wire.ProduceRequest, api_key=0, versions="0-13", flexible="
     """
 
     response = ProduceResponse
+    quick_response = ProduceResponse.read_written
     _place: tuple[str, UUID, int] = ("", NO_ID, 0)
     _records: Any = None
 
@@ -298,31 +309,48 @@ class ProduceRequest(wire.ProduceRequest, api_key=0, versions="0-13", flexible="
         part = _RequestTopic.Partition(index=partition, records=self._records)
         return [_RequestTopic(name=topic, topic_id=topic_id, partition_data=[part])]
 
-    def chunks(self, version: int) -> list[bytes | memoryview]:
-        """Return the body in pieces. As `Message.chunks`."""
+    def frame(self, version: int, correlation_id: int, client_id: str | None) -> list[bytes | memoryview]:
+        """Return the request as sent over the wire. As `Request.frame`."""
         if version < FLEXIBLE_FROM:
-            return super().chunks(version)
-        before, behind = _around(version, *self._place, self.acks, self.timeout_ms)
-        size = 0
-        pieces: list[bytes | memoryview] = [before, b""]
-        for piece in self._records:
-            pieces.append(piece if type(piece) is bytes else memoryview(piece))
-            size += len(pieces[-1])
-        pieces[1] = uvarint(size + 1)
-        pieces.append(behind)
-        return pieces if size > JOINED_MAX else [b"".join(pieces)]
+            return super().frame(version, correlation_id, client_id)
+        return _framed(version, client_id, self._place, self._records, self.acks, self.timeout_ms, correlation_id)
+
+
+def _framed(
+    version: int,
+    client_id: str | None,
+    place: tuple[str, UUID, int],
+    records: list[Any],
+    acks: int,
+    timeout_ms: int,
+    correlation_id: int,
+) -> list[bytes | memoryview]:
+    """Return a whole request about one batch: in one piece if it is small."""
+    topic, topic_id, partition = place
+    head, before, behind = _around(version, client_id, topic, topic_id.int, partition, acks, timeout_ms)
+    size = 1
+    for piece in records:
+        size += len(piece)
+    length = bytes((size & 0x7F | 0x80, size >> 7)) if 0x80 <= size < 0x4000 else uvarint(size)
+    whole = len(head) + 3 + len(before) + len(length) + size + len(behind)
+    start = _START.pack(whole, head, correlation_id)
+    if size <= JOINED_MAX:
+        return [b"".join((start, before, length, *records, behind))]
+    views = [piece if type(piece) is bytes else memoryview(piece) for piece in records]
+    return [b"".join((start, before, length)), *views, behind]
 
 
 @lru_cache(maxsize=4096)
 def _around(
-    version: int, topic: str, topic_id: UUID, partition: int, acks: int, timeout_ms: int
-) -> tuple[bytes, bytes]:
-    """Return what is before the length of the records, and behind them."""
+    version: int, client_id: str | None, topic: str, topic_id: int, partition: int, acks: int, timeout_ms: int
+) -> tuple[bytes, bytes, bytes]:
+    """Return what is between the length and the correlation id, from there to the length of the records, and behind them."""
     part = _RequestTopic.Partition(index=partition, records=b"")
-    asked = _RequestTopic(name=topic, topic_id=topic_id, partition_data=[part])
-    body = wire.ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[asked]).encode(version)
-    behind = 3  # the tags of partition, topic and request, all empty; before them the length
-    return body[: -behind - 1], body[-behind:]
+    asked = _RequestTopic(name=topic, topic_id=UUID(int=topic_id), partition_data=[part])
+    message = wire.ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[asked])
+    frame = b"".join(message.frame(version, 0, client_id))
+    stop = len(frame) - 3  # the tags of partition, topic and request, all empty; before them the length
+    return frame[4:8], frame[12 : stop - 1], frame[stop:]
 
 
 def magic_of(version: int) -> int:
@@ -366,7 +394,8 @@ def close_batch(
         numbers = (in_flight.producer_id, in_flight.epoch, in_flight.sequence)
         batch.wire = batch.builder.build(codec, payload, *numbers, transactional)
     batch.wire_form = form
-    handler.breathe()  # a checksum over a large batch takes its time
+    if handler.cooperative:
+        handler.breathe()  # a checksum over a large batch takes its time
 
 
 def compress_ahead(batch: ProducerBatch, codec: int, handler: Handler, level: int | None = None) -> None:

@@ -1,13 +1,11 @@
 """`KafkaProducerEngine`: the engine of a producer for any topic: looks topics up, chooses partitions, waits for room.
 
-`MetadataWait` has its look-ups of topics, one for all callers; `DeliveryWait` the waits of `Delivery.get()`.
+`MetadataWait` has its look-ups of topics, one for all callers.
 """
 
 from __future__ import annotations
 
 import logging
-import math
-import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,20 +16,17 @@ from pykafka.exceptions import (
     NoBrokersAvailableError,
     ProducerPurgedError,
     ProducerQueueFullError,
-    ProducerStoppedException,
     ProtocolClientError,
-    ResponseTimeoutError,
     TopicNotFoundError,
     UnknownTopicOrPartition,
 )
 from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, TopicInfo, headers_size
-from pykafka.producer.batch import ProducerBatch
+from pykafka.producer.batch import DeliveryWait, ProducerBatch
 from pykafka.producer.engine import ROOM_S, ProducerEngine
 from pykafka.producer.producer_id import ProducerIds
 from pykafka.producer.retry_policy import PASSING
 from pykafka.producer.sender import Sender
 from pykafka.utils import get_string
-from pykafka.utils.error_handlers import valid_timeout
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, Worker
@@ -44,14 +39,14 @@ if TYPE_CHECKING:
 
 
 #: How long metadata must have lacked a topic that was written to before it counts as deleted (s).
-GONE_S = 3.0
+DELETED_AFTER_S = 3.0
 
 #: Callers that may wait less than this (s) have a worker look the topic up, which goes on when they give up.
 SHORT_S = 1.0
 #: How long that worker asks (s).
 BACKGROUND_S = 30.0
 #: How often waiting callers check whether the producer was stopped, or a sender ended by an error (s).
-LOOK_S = 1.0
+STOP_POLL_INTERVAL_S = 1.0
 #: Who has less time than this left (s) takes another caller's failure for its own.
 LEAST_S = 0.1
 #: How long closing waits for look-ups in the background, which end when their request does (s).
@@ -59,8 +54,6 @@ JOIN_S = 1.0
 
 log = logging.getLogger(__name__)
 
-#: What a batch may take beyond its delivery timeout and the last request's (s).
-MARGIN_S = 5.0
 #: A topic to which nothing was written for so long leaves the metadata that the producer asks for (s): metadata.max.idle.ms.
 IDLE_S = 300.0
 #: The arguments of `RecordAccumulator.send`: topic, value, key, timestamp, headers, partition, callback, and the value and the
@@ -137,7 +130,7 @@ class MetadataWait:
                     "no broker has told of the topic within max_block_ms; it is being asked for: produce again",
                     topic=topic,
                 )
-            first.ended.wait(min(left, LOOK_S))
+            first.ended.wait(min(left, STOP_POLL_INTERVAL_S))
             if first.worker is not None and not first.worker.is_alive():
                 self._end(topic, first)  # it was ended from outside, maybe before it began
         error = first.error
@@ -188,7 +181,7 @@ class MetadataWait:
                 cause = error.__cause__
                 if isinstance(cause, ProtocolClientError) and not isinstance(cause, UnknownTopicOrPartition):
                     raise cause.with_context(topic=topic) from None  # as a denial by ACL
-                if not engine.written_to(topic) or now() - began > GONE_S:
+                if not engine.written_to(topic) or now() - began > DELETED_AFTER_S:
                     raise
                 last = error
             except PASSING as error:
@@ -203,74 +196,6 @@ class MetadataWait:
 
 def _anew(error: Exception) -> Exception:
     return error.again() if isinstance(error, KafkaException) else error
-
-
-class DeliveryWait:
-    """The waits for batches of one producer, in one process.
-
-    It refers to the producer weakly: an unfinished batch keeps it alive, a finished one need not.
-
-    :param engine: of the producer
-    """
-
-    def __init__(self, engine: ProducerEngine) -> None:
-        self._engine = weakref.ref(engine)
-        self._handler = engine.handler
-        self._lock = engine.lock
-
-    def wait(self, batch: ProducerBatch, index: int, timeout: float | None) -> None:
-        """Wait until a batch is completed, and raise what went wrong with one of its messages; as of `Delivery.get`."""
-        engine = self._engine()
-        if not batch.done:
-            if engine is None or engine.delivery_wait is not self:
-                raise ProducerStoppedException(
-                    "the producer of this message is another process's: this one was forked, and never hears of it",
-                    topic=batch.topic,
-                    partition=batch.partition_id,
-                )
-            self._handler.require_wait()  # another loop's thread would send and read beside the client's
-            now = self._handler.now
-            deadline = now() + (self._longest(engine) if timeout is None else valid_timeout(timeout))
-            with self._lock:
-                batch.urgent = True
-                queue = engine.routing.queues.get((batch.topic, batch.partition_id))
-                owner = None if queue is None else queue.owner
-            if owner is not None and deadline > now():
-                # in this worker, unless another one sends and reads
-                owner.deliver(lambda: batch.done or now() >= deadline)
-            if not batch.done:
-                self._await(engine, batch, deadline, timeout)
-        if batch.error is None and batch.record_errors is None and batch.parts is None:
-            return
-        error = batch.error_of(index)
-        if error is not None:
-            if engine is not None:
-                engine.completion.mark_reported(batch, index)
-            raise error.again()
-
-    def _await(self, engine: ProducerEngine, batch: ProducerBatch, deadline: float, timeout: float | None) -> None:
-        """Wait until another worker has completed a batch."""
-        with self._lock:
-            if batch.event is None:
-                batch.event = self._handler.Event()
-        while not batch.done:
-            if engine.worker_exception is not None:
-                engine.raise_worker_exception()
-            left = deadline - self._handler.now()
-            if left <= 0:
-                raise ResponseTimeoutError(
-                    f"the message is not acknowledged after {timeout:g} s; it is still under way"
-                    if timeout is not None
-                    else "the sender has not said what became of the message; close() the producer",
-                    topic=batch.topic,
-                    partition=batch.partition_id,
-                )
-            batch.event.wait(min(left, LOOK_S))
-
-    def _longest(self, engine: ProducerEngine) -> float:
-        options = engine.options
-        request = max(options.ack_timeout_ms, engine.cluster.socket_timeout_ms) / 1000
-        return min(options.delivery_timeout_s + request + MARGIN_S, math.inf)
 
 
 class KafkaProducerEngine(ProducerEngine):

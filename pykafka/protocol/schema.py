@@ -227,6 +227,12 @@ class Request(Message, Generic[R]):
 
     api_key: ClassVar[int]
     response: ClassVar[type[Response]]
+    #: Reads the frame of a response of the usual form, by (version, frame); returns None for any other.
+    quick_response: ClassVar[Any] = None
+
+    def frame(self, version: int, correlation_id: int, client_id: str | None) -> list[bytes | memoryview]:
+        """Return the request as sent over the wire. As `encode_request`."""
+        return encode_request(self, version, correlation_id, client_id)
 
     def __init_subclass__(cls, *, api_key: int = -1, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)

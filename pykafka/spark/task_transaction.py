@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import (
@@ -138,7 +138,7 @@ class TaskTransaction:
         """The highest version of Produce that the batches may be sent by."""
         return PRODUCE_IMPLICIT if self._status.implicit else PRODUCE_EXPLICIT
 
-    def make_window(self) -> TransactionalWindow[Any]:
+    def make_window(self) -> TransactionalWindow:
         """Return the in-flight window of a partition."""
         return TransactionalWindow()
 

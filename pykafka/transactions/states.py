@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import (
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pykafka.producer.accumulator import PartitionQueue, RecordAccumulator
     from pykafka.producer.batch import ProducerBatch
     from pykafka.producer.completion import Completion
-
-T = TypeVar("T")
 
 
 class State(Enum):
@@ -183,7 +181,7 @@ class TransactionStatus:
     def ended(self, producer_id: int = -1, epoch: int = -1) -> None:
         """Record that the coordinator has ended the transaction.
 
-        :param producer_id: of the next transaction, where the coordinator names it (version 2)
+        :param producer_id: of the next transaction, if the coordinator names it (version 2)
         :param epoch: likewise
         """
         self.apply(Event.ENDED)
@@ -223,7 +221,7 @@ class TransactionStatus:
         return self.state is State.IN_TRANSACTION
 
 
-class TransactionalWindow(InFlightWindow[T]):
+class TransactionalWindow(InFlightWindow):
     """A window whose epoch is the coordinator's: it never raises the epoch, and never renumbers.
 
     A gap in the numbers (`stuck`) needs another epoch, which the transaction's abort takes.
@@ -246,7 +244,7 @@ class TransactionalWindow(InFlightWindow[T]):
         for in_flight in self.batches:
             in_flight.bypassed = in_flight.broken = False
 
-    def _judge(self, in_flight: InFlightBatch[T], error: KafkaException) -> Verdict:
+    def _judge(self, in_flight: InFlightBatch, error: KafkaException) -> Verdict:
         if isinstance(error, (InvalidProducerEpoch, ProducerFenced, InvalidProducerIdMapping)):
             return Verdict.FAILED
         return super()._judge(in_flight, error)
@@ -255,7 +253,7 @@ class TransactionalWindow(InFlightWindow[T]):
 def number_in_transaction(
     status: TransactionStatus, batches: Iterable[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]
 ) -> None:
-    """Give batches their numbers in the present epoch, under the producer's lock where several workers send.
+    """Give batches their numbers in the present epoch, under the producer's lock if several workers send.
 
     :param status: has producer id and epoch
     :param queue_of: returns the queue of the partition of each

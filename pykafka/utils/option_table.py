@@ -140,15 +140,15 @@ class Options:
 @cache
 def _rows(kind: Any, faces: tuple[str, ...]) -> tuple[Row, ...]:
     rows = []
-    for one in fields(kind):
-        values = dict(one.metadata)
-        for part, value in one.metadata.items():
+    for field_ in fields(kind):
+        values = dict(field_.metadata)
+        for part, value in field_.metadata.items():
             if isinstance(value, dict):
-                values[part] = one.name if part == "names" else ""
+                values[part] = field_.name if part == "names" else ""
                 for face in reversed(faces):  # the first one that has a value counts
                     values[part] = value.get(face, values[part])
-        name, kinds = values.pop("names"), values.pop("takes") or str(one.type).replace("'", '"')
-        rows.append(Row(one.name, name, kinds, **values))
+        name, kinds = values.pop("names"), values.pop("takes") or str(field_.type).replace("'", '"')
+        rows.append(Row(field_.name, name, kinds, **values))
     return tuple(rows)
 
 

@@ -60,8 +60,8 @@ class Client:
 
     def __init__(self, remembered: int, numbered: bool = True) -> None:
         self.partition = Partition(remembered)
-        self.window: InFlightWindow[Batch] = InFlightWindow()
-        self.wire: deque[tuple[InFlightBatch[Batch], tuple[int, int, int, Batch]]] = deque()
+        self.window: InFlightWindow = InFlightWindow()
+        self.wire: deque[tuple[InFlightBatch, tuple[int, int, int, Batch]]] = deque()
         self.next_id = 1
         self.made = 0
         self.acknowledged: list[int] = []
@@ -113,7 +113,7 @@ class Client:
         for in_flight, _ in wire:
             self.settle(in_flight, SocketDisconnectedError("cut"))
 
-    def settle(self, in_flight: InFlightBatch[Batch], error: KafkaException | None) -> None:
+    def settle(self, in_flight: InFlightBatch, error: KafkaException | None) -> None:
         if error is None and self.window.acknowledge(in_flight):
             self.acknowledged += in_flight.batch
             return

@@ -138,7 +138,7 @@ class AbstractCoordinator(ABC):
         """
 
     def _on_join_prepare(self, generation: int, member_id: str) -> None:  # noqa: B027 - some groups commit nothing
-        """Commit what was consumed; called before a rebalance revokes the present assignment, if there is one."""
+        """Commit the consumed messages; called before a rebalance revokes the present assignment, if there is one."""
 
     @abstractmethod
     def _perform_assignment(
@@ -229,7 +229,7 @@ class AbstractCoordinator(ABC):
         """Join once, get the assignment, and give it to `_on_join_complete`.
 
         :param deadline: of the handler's clock (s): the next call waits for a response that has not come by then
-        :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` tells whether to try again
+        :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` decides whether to try again
         """
         if self._sent(State.SYNCING, wire.SyncGroupRequest) is None:
             joined = self.join(deadline)
@@ -251,7 +251,7 @@ class AbstractCoordinator(ABC):
         """Join once, and return the response, in which the leader finds all members; call `sync` next.
 
         :param deadline: as for `join_and_sync`
-        :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` tells whether to try again
+        :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` decides whether to try again
         """
         self._handle_reports()
         coordinator = self.link.find(None if deadline is None else self.link.left_ms(deadline))
@@ -363,7 +363,7 @@ class AbstractCoordinator(ABC):
 
         :param assignments: of all members, from the leader, as bytes or with `encode()`; empty from the others
         :param deadline: as for `join_and_sync`
-        :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` tells whether to try again
+        :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` decides whether to try again
         """
         coordinator = self.link.coordinator
         if coordinator is None:

@@ -12,6 +12,7 @@ import gevent
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.compat.producer import OwnedBroker
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import (
     ClientClosedError,
@@ -20,12 +21,13 @@ from pykafka.exceptions import (
     ProducerStoppedException,
     ResponseTimeoutError,
 )
+from pykafka.producer.batch import ProducerBatch
 from pykafka.producer.batch_results import BatchResults
 from pykafka.producer.in_flight_window import InFlightWindow
 from pykafka.producer.leader_requests import LeaderRequests
 from pykafka.producer.produce_request import Request
-from pykafka.producer.sender import Sender
 from pykafka.topic import Topic
+from tests.support.inside import engine_of
 from tests.support.waiting import until
 
 
@@ -74,27 +76,32 @@ def test_timeouts_in_sync_produce_leave_the_producer_well() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cls", "step"),
-    [(Request, "is_written"), (Request, "results"), (InFlightWindow, "acknowledge"), (BatchResults, "acknowledged")],
+    ("cls", "step", "made_by"),
+    [
+        (Request, "is_written", "leader_requests"),
+        (Request, "results", "leader_requests"),
+        (InFlightWindow, "acknowledge", "accumulator"),
+        (BatchResults, "acknowledged", "leader_requests"),
+    ],
 )
 @pytest.mark.parametrize("before", [True, False])
 def test_a_response_whose_reading_is_interrupted_is_read_again(
-    start: Start, cls: Any, step: str, before: bool, monkeypatch: pytest.MonkeyPatch
+    start: Start, cls: Any, step: str, made_by: str, before: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = start()
+    run, interrupts, here = getattr(cls, step), [1, 2], client.cluster.handler.local()
+
+    def interrupted(one: Any, *args: Any) -> Any:
+        result = None if before else run(one, *args)
+        if interrupts and getattr(here, "armed", False):  # not in the reader of the connection
+            here.armed = False
+            interrupts.pop()
+            raise Interrupted
+        return run(one, *args) if before else result
+
+    monkeypatch.setattr(f"pykafka.producer.{made_by}.{cls.__name__}", type(cls.__name__, (cls,), {step: interrupted}))
     with client.topics["t"].get_sync_producer() as producer:
         producer.produce(b"first")
-        run, interrupts, here = getattr(cls, step), [1, 2], client.cluster.handler.local()
-
-        def interrupted(one: Any, *args: Any) -> Any:
-            result = None if before else run(one, *args)
-            if interrupts and getattr(here, "armed", False):  # not in the reader of the connection
-                here.armed = False
-                interrupts.pop()
-                raise Interrupted
-            return run(one, *args) if before else result
-
-        monkeypatch.setattr(cls, step, interrupted)
         started, sent = time.monotonic(), 1
         while interrupts and sent < 50:
             here.armed = True
@@ -132,22 +139,24 @@ def test_ctrl_c_behind_the_taking_of_a_step_does_not_keep_it(start: Start) -> No
         assert producer.produce(b"after").offset >= 0
 
 
-def test_ctrl_c_behind_the_begin_of_a_batch_ends_no_sender(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_behind_the_begin_of_a_batch_ends_no_sender(start: Start) -> None:
     """The batch was under way and did not know of it: settling it ended in an AttributeError, as did each later produce()."""
-    begin, interrupts = InFlightWindow.begin, [1]
+    interrupts = [1]
 
     client = start()
     here = client.cluster.handler.local()
 
-    def interrupted(window: InFlightWindow[Any], *args: Any) -> Any:
-        in_flight = begin(window, *args)
-        if interrupts and getattr(here, "armed", False):  # not in the sender, which nobody interrupts
-            interrupts.pop()
-            raise Interrupted
-        return in_flight
+    class InterruptedWindow(InFlightWindow):
+        def begin(self, batch: Any, count: int) -> Any:
+            in_flight = super().begin(batch, count)
+            if interrupts and getattr(here, "armed", False):  # not in the sender, which nobody interrupts
+                interrupts.pop()
+                raise Interrupted
+            return in_flight
 
     with client.topics["t"].get_sync_producer(required_acks=-1) as producer:
-        monkeypatch.setattr(InFlightWindow, "begin", interrupted)
+        for queue in producer._engine.routing.queues.values():
+            queue.window = InterruptedWindow()
         here.armed = True
         for _ in range(100):
             with suppress(Interrupted):
@@ -163,16 +172,16 @@ def test_an_interrupted_taking_is_made_up_for(start: Start, monkeypatch: pytest.
     here = client.cluster.handler.local()
     with client.topics["t"].get_sync_producer() as producer:
         producer.produce(b"first")
-        take, interrupts = Sender._take, [1]
+        take, interrupts = OwnedBroker._take, [1]
 
-        def interrupted(owned: Sender, queue: Any) -> Any:
+        def interrupted(owned: OwnedBroker, queue: Any) -> Any:
             batch = take(owned, queue)
             if interrupts and batch is not None and getattr(here, "armed", False):  # not in the sender
                 interrupts.pop()
                 raise Interrupted
             return batch
 
-        monkeypatch.setattr(Sender, "_take", interrupted)
+        monkeypatch.setattr(OwnedBroker, "_take", interrupted)
         here.armed = True
         sent = 1
         for _ in range(100):
@@ -188,16 +197,19 @@ def test_an_interrupted_taking_is_made_up_for(start: Start, monkeypatch: pytest.
 def test_what_stop_has_given_up_is_not_sent_afterwards(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     client = start()
     handler = client.cluster.handler
+    go_on = handler.Event()
+    go_on.set()
+
+    class Late(LeaderRequests):
+        def _close(self, batch: ProducerBatch, version: int) -> bool:
+            go_on.wait(30)
+            return super()._close(batch, version)
+
+    monkeypatch.setattr("pykafka.producer.sender.LeaderRequests", Late)
     producer = client.topics["t"].get_producer(linger_ms=1, pending_timeout_ms=100)
     producer.produce(b"first")
     producer.flush(20_000)  # by itself it would wait no longer than stop() is to
-    close_batch, go_on = LeaderRequests._close, handler.Event()
-
-    def late(dispatch: LeaderRequests, *args: Any) -> bool:
-        go_on.wait(30)
-        return close_batch(dispatch, *args)
-
-    monkeypatch.setattr(LeaderRequests, "_close", late)
+    go_on.clear()
     monkeypatch.setattr("pykafka.producer.engine.JOIN_TIMEOUT_S", 0.1)
     owned = producer._owned_brokers[1]
     producer.produce(b"given up")
@@ -432,15 +444,15 @@ def test_a_signal_that_hits_the_sender_loses_nothing(
     producer = client.topics["t"].get_producer(linger_ms=1)
     producer.produce(b"first")
     producer.flush()
-    take, hits = Sender._take_ready, [signal()]
+    take, hits = OwnedBroker._take_ready, [signal()]
 
-    def hit(owned: Sender, now: float) -> Any:
+    def hit(owned: OwnedBroker, now: float) -> Any:
         if hits:
             raise hits.pop()
         return take(owned, now)
 
-    monkeypatch.setattr(Sender, "_take_ready", hit)
+    monkeypatch.setattr(OwnedBroker, "_take_ready", hit)
     message = producer.produce(b"second")
-    until(client.cluster.handler, lambda: producer._engine.worker_exception is not None, 10)
+    until(client.cluster.handler, lambda: engine_of(producer).worker_exception is not None, 10)
     producer.stop()
     assert message.offset == 1

@@ -19,6 +19,7 @@ from pykafka.protocol import versions, wire
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.support.features import KAFKA_VERSION
+from tests.support.inside import engine_of
 from tests.support.topics import create_topic, take_messages
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.needs("alterations")]
@@ -171,7 +172,7 @@ def test_without_a_reset_consume_raises_until_told_where_to_go_on(election: Elec
             assert (error.earliest, error.latest) == (0, COMMON + 2 * LOST)
         assert error.divergent_offset is not None
         consumer.seek(topic.partitions[0], error.divergent_offset)
-        consumer._engine.errors.clear()
+        engine_of(consumer).errors.clear()
         assert [value for _, value in take(consumer, 2 * LOST)] == numbered(0, 2 * LOST, b"new")
 
 

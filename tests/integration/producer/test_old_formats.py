@@ -22,11 +22,13 @@ from pykafka.exceptions import (
 )
 from pykafka.producer import message_formats
 from pykafka.producer.in_flight_window import InFlightWindow
+from pykafka.producer.produce_request import Request
 from pykafka.protocol.records import RecordBatchBuilder
 from pykafka.spark.options import write_options
 from pykafka.spark.optiontable import Mode
 from pykafka.spark.sender import BatchSender
 from tests.brokers import KafkaCluster
+from tests.support.inside import engine_of
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
@@ -152,7 +154,8 @@ def test_an_error_of_another_reason_stays_what_it_is(client: KafkaClient, monkey
     with client.producer(acks=1) as producer:
         unknown = UnknownError(topic=topic)
         monkeypatch.setattr("pykafka.producer.produce_request._read", lambda *_: unknown.again())
-        monkeypatch.setattr("pykafka.producer.produce_request.Request.is_written", lambda *_: False)
+        unwritten = type("Request", (Request,), {"is_written": lambda *_: False})
+        monkeypatch.setattr("pykafka.producer.leader_requests.Request", unwritten)
         for _ in range(2):
             with pytest.raises(UnknownError):
                 producer.produce(topic, b"x", headers={"a": b"b"}).get()
@@ -170,12 +173,13 @@ def test_the_format_may_change_while_the_producer_runs(
     count = 0
     with client.producer(linger_ms=0) as producer:
 
-        def produce(more: int) -> InFlightWindow[Any]:
+        def produce(more: int) -> InFlightWindow:
             nonlocal count
             for _ in range(more):
                 producer.produce(topic, b"%d" % count)
                 count += 1
-            return producer._engine.routing.queues[topic, 0].window
+            window: InFlightWindow[Any] = engine_of(producer).routing.queues[topic, 0].window
+            return window
 
         assert produce(1000) is not None
         producer.flush()

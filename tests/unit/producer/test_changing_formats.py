@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -76,13 +75,13 @@ def test_what_is_produced_is_stored_once_and_in_order(
     with Changing() as broker, KafkaClient(broker.hosts, **concurrency()) as client:
         handler = client.cluster.handler
         if slow:  # answers come in while batches get their numbers
-            number: Callable[..., Any] = LeaderRequests._number
 
-            def late(self: LeaderRequests, batches: list[Any]) -> Any:
-                handler.sleep(chance.random() * 0.004)
-                return number(self, batches)
+            class Late(LeaderRequests):
+                def _number(self, batches: list[Any]) -> Any:
+                    handler.sleep(chance.random() * 0.004)
+                    return super()._number(batches)
 
-            monkeypatch.setattr(LeaderRequests, "_number", late)
+            monkeypatch.setattr("pykafka.producer.sender.LeaderRequests", Late)
         with client.producer(linger_ms=0, batch_size=200) as producer:
             for value in range(3000):
                 producer.produce(TOPIC, b"%d" % value)

@@ -8,14 +8,14 @@ from pykafka.exceptions import KafkaException, ResponseTimeoutError, SocketDisco
 from pykafka.producer.in_flight_window import EPOCH_MAX, IN_FLIGHT, SEQUENCE_MAX, InFlightBatch, InFlightWindow, Verdict
 
 
-def sent(window: InFlightWindow[str], item: str, count: int = 10) -> InFlightBatch[str]:
+def sent(window: InFlightWindow, item: str, count: int = 10) -> InFlightBatch:
     assert window.may_begin()
     in_flight = window.begin(item, count)
     window.number(in_flight)
     return in_flight
 
 
-def resent(window: InFlightWindow[str]) -> InFlightBatch[str]:
+def resent(window: InFlightWindow) -> InFlightBatch:
     in_flight = window.next_retry()
     assert in_flight is not None
     if window.producer_id < 0 and not in_flight.numbered:
@@ -25,9 +25,9 @@ def resent(window: InFlightWindow[str]) -> InFlightBatch[str]:
 
 
 @pytest.fixture
-def window() -> InFlightWindow[str]:
+def window() -> InFlightWindow:
     """Return a window whose first batch is acknowledged."""
-    window: InFlightWindow[str] = InFlightWindow()
+    window: InFlightWindow = InFlightWindow()
     assert window.producer_id < 0
     window.adopt(7, 0)
     window.on_result(sent(window, "first"), None)
@@ -60,7 +60,7 @@ def window() -> InFlightWindow[str]:
         (87, Verdict.FAILED, False),
     ],
 )
-def test_what_an_answer_means(window: InFlightWindow[str], code: int, verdict: Verdict, outcome_unknown: bool) -> None:
+def test_what_an_answer_means(window: InFlightWindow, code: int, verdict: Verdict, outcome_unknown: bool) -> None:
     in_flight = sent(window, "b")
     assert window.on_result(in_flight, error_for(code)) == [(in_flight, verdict)]
     assert in_flight.outcome_unknown == outcome_unknown
@@ -68,7 +68,7 @@ def test_what_an_answer_means(window: InFlightWindow[str], code: int, verdict: V
 
 
 @pytest.mark.parametrize("error", [SocketDisconnectedError("cut"), ResponseTimeoutError("late")])
-def test_a_lost_answer_leaves_it_open_and_the_number_stays(window: InFlightWindow[str], error: KafkaException) -> None:
+def test_a_lost_answer_leaves_it_open_and_the_number_stays(window: InFlightWindow, error: KafkaException) -> None:
     in_flight = sent(window, "b")
     assert window.on_result(in_flight, error) == [(in_flight, Verdict.RETRY)]
     assert in_flight.outcome_unknown
@@ -76,18 +76,18 @@ def test_a_lost_answer_leaves_it_open_and_the_number_stays(window: InFlightWindo
     assert (in_flight.producer_id, in_flight.epoch, in_flight.sequence) == (7, 0, 10)
 
 
-def test_five_are_under_way_once_one_was_acknowledged(window: InFlightWindow[str]) -> None:
+def test_five_are_under_way_once_one_was_acknowledged(window: InFlightWindow) -> None:
     numbers = [sent(window, str(number)).sequence for number in range(IN_FLIGHT)]
     assert numbers == [10, 20, 30, 40, 50]
     assert not window.may_begin()
-    fresh: InFlightWindow[str] = InFlightWindow()
+    fresh: InFlightWindow = InFlightWindow()
     fresh.adopt(9, 0)
     sent(fresh, "alone")
     assert not fresh.may_begin()
 
 
-def test_without_numbers_one_is_under_way(window: InFlightWindow[str]) -> None:
-    plain: InFlightWindow[str] = InFlightWindow()
+def test_without_numbers_one_is_under_way(window: InFlightWindow) -> None:
+    plain: InFlightWindow = InFlightWindow()
     in_flight = plain.begin("b", 3)
     assert not plain.may_begin(numbered=False)
     assert plain.on_result(in_flight, SocketDisconnectedError("cut")) == [(in_flight, Verdict.RETRY)]
@@ -98,7 +98,7 @@ def test_without_numbers_one_is_under_way(window: InFlightWindow[str]) -> None:
     assert not in_flight.numbered
 
 
-def test_those_behind_a_failure_follow_it_one_at_a_time(window: InFlightWindow[str]) -> None:
+def test_those_behind_a_failure_follow_it_one_at_a_time(window: InFlightWindow) -> None:
     a, b, c = (sent(window, name) for name in "abc")
     assert window.on_result(a, error_for(19)) == [(a, Verdict.RETRY)]
     assert window.next_retry() is None  # the others are still under way
@@ -114,7 +114,7 @@ def test_those_behind_a_failure_follow_it_one_at_a_time(window: InFlightWindow[s
     assert window.may_begin()
 
 
-def test_a_gap_that_is_nobodys_fault_begins_a_new_epoch(window: InFlightWindow[str]) -> None:
+def test_a_gap_that_is_nobodys_fault_begins_a_new_epoch(window: InFlightWindow) -> None:
     a, b = sent(window, "a"), sent(window, "b")
     window.on_result(a, error_for(45))
     window.on_result(b, error_for(45))
@@ -125,7 +125,7 @@ def test_a_gap_that_is_nobodys_fault_begins_a_new_epoch(window: InFlightWindow[s
     assert (b.epoch, b.sequence) == (1, 10)
 
 
-def test_what_follows_one_that_was_given_up_is_numbered_anew(window: InFlightWindow[str]) -> None:
+def test_what_follows_one_that_was_given_up_is_numbered_anew(window: InFlightWindow) -> None:
     a, b = sent(window, "a"), sent(window, "b")
     window.on_result(a, error_for(29))
     window.on_result(b, error_for(45))
@@ -136,7 +136,7 @@ def test_what_follows_one_that_was_given_up_is_numbered_anew(window: InFlightWin
     assert (c.epoch, c.sequence) == (2, 0)
 
 
-def test_an_uncertain_one_behind_a_given_up_one_is_asked_about_first(window: InFlightWindow[str]) -> None:
+def test_an_uncertain_one_behind_a_given_up_one_is_asked_about_first(window: InFlightWindow) -> None:
     a, b = sent(window, "a"), sent(window, "b")
     for in_flight in (a, b):
         window.on_result(in_flight, SocketDisconnectedError("cut"))
@@ -148,7 +148,7 @@ def test_an_uncertain_one_behind_a_given_up_one_is_asked_about_first(window: InF
     assert (b.epoch, b.sequence) == (1, 0)
 
 
-def test_a_broker_that_knows_only_the_last_batch_tells_of_those_before(window: InFlightWindow[str]) -> None:
+def test_a_broker_that_knows_only_the_last_batch_tells_of_those_before(window: InFlightWindow) -> None:
     a, b, c = (sent(window, name) for name in "abc")
     for in_flight in (a, b, c):
         window.on_result(in_flight, SocketDisconnectedError("cut"))
@@ -160,7 +160,7 @@ def test_a_broker_that_knows_only_the_last_batch_tells_of_those_before(window: I
     assert not window.batches
 
 
-def test_a_refused_id_is_replaced(window: InFlightWindow[str]) -> None:
+def test_a_refused_id_is_replaced(window: InFlightWindow) -> None:
     a, b = sent(window, "a"), sent(window, "b")
     window.on_result(a, error_for(47))
     window.on_result(b, error_for(47))
@@ -170,7 +170,7 @@ def test_a_refused_id_is_replaced(window: InFlightWindow[str]) -> None:
     assert (a.producer_id, a.epoch, a.sequence) == (8, 0, 0)
 
 
-def test_an_uncertain_one_is_not_sent_under_another_id(window: InFlightWindow[str]) -> None:
+def test_an_uncertain_one_is_not_sent_under_another_id(window: InFlightWindow) -> None:
     in_flight = sent(window, "a")
     window.on_result(in_flight, SocketDisconnectedError("cut"))
     assert resent(window) is in_flight
@@ -178,7 +178,7 @@ def test_an_uncertain_one_is_not_sent_under_another_id(window: InFlightWindow[st
     assert in_flight.outcome_unknown
 
 
-def test_the_last_epoch_is_followed_by_another_id(window: InFlightWindow[str]) -> None:
+def test_the_last_epoch_is_followed_by_another_id(window: InFlightWindow) -> None:
     window.adopt(7, EPOCH_MAX)
     window.on_result(sent(window, "a"), error_for(29))
     in_flight = window.begin("b", 10)
@@ -189,12 +189,12 @@ def test_the_last_epoch_is_followed_by_another_id(window: InFlightWindow[str]) -
     assert (in_flight.producer_id, in_flight.epoch, in_flight.sequence) == (8, 0, 0)
 
 
-def test_numbers_go_on_from_zero_after_the_last(window: InFlightWindow[str]) -> None:
+def test_numbers_go_on_from_zero_after_the_last(window: InFlightWindow) -> None:
     window._sequence = SEQUENCE_MAX - 3
     assert [sent(window, name, 6).sequence for name in "abc"] == [SEQUENCE_MAX - 3, 2, 8]
 
 
-def test_parts_of_a_large_batch_take_its_numbers(window: InFlightWindow[str]) -> None:
+def test_parts_of_a_large_batch_take_its_numbers(window: InFlightWindow) -> None:
     a, b = sent(window, "a"), sent(window, "b")
     window.on_result(a, error_for(10))
     window.on_result(b, error_for(45))
@@ -207,7 +207,7 @@ def test_parts_of_a_large_batch_take_its_numbers(window: InFlightWindow[str]) ->
     assert window.may_begin()
 
 
-def test_what_was_never_sent_keeps_its_place_and_number(window: InFlightWindow[str]) -> None:
+def test_what_was_never_sent_keeps_its_place_and_number(window: InFlightWindow) -> None:
     in_flight = sent(window, "a")
     window.unsent(in_flight)
     assert not in_flight.outcome_unknown
@@ -216,7 +216,7 @@ def test_what_was_never_sent_keeps_its_place_and_number(window: InFlightWindow[s
     assert in_flight.sequence == 10
 
 
-def test_what_is_proven_written_while_it_is_on_its_way_again_holds_nothing_up(window: InFlightWindow[str]) -> None:
+def test_what_is_proven_written_while_it_is_on_its_way_again_holds_nothing_up(window: InFlightWindow) -> None:
     """It was counted as under way for ever, and nothing of its partition was sent any more."""
     again = sent(window, "again")
     window.on_result(again, SocketDisconnectedError("cut"))
@@ -230,7 +230,7 @@ def test_what_is_proven_written_while_it_is_on_its_way_again_holds_nothing_up(wi
 
 @pytest.mark.parametrize("code", [3, 100, 103])
 def test_a_topic_that_was_made_anew_proves_nothing_about_what_the_former_one_refused(
-    window: InFlightWindow[str], code: int
+    window: InFlightWindow, code: int
 ) -> None:
     """The new topic's log took the batch behind it, as it knew of no producer; the refused one counted as delivered."""
     refused, taken = sent(window, "refused"), sent(window, "taken")
@@ -242,7 +242,7 @@ def test_a_topic_that_was_made_anew_proves_nothing_about_what_the_former_one_ref
     assert window.on_result(again, None) == [(refused, Verdict.DELIVERED)]
 
 
-def test_what_may_be_written_is_proven_all_the_same(window: InFlightWindow[str]) -> None:
+def test_what_may_be_written_is_proven_all_the_same(window: InFlightWindow) -> None:
     """An answer was lost first; that the topic was gone for a while does not make it certain that nothing was written."""
     lost, behind = sent(window, "lost"), sent(window, "behind")
     window.on_result(lost, SocketDisconnectedError())
@@ -255,7 +255,7 @@ def test_what_may_be_written_is_proven_all_the_same(window: InFlightWindow[str])
     assert window.on_result(resent(window), None) == [(lost, Verdict.DELIVERED), (behind, Verdict.DELIVERED)]
 
 
-def test_what_a_new_log_may_have_behind_one_that_it_refused_is_asked_about_first(window: InFlightWindow[str]) -> None:
+def test_what_a_new_log_may_have_behind_one_that_it_refused_is_asked_about_first(window: InFlightWindow) -> None:
     """Under new numbers it would be stored twice."""
     refused, taken, lost = (sent(window, item) for item in ("refused", "taken", "lost"))
     window.on_result(refused, error_for(3))
@@ -267,7 +267,7 @@ def test_what_a_new_log_may_have_behind_one_that_it_refused_is_asked_about_first
     assert (resent(window), refused.epoch) == (refused, 1)
 
 
-def test_one_that_a_new_log_does_not_have_holds_up_nobody(window: InFlightWindow[str]) -> None:
+def test_one_that_a_new_log_does_not_have_holds_up_nobody(window: InFlightWindow) -> None:
     refused, taken, lost = (sent(window, item) for item in ("refused", "taken", "lost"))
     window.on_result(refused, error_for(100))
     window.on_result(taken, None)
@@ -281,7 +281,7 @@ def test_one_that_a_new_log_does_not_have_holds_up_nobody(window: InFlightWindow
 
 @pytest.mark.parametrize("room", [0, 9, 19, -5])
 def test_an_acknowledged_batch_proves_nothing_of_those_without_room_in_the_log(
-    window: InFlightWindow[str], room: int
+    window: InFlightWindow, room: int
 ) -> None:
     first, second, third = sent(window, "one"), sent(window, "two"), sent(window, "three")
     window.on_result(first, error_for(6))
@@ -299,7 +299,7 @@ def test_an_acknowledged_batch_proves_nothing_of_those_without_room_in_the_log(
     assert window.on_result(first, None, 0) == [(first, Verdict.DELIVERED)]
 
 
-def test_what_had_no_room_stays_unproven_behind_others(window: InFlightWindow[str]) -> None:
+def test_what_had_no_room_stays_unproven_behind_others(window: InFlightWindow) -> None:
     first, second, third = sent(window, "one"), sent(window, "two"), sent(window, "three")
     window.on_result(first, error_for(6))
     window.on_result(second, None, 0)
@@ -309,7 +309,7 @@ def test_what_had_no_room_stays_unproven_behind_others(window: InFlightWindow[st
 
 @pytest.mark.parametrize("room", [None, 10, 11])
 def test_where_there_is_room_an_acknowledged_batch_proves_those_before_it(
-    window: InFlightWindow[str], room: int | None
+    window: InFlightWindow, room: int | None
 ) -> None:
     first, second = sent(window, "one"), sent(window, "two")
     window.on_result(first, SocketDisconnectedError())
@@ -317,7 +317,7 @@ def test_where_there_is_room_an_acknowledged_batch_proves_those_before_it(
 
 
 def test_a_window_that_forgoes_numbers_sends_what_was_refused_first_and_one_at_a_time(
-    window: InFlightWindow[str],
+    window: InFlightWindow,
 ) -> None:
     """Numbers are taken from what is on the wire only when all answers are there: until then it may be acknowledged."""
     refused = error_for(43)
@@ -338,7 +338,7 @@ def test_a_window_that_forgoes_numbers_sends_what_was_refused_first_and_one_at_a
     assert not window.batches
 
 
-def test_the_oldest_batch_is_acknowledged_in_short(window: InFlightWindow[str]) -> None:
+def test_the_oldest_batch_is_acknowledged_in_short(window: InFlightWindow) -> None:
     first, second = sent(window, "a"), sent(window, "b")
     assert not window.acknowledge(second)
     assert window.acknowledge(first)
@@ -349,7 +349,7 @@ def test_the_oldest_batch_is_acknowledged_in_short(window: InFlightWindow[str]) 
 
 
 def test_a_window_without_numbers_has_one_batch_on_the_wire() -> None:
-    window: InFlightWindow[str] = InFlightWindow()
+    window: InFlightWindow = InFlightWindow()
     window.adopt(7, 0)
     window.on_result(sent(window, "first"), None)
     window.forgo()

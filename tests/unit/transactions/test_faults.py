@@ -95,7 +95,7 @@ def test_what_proves_that_a_request_has_changed_nothing(error: KafkaException, p
 
 
 def test_numbers_go_on_in_one_epoch_and_begin_anew_in_the_next() -> None:
-    window: TransactionalWindow[str] = TransactionalWindow()
+    window: TransactionalWindow = TransactionalWindow()
     for epoch, wanted in ((0, 0), (0, 3), (1, 0)):
         window.follow(9, epoch)
         in_flight = window.begin("batch", 3)
@@ -105,7 +105,7 @@ def test_numbers_go_on_in_one_epoch_and_begin_anew_in_the_next() -> None:
 
 
 def test_a_gap_is_not_numbered_over() -> None:
-    window: TransactionalWindow[str] = TransactionalWindow()
+    window: TransactionalWindow = TransactionalWindow()
     window.follow(9, 0)
     lost = window.begin("lost", 1)
     window.number(lost)
@@ -118,7 +118,7 @@ def test_a_gap_is_not_numbered_over() -> None:
 
 
 def test_a_refused_epoch_fails_the_batch() -> None:
-    window: TransactionalWindow[str] = TransactionalWindow()
+    window: TransactionalWindow = TransactionalWindow()
     window.follow(9, 0)
     in_flight = window.begin("batch", 1)
     window.number(in_flight)
@@ -127,7 +127,7 @@ def test_a_refused_epoch_fails_the_batch() -> None:
 
 
 def test_numbers_that_nothing_mends_leave_the_window_stuck() -> None:
-    window: TransactionalWindow[str] = TransactionalWindow()
+    window: TransactionalWindow = TransactionalWindow()
     window.follow(9, 0)
     in_flight = window.begin("batch", 1)
     window.number(in_flight)
