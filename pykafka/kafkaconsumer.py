@@ -256,7 +256,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         :raises KafkaException: the brokers refuse, or cannot be reached
         """
         self._check_open()
-        deadline = self._deadline(timeout)
+        deadline = self._engine.call_deadline(timeout)
         wanted = unpacked(topics)
         names, pattern = valid_topics(wanted)
         if self._options.consumer_group is not None:
@@ -282,7 +282,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         :raises KafkaException: the brokers refuse, or cannot be reached
         """
         self._check_open()
-        deadline = self._deadline(timeout)
+        deadline = self._engine.call_deadline(timeout)
         keys = valid_keys(partitions)
         found = self._engine.find(keys, None if timeout is None else deadline, KNOWN_WITHIN_S)
         left = None if timeout is None else max(deadline - self._handler.now(), 0.0)

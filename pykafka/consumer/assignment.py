@@ -452,7 +452,10 @@ class Assignment:
         :returns: starts, and errors; a partition that is in neither has no start but one that the application names
         """
         committed: Fetched = {}, {}
-        keys = [key for key, start in wanted.items() if start is None or isinstance(start, Return)]
+        keys = []
+        for key, start in wanted.items():
+            if start is None or isinstance(start, Return):
+                keys.append(key)
         if self.commits is not None and keys:
             try:
                 committed = self.commits.group.fetch_each(keys, deadline=self.handler.now() + limit_ms / 1000)
@@ -536,7 +539,9 @@ class Assignment:
         now, limit_ms = self.handler.now, timeout_ms or self._search_ms
         deadline, once = now() + limit_ms / 1000, once or not timeout_ms
 
-        times = {key: milliseconds(position) for key, position in wanted.items()}
+        times: dict[TopicPartition, int] = {}
+        for key, position in wanted.items():
+            times[key] = milliseconds(position)
         query = OffsetQuery(times, isolation_level=self._isolation_level)
         found, errors = list_each(self.cluster, query, limit_ms, patient, once)
         offsets: dict[TopicPartition, int] = {}

@@ -200,6 +200,10 @@ class ConsumerEngine(Assignment):
         """
         return math.inf if timeout is None else self.handler.now() + valid_timeout(timeout)
 
+    def call_deadline(self, timeout: float | None) -> float:
+        """Return when the time of a call is up that asks brokers; None for the socket timeout of the client. See `deadline`."""
+        return self.deadline(self.cluster.socket_timeout_ms / 1000 if timeout is None else timeout)
+
     def await_borrowed(self) -> None:
         """Wait until the running calls that decode Arrow columns are counted; no more begin, as the buffers are closed."""
         deadline = self.handler.now() + BORROWED_WAIT_S

@@ -124,7 +124,8 @@ class AnswerReader:
         names: dict[UUID | None, str] = {}
         for topic in response.responses:
             if not topic.topic and not names:
-                names = {asked.topic_id: key.topic for key, asked in partitions.items()}
+                for key, wanted in partitions.items():
+                    names[wanted.topic_id] = key.topic
             name = topic.topic or names.get(topic.topic_id, "")
             for part in topic.partitions:
                 key = TopicPartition(name, part.partition_index)
@@ -137,9 +138,8 @@ class AnswerReader:
                 else:
                     self._read_partition(answer, key, asked, part)
         if full:
-            answer.failed += [
-                Failed(asked, IncompleteResponseError(**self._context(key))) for key, asked in left.items()
-            ]
+            for key, asked in left.items():
+                answer.failed.append(Failed(asked, IncompleteResponseError(**self._context(key))))
         else:
             answer.unchanged += left.values()
         return answer

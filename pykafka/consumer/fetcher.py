@@ -362,9 +362,10 @@ class Fetcher:
     def _tick(self) -> None:
         """Call each consumer's `tick`."""
         self._tick_at = self._handler.now() + CONSUMER_POLL_INTERVAL_S
-        for ref in {
-            member.owned.buffers: member.consumer for member in list(self._fetchable.members.values())
-        }.values():
+        consumers = {}
+        for owned, ref in list(self._fetchable.members.values()):
+            consumers[owned.buffers] = ref
+        for ref in consumers.values():
             if (consumer := ref()) is not None:
                 consumer.tick()
 

@@ -295,8 +295,7 @@ class Seeking:
 
     def _deadline(self, timeout: float | None) -> float:
         self._check_reads()
-        engine = self._engine
-        return engine.deadline(engine.cluster.socket_timeout_ms / 1000 if timeout is None else timeout)
+        return self._engine.call_deadline(timeout)
 
     def _heed(self, errors: Mapping[TopicPartition, KafkaException], raises: bool, text: str) -> None:
         """Raise the first error, or log a warning now and then."""

@@ -140,7 +140,10 @@ class StartLookup(BackgroundWorker):
             if not wanted:
                 self._worker = None
                 return False
-            late = {key: wanted.pop(key) for key in self._tried if key in wanted}
+            late = {}
+            for key in self._tried:
+                if key in wanted:
+                    late[key] = wanted.pop(key)
         assert consumer is not None
         fresh = wanted
         if fresh and self._search(consumer, fresh, SEARCH_MS):
@@ -153,7 +156,10 @@ class StartLookup(BackgroundWorker):
 
     def _search(self, consumer: FetchingConsumer, wanted: Mapping[TopicPartition, _Wanted], limit_ms: int) -> bool:
         """Look for starts, and begin where they are; return whether some have none."""
-        starts, errors = consumer.find_starts({key: one.position for key, one in wanted.items()}, limit_ms)
+        positions = {}
+        for key, one in wanted.items():
+            positions[key] = one.position
+        starts, errors = consumer.find_starts(positions, limit_ms)
         if errors:
             astray = {key.topic for key, error in errors.items() if may_lead_no_more(error)}
             with self._lock:

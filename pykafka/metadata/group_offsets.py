@@ -141,19 +141,18 @@ def fetch_request(
 
     :param ids: the topics' ids, which `FETCH_BY_ID` needs
     """
-    topics = by_topic(dict.fromkeys(partitions, None))
-    if version >= FETCH_GROUPS:
-        of, ids = wire.OffsetFetchRequest.Group, ids or {}
-        wanted = [
-            of.Topic(name=name, topic_id=ids.get(name, NO_ID), partition_indexes=list(parts))
-            for name, parts in topics.items()
-        ]
-        return wire.OffsetFetchRequest(groups=[of(group_id=group, topics=wanted)], require_stable=True)
-    return wire.OffsetFetchRequest(
-        group_id=group,
-        topics=[wire.OffsetFetchRequest.Topic(name=name, partition_indexes=list(ids)) for name, ids in topics.items()],
-        require_stable=version >= STABLE_FROM,
-    )
+    by_group = version >= FETCH_GROUPS
+    of: Any = wire.OffsetFetchRequest.Group.Topic if by_group else wire.OffsetFetchRequest.Topic
+    topics = []
+    for name, numbers in by_topic(dict.fromkeys(partitions, None)).items():
+        topic = of(name=name, partition_indexes=list(numbers))
+        if by_group and ids:
+            topic.topic_id = ids.get(name, NO_ID)
+        topics.append(topic)
+    if by_group:
+        wanted = wire.OffsetFetchRequest.Group(group_id=group, topics=topics)
+        return wire.OffsetFetchRequest(groups=[wanted], require_stable=True)
+    return wire.OffsetFetchRequest(group_id=group, topics=topics, require_stable=version >= STABLE_FROM)
 
 
 def committed_offsets(

@@ -65,6 +65,8 @@ class Route:
     def order(self, addresses: Iterable[Address]) -> list[Address]:
         """Return the addresses in the order to try them in: as the system prefers them, those that failed last."""
         failed = self._failed
+        if not failed:
+            return list(addresses)
         return sorted(addresses, key=lambda address: failed.index(address) if address in failed else -1)
 
     def setup_timeout(self) -> float:

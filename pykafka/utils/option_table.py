@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple, ParamSpec, Self
 
 from pykafka.utils.error_handlers import valid_int
 from pykafka.utils.hints import not_by_a_client, unknown_option
-from pykafka.utils.redact import concealing
 
 P = ParamSpec("P")
 
@@ -123,7 +122,6 @@ class Options:
         return {name: own for name, own in found.items() if name != own}
 
     @classmethod
-    @concealing
     def of(cls, given: Mapping[str, Any]) -> Self:
         """Return the options among a call's arguments.
 

@@ -74,8 +74,8 @@ class AbstractCoordinator(ABC):
     }
 
     def __init__(self, cluster: BaseCluster, **configs: Any) -> None:
-        self.config = config = {name: configs.get(name, default) for name, default in self.DEFAULT_CONFIG.items()}
-        check_instance_id(config["group_instance_id"])
+        self.config: dict[str, Any] = {**self.DEFAULT_CONFIG, **configs}
+        config = self.config
         self._cluster = cluster
         self._handler = cluster.handler
         self.group_id: str = config["group_id"]
@@ -91,6 +91,7 @@ class AbstractCoordinator(ABC):
         self.pending_join = PendingJoin(self.link)
         self._static_member: StaticMember | None = None
         if config["group_instance_id"] is not None:
+            check_instance_id(config["group_instance_id"])
             from pykafka.groups.classic.static_member import StaticMember  # loaded by static members alone
 
             self._static_member = StaticMember(self)
@@ -308,7 +309,9 @@ class AbstractCoordinator(ABC):
                 broker=coordinator.address,
                 api="JoinGroup",
             )
-        of = wire.JoinGroupRequest.Protocol
+        protocols = []
+        for name, metadata in self.group_protocols():
+            protocols.append(wire.JoinGroupRequest.Protocol(name=name, metadata=encoded(metadata)))
         request = wire.JoinGroupRequest(
             group_id=self.group_id,
             session_timeout_ms=config["session_timeout_ms"],
@@ -316,7 +319,7 @@ class AbstractCoordinator(ABC):
             member_id=self.membership.member_id,
             group_instance_id=config["group_instance_id"],
             protocol_type=self.protocol_type(),
-            protocols=[of(name=name, metadata=encoded(metadata)) for name, metadata in self.group_protocols()],
+            protocols=protocols,
         )
         return request, version
 
