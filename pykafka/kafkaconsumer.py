@@ -18,6 +18,7 @@ from pykafka.consumer.engine import ConsumerEngine
 from pykafka.consumer.options import ARROW_BYTES, ARROW_MESSAGES, KafkaConsumerOptions, unpacked, valid_topics
 from pykafka.consumer.record_pipeline import RecordPipeline
 from pykafka.consumer.seek_calls import Seeking, valid_keys
+from pykafka.consumer.startrules import StartRules
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.groups.assignment_follower import AssignmentFollower
 from pykafka.groups.options import SubscriberOptions
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from pykafka.consumer.arrow_batches import ArrowTables
     from pykafka.consumer.options import ConsumerInterceptor
-    from pykafka.consumer.startrules import Reset, StartRules
+    from pykafka.consumer.startrules import Reset
     from pykafka.kafkaproducer import KafkaProducer
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.serialization import DeserializerLike
@@ -191,7 +192,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         self._subscribed: tuple[tuple[str, ...], re.Pattern[str] | SubscriptionPattern | None] = ((), None)
         self._closing = self._closed = False
         self._closure = CloseOnce(self._handler)
-        self._engine = ConsumerEngine(cluster, options, options.rules)
+        self._engine = ConsumerEngine(cluster, options, StartRules.of(options.reset, options.start))
         self._buffers = self._engine.buffers  # close at hand: each record is taken from there
         self._pipeline = RecordPipeline(
             self._engine,
@@ -564,6 +565,11 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         finally:
             self._closed = True  # not before: a listener may commit
             self._engine.stop(midway)
+
+    def _check_reads(self) -> None:
+        """Raise an error if the consumer is closed; while it is being closed, a listener may call it."""
+        if self._closed:
+            raise self._engine.stopped()
 
     def _check_open(self) -> None:
         if self._closing:

@@ -115,9 +115,12 @@ class ConsumerEngine(Assignment):
             return
         self.stopping = self.handler.Event()  # a new one: a worker that is still ending heeds the old one
         self.errors.clear()
-        # positions of before may be of topics that were created again meanwhile
-        if topics := sorted({key.topic for key, owned in self.partitions.items() if owned.topic_id is not None}):
-            self.refresh(topics)
+        topics = set()  # positions of before may be of topics that were created again meanwhile
+        for key, owned in self.partitions.items():
+            if owned.topic_id is not None:
+                topics.add(key.topic)
+        if topics:
+            self.refresh(sorted(topics))
         self._closure = CloseOnce(self.handler)
         self.running = True
         self.buffers.closed = False

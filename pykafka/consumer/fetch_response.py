@@ -21,7 +21,6 @@ from pykafka.exceptions import (
     NotLeaderForPartition,
     error_for,
 )
-from pykafka.protocol.ascending import ascending
 from pykafka.protocol.records_scan import RawBatch, scan
 
 if TYPE_CHECKING:
@@ -202,3 +201,24 @@ def _apart(records: memoryview) -> memoryview | bytes:
     # A small part of a large answer would keep all of it in memory for as long as it is not read.
     whole = memoryview(records.obj).nbytes
     return bytes(records) if SMALL_PART * len(records) < whole else records
+
+
+def ascending(batches: Iterable[RawBatch], offset: int) -> tuple[list[RawBatch], tuple[int, int] | None]:
+    """Return the batches that end behind an offset and behind all before them, and where the first one goes back.
+
+    A batch may begin below the end of the one before it: its reader has to skip to there.
+
+    :param offset: the first offset that is wanted
+    :returns: the batches, and a pair of offsets, from where to where; None: each batch begins behind the one before
+    """
+    found: list[RawBatch] = []
+    back: tuple[int, int] | None = None
+    reached, end = offset, -1
+    for batch in batches:
+        if batch.base_offset < end and back is None:
+            back = end, batch.base_offset
+        end = max(end, batch.next_offset)
+        if batch.next_offset > reached:
+            found.append(batch)
+            reached = batch.next_offset
+    return found, back

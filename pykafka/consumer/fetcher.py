@@ -17,7 +17,6 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Iterable
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.consumer.fetch_plan import Asked, Member, Plan
@@ -218,11 +217,6 @@ class Fetcher:
         self._worker: Worker | None = None
         # The connection that the worker reads itself.
         self._turn: RequestHandler | None = None
-
-    @classmethod
-    def of(cls, broker: Node, handler: Handler, settings: FetchSettings) -> Fetcher:
-        """Return the fetcher of a broker and settings that all consumers of the client share."""
-        return broker.shared(("fetch", settings), partial(cls, broker, handler, settings))
 
     def attach(self, owned: OwnedPartition, consumer: weakref.ref[FetchingConsumer]) -> None:
         """Fetch a partition from its `fetch_offset` on."""

@@ -507,11 +507,6 @@ class KafkaConsumerOptions(ConsumerOptions):
         costs="A call for each record of an iteration, and for each list of `poll()`.",
     )
 
-    @property
-    def rules(self) -> StartRules:
-        """The rules for where partitions begin, all of them."""
-        return StartRules.of(self.reset, self.start)
-
     @classmethod
     def configured(cls, given: Mapping[str, Any], configuration: Mapping[str, Any]) -> Self:
         """Return options with a configuration as their defaults, also for those without a parameter of `KafkaConsumer`.

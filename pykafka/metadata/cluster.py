@@ -481,7 +481,7 @@ class BaseCluster:
         :param timeout_ms: see `update`
         """
         wanted = list(partitions)
-        self.refresh_schedule.want({topic for topic, _ in wanted})
+        self.refresh_schedule.want(set(dict(wanted)))
 
         def lacking() -> list[str]:
             topics: dict[str, None] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
@@ -36,13 +36,6 @@ class CommittedOffset(OffsetAndMetadata):
     """A committed offset and its text; `leader_epoch` is that of the record before it, -1 if it is not known."""
 
     leader_epoch: int = -1
-
-    @classmethod
-    def of(cls, offset: int, metadata: str, leader_epoch: int) -> Self:
-        """Return a committed offset."""
-        made = cls(offset, metadata)
-        made.leader_epoch = leader_epoch
-        return made
 
 
 def by_topic(offsets: Mapping[TopicPartition, V]) -> dict[str, dict[int, V]]:
@@ -205,7 +198,8 @@ def committed_each(
                     part.error_code, broker=broker, topic=topic_name, partition=key[1], api="OffsetFetch"
                 )
             else:
-                read[key] = CommittedOffset.of(part.committed_offset, part.metadata or "", part.committed_leader_epoch)
+                committed = read[key] = CommittedOffset(part.committed_offset, part.metadata or "")
+                committed.leader_epoch = part.committed_leader_epoch
     found: dict[TopicPartition, CommittedOffset] = {}
     errors: dict[TopicPartition, KafkaException] = {}
     for key in asked:

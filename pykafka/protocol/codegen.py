@@ -337,7 +337,10 @@ class _Source:
 
 
 def _format(group: list[Field]) -> str:
-    return ">" + "".join(FIXED[field.kind] for field in group)
+    text = ">"
+    for field in group:
+        text += FIXED[field.kind]
+    return text
 
 
 def _index(variable: str) -> Callable[[dict[str, Any]], str]:

@@ -407,7 +407,9 @@ class AbstractCoordinator(ABC):
         return assignment
 
     def _sync_request(self, assignments: Mapping[str, Any], version: int) -> wire.SyncGroupRequest:
-        of = wire.SyncGroupRequest.Assignment
+        of_members = []
+        for member, given in assignments.items():
+            of_members.append(wire.SyncGroupRequest.Assignment(member_id=member, assignment=encoded(given)))
         return wire.SyncGroupRequest(
             group_id=self.group_id,
             generation_id=self.membership.generation_id,
@@ -415,7 +417,7 @@ class AbstractCoordinator(ABC):
             group_instance_id=self.config["group_instance_id"] if version >= 3 else None,
             protocol_type=self.protocol_type(),
             protocol_name=self.membership.protocol,
-            assignments=[of(member_id=member, assignment=encoded(given)) for member, given in assignments.items()],
+            assignments=of_members,
         )
 
     def _check_state(self, state: State) -> None:

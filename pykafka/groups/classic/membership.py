@@ -351,7 +351,12 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
         background, self._background = self._background, None
         if background is not None and background.error is not None:
             raise background.error
-        self._check_topics()
+        subscription = self._subscription
+        if subscription is not None and self._topic_watch.is_due():  # topics or partitions may have come or gone
+            self.refresh_if_old()
+            if self._topic_watch.have_changed(subscription, self._left_ms):
+                self.request_rejoin()
+            self._change.errors += self._topic_watch.refused(subscription)
         while True:
             if self._change.cooperative and self._joins_in_background():
                 return None
@@ -481,16 +486,6 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
 
     def _left_ms(self) -> int | None:
         return None if self._deadline is None else self.link.left_ms(self._deadline)
-
-    def _check_topics(self) -> None:
-        """Check regularly whether topics or partitions have come or gone."""
-        subscription = self._subscription
-        if subscription is None or not self._topic_watch.is_due():
-            return
-        self.refresh_if_old()
-        if self._topic_watch.have_changed(subscription, self._left_ms):
-            self.request_rejoin()
-        self._change.errors += self._topic_watch.refused(subscription)
 
     def _refresh(self) -> None:
         # the topics of other members too, which this one has assigned as the leader
