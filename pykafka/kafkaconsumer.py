@@ -18,6 +18,7 @@ from pykafka.consumer.engine import ConsumerEngine
 from pykafka.consumer.options import ARROW_BYTES, ARROW_MESSAGES, KafkaConsumerOptions, unpacked, valid_topics
 from pykafka.consumer.record_pipeline import RecordPipeline
 from pykafka.consumer.seek_calls import Seeking, valid_keys
+from pykafka.consumer.startrules import StartRules
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.groups.assignment_follower import AssignmentFollower
 from pykafka.groups.options import SubscriberOptions
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from pykafka.consumer.arrow_batches import ArrowTables
     from pykafka.consumer.options import ConsumerInterceptor
-    from pykafka.consumer.startrules import Reset, StartRules
+    from pykafka.consumer.startrules import Reset
     from pykafka.kafkaproducer import KafkaProducer
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.serialization import DeserializerLike
@@ -191,7 +192,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         self._subscribed: tuple[tuple[str, ...], re.Pattern[str] | SubscriptionPattern | None] = ((), None)
         self._closing = self._closed = False
         self._closure = CloseOnce(self._handler)
-        self._engine = ConsumerEngine(cluster, options, options.rules)
+        self._engine = ConsumerEngine(cluster, options, StartRules.of(options.reset, options.start))
         self._buffers = self._engine.buffers  # close at hand: each record is taken from there
         self._pipeline = RecordPipeline(
             self._engine,
@@ -200,8 +201,9 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
             options.on_bad_record,
             options.interceptors,
         )
-        if self._engine.commits is not None and self._pipeline.interceptors.see_commits:
-            self._engine.commits.on_commit = self._pipeline.interceptors.committed
+        interceptors = self._pipeline.interceptors
+        if self._engine.commits is not None and interceptors is not None and interceptors.see_commits:
+            self._engine.commits.on_commit = interceptors.committed
         self._arrow: ArrowTables | None = None
         self._later = later = LaterCommits(self._handler, self._engine.worker_failed)
         timeout = cluster.socket_timeout_ms / 1000
@@ -255,7 +257,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         :raises KafkaException: the brokers refuse, or cannot be reached
         """
         self._check_open()
-        deadline = self._deadline(timeout)
+        deadline = self._engine.call_deadline(timeout)
         wanted = unpacked(topics)
         names, pattern = valid_topics(wanted)
         if self._options.consumer_group is not None:
@@ -281,7 +283,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         :raises KafkaException: the brokers refuse, or cannot be reached
         """
         self._check_open()
-        deadline = self._deadline(timeout)
+        deadline = self._engine.call_deadline(timeout)
         keys = valid_keys(partitions)
         found = self._engine.find(keys, None if timeout is None else deadline, KNOWN_WITHIN_S)
         left = None if timeout is None else max(deadline - self._handler.now(), 0.0)
@@ -563,6 +565,11 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         finally:
             self._closed = True  # not before: a listener may commit
             self._engine.stop(midway)
+
+    def _check_reads(self) -> None:
+        """Raise an error if the consumer is closed; while it is being closed, a listener may call it."""
+        if self._closed:
+            raise self._engine.stopped()
 
     def _check_open(self) -> None:
         if self._closing:

@@ -74,8 +74,8 @@ class AbstractCoordinator(ABC):
     }
 
     def __init__(self, cluster: BaseCluster, **configs: Any) -> None:
-        self.config = config = {name: configs.get(name, default) for name, default in self.DEFAULT_CONFIG.items()}
-        check_instance_id(config["group_instance_id"])
+        self.config: dict[str, Any] = {**self.DEFAULT_CONFIG, **configs}
+        config = self.config
         self._cluster = cluster
         self._handler = cluster.handler
         self.group_id: str = config["group_id"]
@@ -91,6 +91,7 @@ class AbstractCoordinator(ABC):
         self.pending_join = PendingJoin(self.connection)
         self._static_member: StaticMember | None = None
         if config["group_instance_id"] is not None:
+            check_instance_id(config["group_instance_id"])
             from pykafka.groups.classic.static_member import StaticMember  # loaded by static members alone
 
             self._static_member = StaticMember(self)
@@ -98,7 +99,7 @@ class AbstractCoordinator(ABC):
         #: When the present join began, of the handler's clock (s).
         self.join_started = 0.0
         #: Each member's assignment, if this one is the leader.
-        self._assignments: dict[str, bytes] = {}
+        self._assignments: Mapping[str, Any] = {}
         #: The `group_instance_id` of each static member, if this one is the leader.
         self.instance_ids: dict[str, str] = {}
         #: Whether `_on_join_prepare` was called for the present rebalance.
@@ -235,14 +236,13 @@ class AbstractCoordinator(ABC):
             joined = self.join(deadline)
             self._assignments = {}
             if joined.leader == joined.member_id:
-                members = [(member.member_id, bytes(member.metadata)) for member in joined.members]
-                self.instance_ids = {
-                    member.member_id: member.group_instance_id
-                    for member in joined.members
-                    if member.group_instance_id is not None
-                }
-                assignments = self._perform_assignment(joined.leader, joined.protocol_name or "", members)
-                self._assignments = {member: encoded(assignment) for member, assignment in assignments.items()}
+                members = []
+                self.instance_ids = {}
+                for member in joined.members:
+                    members.append((member.member_id, bytes(member.metadata)))
+                    if member.group_instance_id is not None:
+                        self.instance_ids[member.member_id] = member.group_instance_id
+                self._assignments = self._perform_assignment(joined.leader, joined.protocol_name or "", members)
         assignment = self.sync(self._assignments, deadline)
         self._on_join_complete(
             self.membership.generation_id, self.membership.member_id, self.membership.protocol, assignment
@@ -309,7 +309,9 @@ class AbstractCoordinator(ABC):
                 broker=coordinator.address,
                 api="JoinGroup",
             )
-        of = wire.JoinGroupRequest.Protocol
+        protocols = []
+        for name, metadata in self.group_protocols():
+            protocols.append(wire.JoinGroupRequest.Protocol(name=name, metadata=encoded(metadata)))
         request = wire.JoinGroupRequest(
             group_id=self.group_id,
             session_timeout_ms=config["session_timeout_ms"],
@@ -317,7 +319,7 @@ class AbstractCoordinator(ABC):
             member_id=self.membership.member_id,
             group_instance_id=config["group_instance_id"],
             protocol_type=self.protocol_type(),
-            protocols=[of(name=name, metadata=encoded(metadata)) for name, metadata in self.group_protocols()],
+            protocols=protocols,
         )
         return request, version
 
@@ -359,10 +361,10 @@ class AbstractCoordinator(ABC):
         if member_id and self.membership.state in {State.JOINING, State.STALE}:
             self.membership.apply(Event.NAMED, member_id=member_id)
 
-    def sync(self, assignments: Mapping[str, bytes], deadline: float | None = None) -> bytes:
+    def sync(self, assignments: Mapping[str, Any], deadline: float | None = None) -> bytes:
         """Return this member's assignment, as bytes.
 
-        :param assignments: of all members, from the leader; empty from the others
+        :param assignments: of all members, from the leader, as bytes or with `encode()`; empty from the others
         :param deadline: as for `join_and_sync`
         :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` decides whether to try again
         """
@@ -404,8 +406,10 @@ class AbstractCoordinator(ABC):
         )
         return assignment
 
-    def _sync_request(self, assignments: Mapping[str, bytes], version: int) -> wire.SyncGroupRequest:
-        of = wire.SyncGroupRequest.Assignment
+    def _sync_request(self, assignments: Mapping[str, Any], version: int) -> wire.SyncGroupRequest:
+        of_members = []
+        for member, given in assignments.items():
+            of_members.append(wire.SyncGroupRequest.Assignment(member_id=member, assignment=encoded(given)))
         return wire.SyncGroupRequest(
             group_id=self.group_id,
             generation_id=self.membership.generation_id,
@@ -413,7 +417,7 @@ class AbstractCoordinator(ABC):
             group_instance_id=self.config["group_instance_id"] if version >= 3 else None,
             protocol_type=self.protocol_type(),
             protocol_name=self.membership.protocol,
-            assignments=[of(member_id=member, assignment=assignment) for member, assignment in assignments.items()],
+            assignments=of_members,
         )
 
     def _check_state(self, state: State) -> None:
