@@ -141,7 +141,7 @@ class LoopSocket(socket.socket):
         return type(self)(self.family, self.type, self.proto, fileno=fd), address
 
     def recv(self, size: int, flags: int = 0, /) -> bytes:
-        """Return at most this many bytes; none where the peer has closed."""
+        """Return at most this many bytes; none if the peer has closed."""
         return self._try(False, super().recv, size, flags)
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dis
-import inspect
 import logging
 import os
 import queue
@@ -14,31 +12,20 @@ import time
 import weakref
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from contextvars import Context
 from importlib import import_module
-from types import CoroutineType, FrameType, MethodType, TracebackType
+from types import CoroutineType, MethodType, TracebackType
 from typing import Any, ClassVar, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from pykafka.exceptions import UnnoticedForkError
-
-#: Instructions that never pass control to the one behind them.
-_LEAVING = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_ABSOLUTE", "RETURN", "RAISE", "RERAISE")
-#: Where an expression begins in its file: line and column.
-_Place = tuple[int | None, int | None]
 
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 T = TypeVar("T")
 _number = os.getpid()
-#: The frame of the function that forked this process and will end it by `os._exit()`; None if there is none.
-_forker: FrameType | None = None
-#: Flags of the code of generators, coroutines and asynchronous generators.
-_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-#: Names of methods that deliver what is queued.
-_DELIVERING = {"flush", "close", "stop"}
 P = ParamSpec("P")
 #: What can be sent: anything whose bytes can be seen without a copy.
 Buffer = bytes | bytearray | memoryview
@@ -48,48 +35,6 @@ _fork_callbacks: dict[int, WeakCall] = {}
 # Python code which frees an object.
 _forgotten: deque[weakref.ref[Any]] = deque()
 _fork_hooked = False
-
-
-def calls_ahead(frame: FrameType) -> set[str]:
-    """Return the names whose calls the function reaches from where it is, if nothing raises an exception.
-
-    In `os._exit(main())`, while `main()` runs, the name has been loaded already and the call is still to come; so what
-    counts is the call, which begins at the same place in the file as its name.
-    """
-    steps = list(dis.get_instructions(frame.f_code))
-    here = max((index for index, step in enumerate(steps) if step.offset <= frame.f_lasti), default=-1)
-    names: dict[_Place, list[tuple[int, str]]] = {}
-    for index, step in enumerate(steps):
-        if step.opname.startswith("LOAD_") and step.opname != "LOAD_CONST" and isinstance(step.argval, str):
-            names.setdefault(_place(step), []).append((index, step.argval))
-    found: set[str] = set()
-    for index in _reachable(steps, here + 1):
-        if index > here and steps[index].opname.startswith("CALL"):
-            found.update(name for loaded, name in names.get(_place(steps[index]), ()) if loaded < index)
-    return found
-
-
-def _place(step: dis.Instruction) -> _Place:
-    place = step.positions
-    return (None, None) if place is None else (place.lineno, place.col_offset)
-
-
-def _reachable(steps: list[dis.Instruction], first: int) -> Iterator[int]:
-    """Yield the indices of the instructions that may be executed from one on; handlers of exceptions are not among them."""
-    by_offset = {step.offset: index for index, step in enumerate(steps)}
-    seen: set[int] = set()
-    todo = [first]
-    while todo:
-        index = todo.pop()
-        if index in seen or index >= len(steps):
-            continue
-        seen.add(index)
-        yield index
-        step = steps[index]
-        if step.opcode in dis.hasjrel or step.opcode in dis.hasjabs:
-            todo.append(by_offset.get(step.argval, len(steps)))
-        if not step.opname.startswith(_LEAVING):
-            todo.append(index + 1)
 
 
 def process_number() -> int:
@@ -121,64 +66,9 @@ def notice_fork() -> bool:
     return True
 
 
-def abrupt_forker() -> str | None:
-    """Return the name of the function that forked this process, if it will end the process by `os._exit()`.
-
-    :returns: "module:function"; None if no such function is running or its call of `os._exit()` is not ahead, as in the process
-        of a daemon, or if that function, or one that runs now, has a call that may deliver what is queued
-    """
-    global _forker
-    frame = _forker
-    if frame is None:
-        return None
-    if not _is_running(frame):
-        _forker = None
-        return None
-    if "_exit" not in calls_ahead(frame):  # as after `if os.fork(): os._exit(0)`
-        return None
-    if any(_delivers(caller) for caller in _callers(frame)):
-        return None
-    return f"{frame.f_globals.get('__name__', '?')}:{frame.f_code.co_qualname}"
-
-
-def _is_running(frame: FrameType) -> bool:
-    """Return whether a function has not returned, in whatever thread or greenlet; True of coroutines and generators."""
-    if frame.f_code.co_flags & _SUSPENDS:  # clear() would close one that is suspended
-        return True
-    try:
-        frame.clear()
-    except RuntimeError:
-        return True
-    return False
-
-
-def _delivers(caller: FrameType) -> bool:
-    """Return whether a function has a call that may deliver what is queued, or waits for a delivery later: `delivery.get()`."""
-    names = caller.f_code.co_names
-    return not _DELIVERING.isdisjoint(names) or ("get" in names and "get" in calls_ahead(caller))
-
-
-def _callers(last: FrameType) -> Iterator[FrameType]:
-    """Yield a frame, and those of all threads that are not the package's, in each thread up to that frame."""
-    yield last
-    for top in sys._current_frames().values():
-        frame: FrameType | None = top
-        while frame is not None and frame is not last:
-            if not frame.f_globals.get("__name__", "").startswith("pykafka."):
-                yield frame
-            frame = frame.f_back
-
-
 def _after_fork() -> None:
-    global _number, _forker
+    global _number
     _number = os.getpid()
-    frame: FrameType | None = sys._getframe()
-    while frame is not None:
-        names = frame.f_code.co_names
-        if "_exit" in names and any(name.endswith("fork") for name in names):
-            break
-        frame = frame.f_back
-    _forker = frame
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -272,7 +162,7 @@ class Stream(Protocol):
         """
 
     def send(self, buffers: Sequence[Buffer], timeout: float) -> None:
-        """Write all of the buffers in order, without copying them together where the system can gather.
+        """Write all of the buffers in order, without copying them together if the system can gather.
 
         :param timeout: for all buffers together (s)
         :raises TimeoutError: the peer did not take the bytes in time; how many it took is unknown
@@ -309,7 +199,7 @@ class Worker(ABC):
         """Return whether the worker has not ended; one that has yet to begin is alive."""
 
     def interrupt(self) -> bool:
-        """End the worker at its present or next wait, where the handler can; return whether it can. Never waits.
+        """End the worker at its present or next wait, if the handler can; return whether it can. Never waits.
 
         An exception that is no `Exception` is raised there: gevent's GreenletExit, asyncio's CancelledError.
         """
@@ -334,10 +224,10 @@ class Handler(ABC):
     cooperative: bool
     #: Whether `time_ms` is the system's clock, so that compiled code may read that clock directly.
     system_clock: bool = True
-    #: The only source of random numbers (jitter, choices); a forked child seeds it anew.
+    #: The only source of random numbers (jitter, choices); a forked child seeds it again.
     random: random.Random
 
-    #: Return a monotonic time (s) for deadlines; it does not tell the date.
+    #: Return a monotonic time (s) for deadlines; it is not the date.
     now: Callable[[], float] = staticmethod(time.monotonic)
 
     #: A queue's `get` raises this when no item came in time.
@@ -444,7 +334,7 @@ class Handler(ABC):
     def breathe(self) -> None:
         """Yield to the hub if it has not run for a quarter of a millisecond; call this every few hundred cheap steps.
 
-        It costs one clock reading where there is a hub, and nothing if there is none.
+        It costs one clock reading if there is a hub, and nothing if there is none.
         """
 
     @abstractmethod
@@ -457,12 +347,12 @@ class Handler(ABC):
         """
 
     def awaited(self, awaitable: Awaitable[T]) -> T:
-        """Await what a function of the application has returned, where workers are tasks; return its result.
+        """Await what a function of the application has returned, if workers are tasks; return its result.
 
         :raises TypeError: no worker of this handler can await anything
         """
         if isinstance(awaitable, CoroutineType):
-            awaitable.close()  # which would warn that nobody has awaited it
+            awaitable.close()  # which would warn that it was never awaited
         raise TypeError(f"an async function cannot be called on {self.name}: give a plain one, or use pykafka.aio")
 
     # -- the network -------------------------------------------------------------------------------------------------
@@ -480,15 +370,15 @@ class Handler(ABC):
 
         :param host: DNS name or IP address, IPv6 without brackets
         :param timeout: how long to wait (s); None for as long as the system waits
-        :param wanted: called every tenth of a second while no name server answers; where it returns False, `resolve` stops
-            waiting, and the lookup itself goes on
+        :param wanted: called every tenth of a second while no name server answers; if it returns False, `resolve` stops
+            waiting, and the lookup itself continues
         :raises socket.gaierror: the name has no address
         :raises TimeoutError: no name server answered in time
         :raises ConnectionAbortedError: `wanted` returned False
         """
 
     def name_of(self, address: Address, timeout: float, wanted: Callable[[], bool] | None = None) -> str:
-        """Return the canonical name of an address, by a reverse look-up; the address itself where it has no name.
+        """Return the canonical name of an address, by a reverse look-up; the address itself if it has no name.
 
         :param timeout: how long to wait (s)
         :param wanted: see `resolve`
@@ -527,7 +417,7 @@ class Handler(ABC):
         :raises TypeError: the context has only `wrap_socket()`, which would block a hub
         :raises ssl.SSLError: the handshake failed
         :raises TimeoutError: the handshake did not end in time
-        :raises OSError: the connection broke; ConnectionResetError where the peer closed it
+        :raises OSError: the connection broke; ConnectionResetError if the peer closed it
         """
 
     # -- beyond this handler -----------------------------------------------------------------------------------------
@@ -537,7 +427,7 @@ class Handler(ABC):
     def native(self) -> Handler:
         """A handler over OS threads, whose locks, sockets and clock are unpatched.
 
-        It runs the workers that must go on while a hub is blocked (heartbeats). These share with the workers of this handler
+        It runs the workers that must run while a hub is blocked (heartbeats). These share with the workers of this handler
         only plain data, the native handler's events, and the `*_nowait` calls of its queues. They log nothing, since a
         greenlet may hold a log's locks. With plain threads it is the handler itself.
         """
@@ -545,9 +435,9 @@ class Handler(ABC):
     def post(self, fn: Callable[[], object]) -> None:
         """Run `fn()` where the events of the workers may be set; any thread may call this, and it does not wait.
 
-        On the handler that `native` returns: how its workers wake those that they go on beside, on a hub or an event loop.
+        On the handler that `native` returns: how its workers wake those that they run beside, on a hub or an event loop.
 
-        :param fn: sets events, and does not wait; it is not called where the hub or loop has ended
+        :param fn: sets events, and does not wait; it is not called if the hub or loop has ended
         """
         fn()
 

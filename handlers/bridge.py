@@ -202,7 +202,7 @@ def await_in_bridge(awaitable: Awaitable[R] | None) -> R:
 def await_call(awaitable: Awaitable[R]) -> R:
     """Await what a function of the application has returned; its steps see the context variables that the function has seen.
 
-    The task that awaits has its own context, which is another one where the function was called by `Context.run`.
+    The task that awaits has its own context, which is another one if the function was called by `Context.run`.
     """
     current = _getcurrent()
     if isinstance(current, Carrier) and current.gr_context is not current.parent.gr_context:

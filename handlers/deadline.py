@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 
 #: How often a wait checks whether its result is still wanted (s).
-LOOK_UP_S = 0.1
+WANTED_POLL_INTERVAL_S = 0.1
 
 
 class Deadline:
-    """A deadline, and a question that ends a wait early.
+    """A deadline, and a condition that ends a wait early.
 
     :param timeout: how long to wait from now on (s)
     :param wanted: called every tenth of a second; the wait ends when it returns False. None: the caller always waits
@@ -33,7 +33,7 @@ class Deadline:
         """
         while True:
             left = max(self._deadline - time.monotonic(), 0.0)
-            if wait(left if self._wanted is None else min(left, LOOK_UP_S)):
+            if wait(left if self._wanted is None else min(left, WANTED_POLL_INTERVAL_S)):
                 return True
             if self._wanted is not None and not self._wanted():
                 raise ConnectionAbortedError(errno.ECONNABORTED, "the caller does not wait for the connection any more")

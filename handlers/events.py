@@ -27,7 +27,7 @@ _allocate_lock = original("_thread", "allocate_lock")
 class GateEvent:
     """A flag for OS threads that stays usable whenever Ctrl-C comes. As `EventType`.
 
-    The standard library's event holds a lock while it is set: where Ctrl-C comes just then, that lock stays taken.
+    The standard library's event holds a lock while it is set: if Ctrl-C comes just then, that lock stays taken.
 
     State: each waiter adds a gate of its own before it checks the flag again, and removes it afterwards; `set` opens all gates.
     """
@@ -75,7 +75,7 @@ class GateEvent:
         self._gates.append(gate)
         try:
             # Another worker may have set the flag before the gate was there. A worker that was woken returns True, even
-            # where the flag has been reset since.
+            # if the flag has been reset since.
             limit = -1 if timeout is None else min(max(timeout, 0.0), threading.TIMEOUT_MAX)
             return self.is_set() or gate.acquire(timeout=limit) or self.is_set()
         finally:

@@ -40,7 +40,7 @@ EVERY_TURN_S = 1e-9
 
 _numbers = itertools.count(1)
 
-#: The number of the present OS thread, also where greenlets stand for threads.
+#: The number of the present OS thread, also if greenlets stand for threads.
 _thread_number = original("_thread", "get_ident")
 
 
@@ -287,7 +287,7 @@ def raise_in_main(error: BaseException) -> None:
     """Raise a signal handler's exception in this thread's main greenlet; return when that greenlet waits again.
 
     Python runs signal handlers in the greenlet that happens to run. If one ends a greenlet, gevent raises the exception in
-    the main greenlet, too, but prints the stack first; where threads are greenlets, `threading` swallows the exception.
+    the main greenlet, too, but prints the stack first; if threads are greenlets, `threading` swallows the exception.
     """
     import gevent
 
@@ -307,7 +307,7 @@ def _lock_class() -> type[Any]:
 def make_lock() -> LockType:
     """Make a lock for greenlets that is not re-entrant.
 
-    The lock of `gevent.thread`, which a patched `threading` uses, executes Python code after it was taken: where Ctrl-C comes
+    The lock of `gevent.thread`, which a patched `threading` uses, executes Python code after it was taken: if Ctrl-C comes
     at that moment, no worker ever releases it.
     """
     lock: LockType = _lock_class()()
@@ -322,7 +322,7 @@ def resolve_on_hub(
     A name server that does not answer holds a thread for many seconds.
 
     :param native: the handler over OS threads beside this hub
-    :param getaddrinfo: gevent's; called where its resolver needs no threads
+    :param getaddrinfo: gevent's; called if its resolver needs no threads
     """
     import gevent
     from gevent.event import Event

@@ -72,10 +72,10 @@ class SingleCaller:
     Each call brings a lock of its own, its pass, and holds it as long as it is inside:
 
         with (turn := handler.Lock()):
-            if not turnstile.enter(turn):
+            if not callers.enter(turn):
                 raise ...
 
-    `lock.acquire(timeout=...)` before a `try` would be open to Ctrl-C between the two, and nobody would release the lock. A
+    `lock.acquire(timeout=...)` before a `try` would be open to Ctrl-C between the two, and the lock would stay taken. A
     `with` block takes and releases a pass in C, however it ends, and so the call whose pass is free is not inside any more.
 
     State: `_inside` is the pass of the call that came in last. `_lock` is held for a few steps, in which nothing waits.
@@ -119,7 +119,7 @@ class SingleCaller:
 
 
 def finalizer(release: Callable[[], object]) -> Generator[None]:
-    """Return a generator that calls `release()` once: when somebody closes it, or when it is freed unclosed.
+    """Return a generator that calls `release()` once: when it is closed, or when it is freed unclosed.
 
     Python would call a `__del__` whenever an object is freed, and discards every exception raised there. That includes the
     KeyboardInterrupt of a Ctrl-C: a signal that comes during a garbage collection is handled by the next Python code that

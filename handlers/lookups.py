@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: How long other workers that want the same name join a lookup under way, instead of starting another (s).
 SHARED_S = 5.0
-#: How many lookups of one name may be under way: the system goes on with those that no name server answers.
+#: How many lookups of one name may be under way: the system continues those that no name server answers.
 RUNNING_MAX = 3
 
 
@@ -47,7 +47,7 @@ class Lookup:
             self._outcome = error
 
     def fail(self, error: Exception) -> None:
-        """Keep the reason why nobody called the resolver."""
+        """Keep the reason why the resolver was not called."""
         self._outcome = error
 
     def result(self) -> list[Address]:
@@ -71,7 +71,7 @@ class Reverse:
         self._getnameinfo = getnameinfo
 
     def __call__(self, host: str, port: int, family: int = 0, kind: int = 0) -> list[Any]:
-        """Return one entry, as `getaddrinfo` does: the name, or the address where it has none."""
+        """Return one entry, as `getaddrinfo` does: the name, or the address if it has none."""
         try:
             name = self._getnameinfo((host, port), socket.NI_NAMEREQD)[0]
         except socket.gaierror:
@@ -88,7 +88,7 @@ class Reverse:
 class Lookups:
     """The lookups of one handler that are under way, a few for each name at most.
 
-    A lookup that no worker waits for any more goes on in its daemon thread until the resolver gives up.
+    An abandoned lookup continues in its daemon thread until the resolver gives up.
 
     State: `_running` changes under `_lock`.
 

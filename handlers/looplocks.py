@@ -1,4 +1,4 @@
-"""Locks, events, semaphores and queues whose waiters are futures of an event loop. Compiled where there is a compiler.
+"""Locks, events, semaphores and queues whose waiters are futures of an event loop. Compiled if there is a compiler.
 
 A wait that is cancelled leaves its queue. A lock, or one of a semaphore, is handed to the worker that has waited longest;
 where that one was cancelled at the same moment, it goes on to the next. What a queue holds is taken by the worker itself, once

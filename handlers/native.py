@@ -242,7 +242,7 @@ class NativeWorker(Worker):
 class NativeHandler(SocketHandler):
     """The handler that runs workers in unpatched OS threads; `Handler.native` returns it.
 
-    :param say: called with a function that logs something; it runs that function where logging cannot deadlock
+    :param say: called with a function that logs something; it runs that function when logging cannot deadlock
     :param post: called with a function that sets events of the workers beside these; it runs that function in their thread
     """
 
@@ -337,7 +337,7 @@ class NativeHandler(SocketHandler):
         )
 
     def report(self, what: str, error: BaseException) -> None:
-        """Log an exception where a worker may wait for a log's locks. As `Handler.report`."""
+        """Log an exception when a worker may wait for a log's locks. As `Handler.report`."""
         report = super().report
         self._say(lambda: report(what, error))
 

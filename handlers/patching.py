@@ -11,7 +11,7 @@ PATCHERS = frozenset({"gevent.monkey", "eventlet.patcher"})
 
 
 def _monkey() -> Any:
-    """Return gevent.monkey where this process has it."""
+    """Return gevent.monkey if this process has it."""
     # Another thread may be importing it at this moment: our own import waits for that.
     return import_module("gevent.monkey") if "gevent.monkey" in sys.modules else None
 

@@ -38,7 +38,7 @@ class SocketHandler(Handler):
     def _resolve_aside(
         self, host: str, port: int, deadline: Deadline, resolver: Callable[..., list[Any]] | None = None
     ) -> list[Address]:
-        """Look a name up where the lookup can be left behind: the system's resolver has no deadline. As `resolve`.
+        """Look a name up in a worker that can be abandoned: the system's resolver has no deadline. As `resolve`.
 
         :param resolver: called instead of `getaddrinfo`
         """
@@ -84,7 +84,7 @@ def listen(handler: Handler, address: Address) -> Any:
 
     :param handler: makes the socket
     :param address: as `Handler.resolve` returns it
-    :raises OSError: the address is in use, or none of this machine
+    :raises OSError: the address is in use, or not of this machine
     """
     listener = handler.Socket(address.family, socket.SOCK_STREAM)
     try:

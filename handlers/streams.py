@@ -25,7 +25,7 @@ GATHER_MAX = 1024
 HUB_SEND_MAX = 128 * 1024
 #: How long poll(2) can wait at most (ms): the maximum of a C int, 24.8 days.
 POLL_MAX_MS = 2**31 - 1
-#: The peer has closed its end; poll(2) always tells errors besides.
+#: The peer has closed its end; poll(2) always reports errors besides.
 HUNG_UP: int = getattr(select, "POLLRDHUP", 0)
 #: The system probes a silent peer after this time, and then at this interval (s); this many lost probes end the connection.
 KEEPALIVE_IDLE_S = 60
@@ -80,7 +80,7 @@ class SocketStream:
     :param sock: connected or about to be; the stream owns it from now on
     :param make_waiter: makes what waits for the socket
     :param breathe: the handler's, called between the system calls of a large write
-    :param send_max: how much one system call may send where all workers share one hub (bytes)
+    :param send_max: how much one system call may send if all workers share one hub (bytes)
     :param has_ended: returns whether no worker can leave the stream any more: `Handler.has_ended`
     """
 
@@ -132,7 +132,7 @@ class SocketStream:
 
         One worker at a time may call this: the one that is about to write.
 
-        Bytes that it sent before may still be unread. If the system cannot tell (outside of Linux), False.
+        Bytes that it sent before may still be unread. False if the system does not report it (outside of Linux).
         """
         number = self.socket.fileno()
         if number < 0 or self._closed or self._pid != process_number():  # another worker may close it at any moment

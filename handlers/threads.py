@@ -127,7 +127,7 @@ class ThreadWorker(Worker):
 class ThreadingHandler(SocketHandler):
     """The handler that runs workers in threads.
 
-    In a process where gevent.monkey has patched `threading`, those threads are greenlets: the handler then waits on the hub,
+    In a process in which gevent.monkey has patched `threading`, those threads are greenlets: the handler then waits on the hub,
     and offloads to threads of its own. If eventlet has patched the process, they are green threads, which wait on eventlet's
     hub. The constructor checks which of these applies.
     """
@@ -219,7 +219,7 @@ class ThreadingHandler(SocketHandler):
             self._hub.breathe()
 
     def offload(self, fn: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call `fn` in place where there is no hub. As `Handler.offload`."""
+        """Call `fn` in place if there is no hub. As `Handler.offload`."""
         if self.cooperative:
             return self._hub.offload(fn, *args, **kwargs)
         return fn(*args, **kwargs)
@@ -238,7 +238,7 @@ class ThreadingHandler(SocketHandler):
 
     @property
     def native(self) -> Handler:
-        """This handler itself, or one over the unpatched originals where it runs on gevent's hub."""
+        """This handler itself, or one over the unpatched originals if it runs on gevent's hub."""
         if not self.cooperative or self._is_green:
             return self
         if self._native is None:

@@ -6,7 +6,6 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.compat import messages
-from pykafka.compat.membership_protocol import RangeProtocol
 from pykafka.exceptions import IncompleteResponseError, MemberIdRequired, RequestTimedOut, SocketDisconnectedError
 from pykafka.network.channel import group_channel
 from pykafka.network.node import CLIENT_ID, Node
@@ -29,6 +28,7 @@ if not TYPE_CHECKING:
 
 R = TypeVar("R")
 D = TypeVar("D", bound="messages.Response[Any]")
+C = TypeVar("C", "messages.CreateTopicsResponse", "messages.DeleteTopicsResponse")
 
 #: What "return at once" (timeout=0) becomes for topics (ms): KRaft controllers take 0 for a deadline that has passed, and
 #: do nothing.
@@ -319,17 +319,8 @@ class Broker(Node):
         :raises ProtocolClientError: one of them was not made, and why
         """
         request = messages.CreateTopicsRequest(topic_reqs, timeout if timeout > 0 else AT_ONCE_MS)
-        try:
-            response = self._ask(
-                request, wire.CreateTopicsRequest, messages.CreateTopicsResponse, "topics", extra_ms=request.timeout
-            )
-            names = [get_string(asked.topic_name) for asked in request.topic_requests]
-            self._check_names("topic", names, response.topic_names, "CreateTopics")
-            return response
-        except RequestTimedOut:
-            if timeout > 0:
-                raise
-            return messages.CreateTopicsResponse.of(wire.CreateTopicsResponse())
+        names = [asked.topic_name for asked in request.topic_requests]
+        return self._ask_for_topics(request, wire.CreateTopicsRequest, messages.CreateTopicsResponse, names, timeout)
 
     def delete_topics(self, topics: Iterable[str | bytes], timeout: int = 0) -> messages.DeleteTopicsResponse:
         """Delete topics (since Kafka 0.10.1); this broker must be the cluster's `controller_broker`.
@@ -339,16 +330,22 @@ class Broker(Node):
         :raises ProtocolClientError: one of them was not deleted, and why
         """
         request = messages.DeleteTopicsRequest(topics, timeout if timeout > 0 else AT_ONCE_MS)
+        names = request.topics
+        return self._ask_for_topics(request, wire.DeleteTopicsRequest, messages.DeleteTopicsResponse, names, timeout)
+
+    def _ask_for_topics(
+        self, request: Any, wire_cls: type[Any], answer: type[C], names: Iterable[str | bytes], timeout: int
+    ) -> C:
         try:
-            response = self._ask(
-                request, wire.DeleteTopicsRequest, messages.DeleteTopicsResponse, "topics", extra_ms=request.timeout
+            response = self._ask(request, wire_cls, answer, "topics", request.timeout)
+            self._check_names(
+                "topic", map(get_string, names), response.topic_names, wire_cls.__name__[: -len("Request")]
             )
-            self._check_names("topic", map(get_string, request.topics), response.topic_names, "DeleteTopics")
             return response
         except RequestTimedOut:
             if timeout > 0:
                 raise
-            return messages.DeleteTopicsResponse.of(wire.DeleteTopicsResponse())
+            return answer.of(answer.WIRE())
 
     def fetch_api_versions(self) -> messages.ApiVersionsResponse:
         """Ask which versions of which APIs this broker takes; of one that does not say (before 0.10), tell what is known.
@@ -395,7 +392,7 @@ class Broker(Node):
         consumer_group: str | bytes,
         member_id: str | bytes,
         topic_name: str | bytes | None = None,
-        membership_protocol: MembershipProtocol = RangeProtocol,
+        membership_protocol: MembershipProtocol | None = None,
         session_timeout_ms: int = 30000,
         rebalance_timeout_ms: int | None = None,
     ) -> messages.JoinGroupResponse:
@@ -405,10 +402,14 @@ class Broker(Node):
         :param consumer_group: name of the group
         :param member_id: empty for a new member
         :param topic_name: what the member wants; None leaves to the protocol's metadata what it says
-        :param membership_protocol: how partitions are shared out
+        :param membership_protocol: how members divide the partitions; None for `RangeProtocol`
         :param session_timeout_ms: a member that is not heard of for this long is out
         :param rebalance_timeout_ms: how long members may take to join again; None: as long as that
         """
+        if membership_protocol is None:
+            from pykafka.compat.membership_protocol import RangeProtocol
+
+            membership_protocol = RangeProtocol
         request = messages.JoinGroupRequest(
             consumer_group, member_id, topic_name, membership_protocol, session_timeout_ms, rebalance_timeout_ms
         )

@@ -13,9 +13,11 @@ from pykafka.broker import CLIENT_ID
 from pykafka.cluster import Cluster, TopicDict
 from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
 from pykafka.handlers.exit_calls import note_block
+from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.metadata.options import MetadataSettings
 from pykafka.network.addresses import joined_hosts
 from pykafka.network.options import ConnectionSettings
+from pykafka.record import K, V
 from pykafka.security.option_names import security_of
 from pykafka.topic import Topic
 from pykafka.utils import INT64_MAX, get_string
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from pykafka.common import SubscriptionPattern
     from pykafka.compat.options import KafkaConsumerArguments
     from pykafka.config import Configuration
-    from pykafka.kafkaconsumer import KafkaConsumer
     from pykafka.kafkaproducer import KafkaProducer
     from pykafka.network.proxies import Proxy
     from pykafka.producer.options import KafkaProducerArguments
@@ -43,16 +44,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 __all__ = ["KafkaClient", "Topic"]
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
-    K = TypeVar("K", default=bytes)
-    V = TypeVar("V", default=bytes)
-else:
-    from typing import TypeVar
-
-    K, V = TypeVar("K"), TypeVar("V")
 
 
 class KafkaClient:
@@ -88,7 +79,7 @@ class KafkaClient:
     :param proxy: a proxy for all connections: socks5h://host:port, socks5:// or http://, with user:password@ before the
         host if it asks for them; None connects directly
     :param client_dns_lookup: use_all_dns_ips tries each address of a name; resolve_canonical_bootstrap_servers_only
-        also replaces the names in `hosts` by the canonical names of their addresses, as Kerberos needs where one name
+        also replaces the names in `hosts` by the canonical names of their addresses, as Kerberos needs if one name
         stands for several brokers
     :param socket_connection_setup_timeout_ms: how long TCP with one address may take, or with the proxy and its
         handshake; it doubles with each time-out in a row. `socket_timeout_ms` bounds all addresses together
@@ -100,7 +91,7 @@ class KafkaClient:
     :param metadata_max_age_ms: how old the metadata of topics in use becomes, before the client asks for it again and
         finds new partitions
     :param metadata_recovery_strategy: what to do when no known broker gives metadata: rebootstrap begins again at
-        `hosts` (or ZooKeeper), with names looked up anew; none keeps asking the known ones
+        `hosts` (or ZooKeeper), with names looked up again; none keeps asking the known ones
     :param metadata_recovery_rebootstrap_trigger_ms: when no known broker has given metadata for this long although it
         was wanted, `hosts` are asked first
     :param retry_backoff_ms: pause before a request for metadata, coordinators or offsets is tried again; it doubles
@@ -321,8 +312,6 @@ class KafkaClient:
         :raises TypeError, ValueError: an option is out of bounds, by name
         :raises TopicNotFoundError: there is no such topic
         """
-        from pykafka.kafkaconsumer import KafkaConsumer
-
         given = {"key_deserializer": key_deserializer, "value_deserializer": value_deserializer, **options}
         return KafkaConsumer[K, V].make(self.cluster, topics, given)
 

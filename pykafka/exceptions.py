@@ -139,7 +139,7 @@ class OffsetResetNeededError(KafkaException):
         self.latest = latest
         there = "" if earliest is None else f", the partition has {earliest} to {latest}"
         super().__init__(
-            f'{self._what()}{there}, and auto_offset_reset ("none", "raise") forbids a reset: say where to go on, by seek()',
+            f'{self._what()}{there}, and auto_offset_reset ("none", "raise") forbids a reset: choose the next offset by seek()',
             **context,
         )
 
@@ -341,7 +341,7 @@ class TopicNotFoundError(KafkaException, KeyError):
 
 
 class TopicRecreatedError(KafkaException):
-    """Raised when a topic was deleted and made anew, and the caller wanted no other topic under its name.
+    """Raised when a topic was deleted and recreated, and the caller wanted no other topic under its name.
 
     :param text: what happened and what to do
     :param old_id: the id of the topic that is gone

@@ -11,22 +11,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Never, Self
 
 from pykafka.common import SubscriptionPattern, TopicPartition
-from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES, ArrowTables
 from pykafka.consumer.assignment import KNOWN_WITHIN_S
-from pykafka.consumer.call_arguments import unpacked, valid_topics
-from pykafka.consumer.commit_calls import Committing, LaterCommits
+from pykafka.consumer.commit_calls import Committing
+from pykafka.consumer.commits import LaterCommits
 from pykafka.consumer.engine import ConsumerEngine
-from pykafka.consumer.options import KafkaConsumerOptions
+from pykafka.consumer.options import ARROW_BYTES, ARROW_MESSAGES, KafkaConsumerOptions, unpacked, valid_topics
 from pykafka.consumer.record_pipeline import RecordPipeline
 from pykafka.consumer.seek_calls import Seeking, valid_keys
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.groups.assignment_follower import AssignmentFollower
 from pykafka.groups.options import SubscriberOptions
 from pykafka.handlers.interrupts import CloseOnce, SingleCaller
-from pykafka.kafkaproducer import KafkaProducer
 from pykafka.metadata.lifecycle import ClosedWithClient
 from pykafka.parallel.consuming import InParallel
-from pykafka.record import Record
+from pykafka.record import K, Record, V
 from pykafka.utils.error_handlers import valid_int, valid_timeout
 from pykafka.utils.hints import CONSUMER, POLL, Elsewhere, unknown_option
 from pykafka.utils.option_table import collected
@@ -36,24 +34,15 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pykafka.consumer.arrow_batches import ArrowTables
     from pykafka.consumer.options import ConsumerInterceptor
     from pykafka.consumer.startrules import Reset, StartRules
+    from pykafka.kafkaproducer import KafkaProducer
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.serialization import DeserializerLike
     from pykafka.serialization.reading import OnBadRecord
 
 log = logging.getLogger(__name__)
-
-if TYPE_CHECKING:
-    # At runtime the package does without it: it is no dependency.
-    from typing_extensions import TypeVar
-
-    K = TypeVar("K", default=bytes)
-    V = TypeVar("V", default=bytes)
-else:
-    from typing import TypeVar
-
-    K, V = TypeVar("K"), TypeVar("V")
 
 _TABLES = (KafkaConsumerOptions, SubscriberOptions)
 #: How many records `poll` and `batches` return by default: Kafka's own max.poll.records.
@@ -70,7 +59,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     :param cluster: that has the topics
     :param topics: names; or one pattern, which whole names have to match: a compiled one, a text that begins with "^", or a
         `SubscriptionPattern` for the broker
-    :param group: under which offsets are committed, and whose members share the topics; None for none
+    :param group: the group that offsets are committed for, whose members divide the topics; None for none
     :param auto_offset_reset: where to begin without a committed offset, and when the offset is no longer kept: the
         first message, the end, an error, or the first message that is not older than a duration (KIP-1106)
     :param start: separate rules for partitions without a commit, new partitions, and offsets out of range; None follows
@@ -81,7 +70,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     :param auto_commit_timeout_ms: how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator
         that moves, a connection that breaks) before a call raises one; until then each is logged, and the next interval
         tries again
-    :param listener: told of partitions that the group gives to this member, or takes away
+    :param listener: called when the group gives partitions to this member, or takes them away
     :param key_deserializer: makes keys of bytes: a function, or an object as kafka-python or confluent-kafka have them;
         None leaves bytes
     :param value_deserializer: makes values of bytes, as `key_deserializer` makes keys
@@ -213,7 +202,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         )
         if self._engine.commits is not None and self._pipeline.interceptors.see_commits:
             self._engine.commits.on_commit = self._pipeline.interceptors.committed
-        self._arrow = ArrowTables(self._engine)
+        self._arrow: ArrowTables | None = None
         self._later = later = LaterCommits(self._handler, self._engine.worker_failed)
         timeout = cluster.socket_timeout_ms / 1000
         now = self._handler.now
@@ -450,6 +439,10 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
             raise ValueError(
                 "arrow() returns bytes as they were sent: make the consumer without deserializers, or use poll()"
             )
+        if self._arrow is None:
+            from pykafka.consumer.arrow_batches import ArrowTables
+
+            self._arrow = ArrowTables(self._engine)
         take = self._arrow.taker(max_records, columns, max_bytes)
         found: pa.Table | None = self._read(take, timeout, begins=True)
         return found
@@ -532,6 +525,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
     def _letter_producer(self) -> KafkaProducer[bytes, bytes]:
         """Return the producer of dead letters for `parallel(dead_letters="a topic")`."""
+        from pykafka.kafkaproducer import KafkaProducer
+
         return KafkaProducer.make(self._cluster, {})
 
     # -- life ------------------------------------------------------------------------------------------------------

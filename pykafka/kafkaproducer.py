@@ -18,6 +18,7 @@ from pykafka.producer.produce_request import PRODUCE_RECORD_BATCHES, PRODUCE_V1_
 from pykafka.producer.producer_record import Interceptors, ProducerRecord, as_bytes, header_pairs, timestamp_ms
 from pykafka.producer.record_placement import KafkaProducerEngine, Outgoing, Partitioner
 from pykafka.protocol import wire
+from pykafka.record import K, V
 from pykafka.serialization import may_wait, serializer_of
 from pykafka.transactions.calls import Transacting
 from pykafka.transactions.engine import TransactionalEngine
@@ -37,16 +38,6 @@ __all__ = ["Delivery", "KafkaProducer", "ProducerRecord"]
 
 log = logging.getLogger(__name__)
 
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
-    K = TypeVar("K", default=bytes)
-    V = TypeVar("V", default=bytes)
-else:
-    from typing import TypeVar
-
-    K, V = TypeVar("K"), TypeVar("V")
-
 
 class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
     """Send messages to any topic: `client.producer(...)` makes one.
@@ -61,13 +52,13 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
     :param cluster: to which to produce
     :param acks: "all" (or -1) waits for all replicas in sync; 1 for the leader's log alone: a message is lost if the
         leader fails before another replica has copied it; 0 for nothing
-    :param enable_idempotence: number the batches of each partition (KIP-98), so that what is sent again is stored once
-        and in its place, with up to five batches under way; None: if all replicas have to acknowledge, retries are
-        allowed, and brokers can (0.11 on); True: or refuse
+    :param enable_idempotence: number the batches of each partition (KIP-98), so that messages that are sent again are
+        stored once and in order, with up to five batches in flight; None: if all replicas have to acknowledge, retries
+        are allowed, and brokers can (0.11 on); True: raise if that is not so
     :param linger_ms: how long a message may wait for others to fill its batch (ms); 0 sends at once; `Delivery.get()`
         and `flush()` send without waiting
-    :param batch_size: at which size a batch is full (bytes, uncompressed); None: when it fills a request. A larger
-        message has a batch of its own
+    :param batch_size: the size of a full batch (bytes, uncompressed); None: when it fills a request. A larger message
+        has a batch of its own
     :param max_request_size: of one request, and so of a message (bytes); a batch is full at the latest when it would
         fill a request alone
     :param compression: the codec: "none", "gzip", "snappy", "lz4" or "zstd", or a `pykafka.common.CompressionType`

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import GenericAlias
-from typing import Any
+from typing import Any, TypeVar
 
 from pykafka.exceptions import KafkaException
 
@@ -19,6 +19,8 @@ except ImportError:
 if not cython.compiled:
     from pykafka.compiled.cython import PyObject_GC_IsTracked, PyObject_GC_Track, PyObject_IS_GC
 
+#: The types of keys and values, in every class that has them as parameters; without serializers, bytes.
+K, V = TypeVar("K"), TypeVar("V")
 _SHOWN = 40
 
 

@@ -5,6 +5,8 @@ from typing import Any, Generic
 
 from typing_extensions import TypeVar
 
+K = TypeVar("K", default=bytes)
+V = TypeVar("V", default=bytes)
 _K_co = TypeVar("_K_co", default=bytes, covariant=True)
 _V_co = TypeVar("_V_co", default=bytes, covariant=True)
 

@@ -3,8 +3,8 @@
     python tools/aio_face.py
 
 A method becomes a coroutine, unless FACADES says otherwise; one that makes something that has to be closed returns an
-`Opening`; properties return what the blocking ones return. pykafka/aio/base.py has the parts written by hand. A test fails
-when the files are out of date.
+`Opening`; properties return what the blocking ones return. If the coroutine takes and returns the same as the method, one
+line makes it (`coroutine`). pykafka/aio/base.py has the parts written by hand. A test fails when the files are out of date.
 """
 
 from __future__ import annotations
@@ -34,13 +34,12 @@ class Facade:
 
     :param module: of the blocking class
     :param name: of the class, here and there
-    :param base: the class of pykafka/aio/base.py that has the parts written by hand; or another facade, that of a base class
+    :param base: the class of pykafka/aio/base.py that has the parts written by hand
     :param plain: methods that never wait
     :param opens: methods that make something that has to be closed: the class of its facade
     :param wraps: properties whose value gets a facade: its class
     :param own: what the base has
     :param left: public members without a facade
-    :param is_base: whether it is the base of another facade, which puts a class of its own in place of this one
     """
 
     module: str
@@ -51,7 +50,6 @@ class Facade:
     wraps: dict[str, str] = field(default_factory=dict)
     own: frozenset[str] = frozenset()
     left: frozenset[str] = frozenset()
-    is_base: bool = False
 
 
 _CONSUMER = {
@@ -88,8 +86,7 @@ FACADES: dict[str, list[Facade]] = {
         Facade("pykafka.simpleconsumer", "SimpleConsumer", **_CONSUMER),  # type: ignore[arg-type]
         Facade("pykafka.compat.group_consumer", "GroupConsumer", **_CONSUMER),  # type: ignore[arg-type]
     ],
-    "admin": [Facade("pykafka.admin.admin", "Admin", "MigrationAdmin")],
-    "admin_groups": [Facade("pykafka.admin.zookeeper_migration", "MigrationAdmin", "AsyncFacade", is_base=True)],
+    "admin": [Facade("pykafka.admin.admin", "Admin", "AsyncFacade")],
     "producer": [
         Facade(
             "pykafka.kafkaproducer",
@@ -250,31 +247,21 @@ class Writer:
     def write(self) -> list[str]:
         """Return the lines of the class."""
         facade = self.facade
-        self.names.needed.add((HOMES.get(facade.base, "pykafka.aio.base"), facade.base, facade.base))
+        self.names.needed.add(("pykafka.aio.base", facade.base, facade.base))
         of = f"_{facade.name}"
         parameters = [one.__name__ for one in getattr(self.cls, "__parameters__", ())]
         if parameters:
             of = ", ".join(parameters)
-            self.names.needed |= {(facade.module, one, one) for one in parameters}
+            self.names.needed |= {_origin(facade.module, one) for one in parameters}
         else:
             self.names.needed.add((facade.module, facade.name, of))
         doc = (inspect.getdoc(self.cls) or "").split("\n\n")[0].replace("\n", " ")
         link = f"As `{facade.module}.{facade.name}`, which documents parameters and errors."
-        lines = []
-        if facade.is_base:
-            self.names.needed.add(("typing", "TypeVar", "TypeVar"))
-            lines, of = [f'A = TypeVar("A", bound={of})', "", ""], "A"
-        lines += [f"class {facade.name}({facade.base}[{of}]):", f'    """{doc}', "", f"    {link}", '    """', ""]
+        lines = [f"class {facade.name}({facade.base}[{of}]):", f'    """{doc}', "", f"    {link}", '    """', ""]
         if facade.base == "Client":
             lines += self._constructor()
-        inherited = {
-            name
-            for base in self.cls.__bases__
-            if facade.base == base.__name__ and facade.base in HOMES
-            for name in members(base)
-        }
         for name in members(self.cls):
-            if name not in facade.own | facade.left | inherited:
+            if name not in facade.own | facade.left:
                 lines += self._property(name) if _is_property(self.cls, name) else self._method(name)
         return lines
 
@@ -318,6 +305,12 @@ class Writer:
         module, nodes = _functions(self.cls, name)
         *overloads, node = nodes
         opened = self.facade.opens.get(name)
+        if self._is_plain_coroutine(name, nodes):
+            self.names.needed |= {
+                ("pykafka.aio.base", "coroutine", "coroutine"),
+                (self.facade.module, self.facade.name, f"_{self.facade.name}"),
+            }
+            return [f"    {name} = coroutine(_{self.facade.name}.{name})"]
         lines: list[str] = []
         for one in nodes:
             _keep(one.args)
@@ -341,6 +334,22 @@ class Writer:
             "",
         ]
         return lines
+
+    def _is_plain_coroutine(self, name: str, nodes: list[Function]) -> bool:
+        """Return whether the coroutine has the parameters and the result of the method, which name no type variable."""
+        (node, *overloads) = nodes
+        names = {one.arg for one in [*node.args.args, *node.args.kwonlyargs]}
+        variables = {"Self", *(one.__name__ for one in getattr(self.cls, "__parameters__", ()))}
+        signature = [node.args, *([node.returns] if node.returns is not None else [])]
+        used = {one.id for part in signature for one in ast.walk(part) if isinstance(one, ast.Name)}
+        return not (
+            overloads
+            or name in self.facade.plain
+            or name in self.facade.opens
+            or node.args.kwarg is not None
+            or names & (CALLBACKS | DROPPED)
+            or used & variables
+        )
 
     def _use(self, module: str, node: Function, opened: str | None) -> None:
         returns = node.returns

@@ -44,7 +44,7 @@ NOTES = {
         "their end. With the others this is three steps, and the last one is easily forgotten."
     ),
     "parallel_dead_letters": (
-        "Each key goes on by itself, and offsets are committed up to the first message that is not done. With the others the "
+        "Each key proceeds by itself, and offsets are committed up to the first message that is not done. With the others the "
         "program is given, in its simple form, a batch at a time: the slowest message holds up all others, and a message "
         "that takes longer than `max.poll.interval.ms` costs the group a rebalance."
     ),

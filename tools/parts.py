@@ -68,8 +68,7 @@ GROUPS = [
 ]
 #: Members that read many topics, and parallel work of such members.
 MANY_TOPICS = [
-    f"{INTEGRATION}/groups/test_subscriber{part}.py"
-    for part in ("", "_assignors", "_cooperative", "_mixed", "_outages")
+    f"{INTEGRATION}/groups/test_classic{part}.py" for part in ("", "_assignors", "_cooperative", "_mixed", "_outages")
 ]
 MANY_TOPICS += [
     f"{INTEGRATION}/groups/test_consumer_{part}.py"
@@ -77,8 +76,8 @@ MANY_TOPICS += [
 ]
 MANY_TOPICS += [f"{INTEGRATION}/parallel/test_groups.py"]
 #: Members of the next-generation protocol (KIP-848).
-NEXT_GENERATION = [f"{INTEGRATION}/groups/test_nextgen{part}.py" for part in ("", "_mixed", "_outages")]
-NEXT_GENERATION_CONSUMERS = f"{INTEGRATION}/groups/test_nextgen_consumers.py"
+NEXT_GENERATION = [f"{INTEGRATION}/groups/test_kip848{part}.py" for part in ("", "_mixed", "_outages")]
+NEXT_GENERATION_CONSUMERS = f"{INTEGRATION}/groups/test_kip848_consumers.py"
 #: Transactions that lose partitions, answers or their turn.
 TRANSACTIONS = [
     f"{INTEGRATION}/producer/test_transactions_{part}.py" for part in ("rebalanced", "shared", "unanswered")
@@ -202,12 +201,12 @@ OTHER_PYTHON = [*QUICK, *CORE[:-2], "tests/spark/test_batch_read.py", "-m", "not
 SAME = [
     # handlers and connections
     "tests/contract",
-    *(f"tests/unit/handlers/test_{name}.py" for name in ("greenlets", "loopback", "no_thread")),
+    *(f"tests/unit/handlers/test_{name}.py" for name in ("greenlets", "no_thread", "sockets")),
     "tests/unit/security",
     "tests/unit/test_freeing.py",
     *(
         f"tests/unit/network/test_{name}.py"
-        for name in ("channels", "connection", "frames", "futures", "requests", "throttling")
+        for name in ("channel", "connection", "frames", "in_flight", "requests", "throttling")
     ),
     *(
         f"tests/unit/network/test_{name}.py"

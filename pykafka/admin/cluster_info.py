@@ -44,7 +44,7 @@ class ClusterDescription:
     """A cluster.
 
     :param cluster_id: None before Kafka 0.10.1
-    :param controller: a broker that takes changes, by id; None where the cluster names none
+    :param controller: a broker that takes changes, by id; None if the cluster names none
     :param brokers: by id
     :param authorized_operations: what this user may do; None if that was not asked for
     """
@@ -186,8 +186,8 @@ class ClusterAdmin(AdminBase):
         ) -> Mapping[str, KafkaException | None]:
             error = response_error(response)
             found: dict[str, KafkaException | None] = dict.fromkeys(items, error)
-            for one in response.results:
-                found[one.feature] = error or response_error(one, f"feature {one.feature}")
+            for result in response.results:
+                found[result.feature] = error or response_error(result, f"feature {result.feature}")
             return found
 
         factory = RequestFactory(wire.UpdateFeaturesRequest, request, read, once=True, waits=True)
@@ -203,7 +203,7 @@ def _described(response: wire.DescribeClusterResponse) -> ClusterDescription:
 
 
 def _of_metadata(response: wire.MetadataResponse) -> ClusterDescription:
-    brokers = [BrokerDescription(one.node_id, one.host, one.port, one.rack) for one in response.brokers]
+    brokers = [BrokerDescription(broker.node_id, broker.host, broker.port, broker.rack) for broker in response.brokers]
     return _cluster(response, brokers, None)
 
 
@@ -215,6 +215,6 @@ def _cluster(
     return ClusterDescription(
         response.cluster_id,
         response.controller_id if response.controller_id >= 0 else None,
-        tuple(sorted(brokers, key=lambda one: one.id)),
+        tuple(sorted(brokers, key=lambda broker: broker.id)),
         authorized_operations,
     )

@@ -185,7 +185,7 @@ class ConfigChange:
 
 
 def as_changes(changes: Mapping[str, Any] | Iterable[ConfigChange]) -> list[ConfigChange]:
-    """Return changes; of a mapping, those that set its values, and delete where they are None."""
+    """Return changes; of a mapping, those that set its values, and delete those that are None."""
     if not isinstance(changes, Mapping):
         found = list(changes)
         for one in found:
@@ -329,7 +329,7 @@ class ConfigsAdmin(AdminBase):
             return wire.ListConfigResourcesRequest(resource_types=[int(kind) for kind in kinds])
 
         def read(response: wire.ListConfigResourcesResponse) -> list[ConfigResource]:
-            listed = [(one.resource_type, one.resource_name) for one in response.config_resources]
+            listed = [(resource.resource_type, resource.resource_name) for resource in response.config_resources]
             return sorted(ConfigResource(ConfigType(kind), name) for kind, name in listed if kind in set(ConfigType))
 
         return self._ask_one(wire.ListConfigResourcesRequest, request, read, timeout_ms)
@@ -362,11 +362,11 @@ def _altered(item: ConfigResource, changes: Iterable[ConfigChange]) -> wire.Incr
     resource = wire.IncrementalAlterConfigsRequest.Resource
     configs = [
         resource.Config(
-            name=one.name,
-            config_operation=int(one.operation),
-            value=None if one.operation == AlterOperation.DELETE else one.value,
+            name=change.name,
+            config_operation=int(change.operation),
+            value=None if change.operation == AlterOperation.DELETE else change.value,
         )
-        for one in changes
+        for change in changes
     ]
     return resource(resource_type=int(item.type), resource_name=item.name, configs=configs)
 
@@ -379,7 +379,7 @@ def _entry(config: wire.DescribeConfigsResponse.Resource.Config, item: ConfigRes
         config.read_only,
         config.is_sensitive,
         _TYPES[config.config_type] if config.config_type < len(_TYPES) else None,
-        tuple(ConfigSynonym(one.name, one.value, _as_source(one.source)) for one in config.synonyms),
+        tuple(ConfigSynonym(synonym.name, synonym.value, _as_source(synonym.source)) for synonym in config.synonyms),
         config.documentation or None,
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import Any
 
 from pykafka.admin.results import AclOperation
 from pykafka.common import TopicPartition
@@ -45,7 +45,7 @@ class GroupState(Enum):
 
     @classmethod
     def of(cls, name: str) -> GroupState:
-        """Return the state that a broker names; UNKNOWN where it names none (lists before Kafka 2.6)."""
+        """Return the state that a broker names; UNKNOWN if it names none (lists before Kafka 2.6)."""
         if name == "AwaitingSync":  # the name before Kafka 1.0
             return cls.COMPLETING_REBALANCE
         return next((one for one in cls if one.value.lower() == name.lower()), cls.UNKNOWN)
@@ -130,14 +130,7 @@ class GroupDescription:
     authorized_operations: frozenset[AclOperation] | None = None
 
 
-class _Partitions(Protocol):
-    @property
-    def topic_name(self) -> str: ...
-    @property
-    def partitions(self) -> list[int]: ...
-
-
-def partitions_of(topics: Iterable[_Partitions]) -> tuple[TopicPartition, ...]:
+def partitions_of(topics: Iterable[Any]) -> tuple[TopicPartition, ...]:
     """Return the partitions of an assignment, in order."""
     return tuple(sorted(TopicPartition(topic.topic_name, id_) for topic in topics for id_ in topic.partitions))
 
@@ -221,14 +214,7 @@ def streams_members(group: wire.StreamsGroupDescribeResponse.Group) -> tuple[Mem
     )
 
 
-class _Tasks(Protocol):
-    @property
-    def subtopology_id(self) -> str: ...
-    @property
-    def partitions(self) -> list[int]: ...
-
-
-def _of_tasks(tasks: Iterable[_Tasks], sources: dict[str, list[str]]) -> tuple[TopicPartition, ...]:
+def _of_tasks(tasks: Iterable[Any], sources: dict[str, list[str]]) -> tuple[TopicPartition, ...]:
     return tuple(
         sorted(
             TopicPartition(topic, id_)

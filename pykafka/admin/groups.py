@@ -136,7 +136,7 @@ class GroupsAdmin(AdminBase):
             wire.DeleteGroupsRequest,
             request,
             lambda response, items, broker: {
-                one.group_id: response_error(one, f"group {one.group_id}") for one in response.results
+                result.group_id: response_error(result, f"group {result.group_id}") for result in response.results
             },
             once=True,
         )
@@ -267,7 +267,7 @@ def _ask_classic(authorized_operations: bool) -> RequestFactory[str, GroupDescri
             if error is not None:
                 found[group.group_id] = error
             else:
-                members = tuple(classic_member(one, group.protocol_type in _CONSUMERS) for one in group.members)
+                members = tuple(classic_member(member, group.protocol_type in _CONSUMERS) for member in group.members)
                 args = (GroupType.CLASSIC, group.protocol_type, group.protocol_data, members, broker)
                 found[group.group_id] = _described(group, *args)
         return found
@@ -300,7 +300,7 @@ def _ask_newer(
 _ask_consumer = _ask_newer(
     wire.ConsumerGroupDescribeRequest,
     GroupType.CONSUMER,
-    lambda group: tuple(consumer_member(one) for one in group.members),
+    lambda group: tuple(consumer_member(member) for member in group.members),
 )
 _ask_share = _ask_newer(
     wire.ShareGroupDescribeRequest, GroupType.SHARE, lambda group: tuple(share_member(one) for one in group.members)

@@ -50,8 +50,8 @@ class LogDir:
     :param path: of the directory
     :param replicas: by partition
     :param error: why the broker cannot use it; None if it can
-    :param total_bytes: size of its file system; None where the broker does not say (before Kafka 3.3)
-    :param usable_bytes: free bytes there; None where the broker does not say
+    :param total_bytes: size of its file system; None if the broker does not report it (before Kafka 3.3)
+    :param usable_bytes: free bytes there; None if the broker does not report it
     :param cordoned: whether it takes no new replicas (since Kafka 4.3)
     """
 
@@ -91,7 +91,7 @@ class LogDirsAdmin(GroupsAdmin):
             response: wire.DescribeLogDirsResponse, items: Sequence[int], broker: Node
         ) -> Mapping[int, tuple[LogDir, ...] | KafkaException]:
             error = response_error(response)
-            return {items[0]: error or tuple(_described(one, broker) for one in response.results)}
+            return {items[0]: error or tuple(_described(result, broker) for result in response.results)}
 
         factory: RequestFactory[int, tuple[LogDir, ...]] = RequestFactory(
             wire.DescribeLogDirsRequest, lambda items, broker, left: wire.DescribeLogDirsRequest(topics=topics), read
@@ -108,7 +108,7 @@ class LogDirsAdmin(GroupsAdmin):
         """Begin to move replicas to other directories of their brokers (since Kafka 1.0).
 
         :param paths: {(topic, partition, broker id): path of the directory}
-        :param timeout_ms: of the whole call; moves take longer
+        :param timeout_ms: of the whole call; copying takes longer
         :param raise_errors: whether to raise for replicas that failed, see `Results`
         :raises LogDirNotFound: the broker does not use this directory
         """

@@ -92,7 +92,7 @@ class OffsetSpec:
 
     @classmethod
     def shift(cls, by: int) -> OffsetSpec:
-        """Return the place so many messages behind the committed offset; before it where negative. For groups alone."""
+        """Return the place so many messages behind the committed offset; before it if negative. For groups alone."""
         return cls(_Kind.SHIFT, by)
 
     @classmethod
@@ -140,8 +140,8 @@ class ListedOffset:
     """An offset that a broker has found.
 
     :param offset: None if all messages are older than the time that was asked about
-    :param timestamp: of the message there (ms since 1970); None where the broker does not say
-    :param leader_epoch: of the message there; None where the broker does not say
+    :param timestamp: of the message there (ms since 1970); None if the broker does not report it
+    :param leader_epoch: of the message there; None if the broker does not report it
     """
 
     offset: int | None
@@ -166,7 +166,7 @@ class ShareGroupOffset:
     """How far a share group has come in a partition.
 
     :param start_offset: the first offset that the group may still get; None if there is none yet
-    :param lag: messages that it has not done with; None where the broker does not say (before Kafka 4.2)
+    :param lag: messages that it has not done with; None if the broker does not report it (before Kafka 4.2)
     :param leader_epoch: of the partition
     """
 

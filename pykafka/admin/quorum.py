@@ -104,7 +104,7 @@ class QuorumAdmin(AdminBase):
         """
         make = wire.AddRaftVoterRequest.Listener
         places = [endpoints] if isinstance(endpoints, Endpoint) else list(endpoints)
-        listeners = [make(name=one.listener, host=one.host, port=one.port) for one in places]
+        listeners = [make(name=place.listener, host=place.host, port=place.port) for place in places]
         self._ask_one(
             wire.AddRaftVoterRequest,
             lambda broker, left: wire.AddRaftVoterRequest(
@@ -142,8 +142,8 @@ def _described(
         part.leader_id,
         part.leader_epoch,
         part.high_watermark,
-        tuple(_replica(one) for one in part.current_voters),
-        tuple(_replica(one) for one in part.observers),
+        tuple(_replica(voter) for voter in part.current_voters),
+        tuple(_replica(observer) for observer in part.observers),
         {node.node_id: tuple(Endpoint(one.name, one.host, one.port) for one in node.listeners) for node in nodes},
     )
 

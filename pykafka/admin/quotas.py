@@ -50,7 +50,7 @@ class QuotaEntity:
 
     def parts(self) -> list[tuple[str, str | QuotaName]]:
         """Return (Kafka's name of the part, its value) of those that are given."""
-        found = [(_TYPES[one.name], getattr(self, one.name)) for one in fields(self)]
+        found = [(_TYPES[field.name], getattr(self, field.name)) for field in fields(self)]
         return [(kind, value) for kind, value in found if value is not None]
 
 
@@ -83,7 +83,7 @@ class QuotasAdmin(AdminBase):
 
         def read(response: wire.DescribeClientQuotasResponse) -> dict[QuotaEntity, Quotas]:
             entries = response.entries or ()
-            return {_entity(one.entity): {quota.key: quota.value for quota in one.values} for one in entries}
+            return {_entity(entry.entity): {quota.key: quota.value for quota in entry.values} for entry in entries}
 
         return self._ask_one(wire.DescribeClientQuotasRequest, request, read, timeout_ms)
 

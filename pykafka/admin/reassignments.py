@@ -1,4 +1,4 @@
-"""Moves of partitions to other brokers, and elections of leaders."""
+"""Reassignments of partitions to other brokers, and elections of leaders."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ElectionType(IntEnum):
 
 @dataclass(frozen=True)
 class PartitionReassignment:
-    """A move that is under way; brokers by id.
+    """A reassignment that is under way; brokers by id.
 
     :param replicas: the present ones, those to come included
     :param adding: those to come
@@ -54,13 +54,13 @@ class ReassignmentsAdmin(AdminBase):
         timeout_ms: int = TIMEOUT_MS,
         raise_errors: bool = True,
     ) -> Results[TopicPartition, None]:
-        """Begin to move partitions to other brokers, or cancel moves (since Kafka 2.4).
+        """Begin to reassign partitions to other brokers, or cancel reassignments (since Kafka 2.4).
 
-        :param replicas: {(topic, partition): broker ids, the preferred leader first; None cancels the move}
-        :param timeout_ms: of the whole call; moves take longer
+        :param replicas: {(topic, partition): broker ids, the preferred leader first; None cancels the reassignment}
+        :param timeout_ms: of the whole call; reassignments take longer
         :param raise_errors: whether to raise for partitions that failed, see `Results`
         :raises InvalidReplicaAssignment: a broker does not exist, or is named twice
-        :raises NoReassignmentInProgress: there is no move to cancel
+        :raises NoReassignmentInProgress: there is no reassignment to cancel
         """
         wanted = {topic_partition(key): value for key, value in replicas.items()}
 
@@ -91,7 +91,7 @@ class ReassignmentsAdmin(AdminBase):
     def list_partition_reassignments(
         self, partitions: Iterable[tuple[str, int]] | None = None, *, timeout_ms: int = TIMEOUT_MS
     ) -> dict[TopicPartition, PartitionReassignment]:
-        """Return the moves that are under way (since Kafka 2.4).
+        """Return the reassignments that are under way (since Kafka 2.4).
 
         :param partitions: (topic, partition) pairs; by default all
         :param timeout_ms: of the whole call
@@ -130,10 +130,10 @@ class ReassignmentsAdmin(AdminBase):
         """Elect leaders of partitions (since Kafka 2.2).
 
         :param partitions: (topic, partition) pairs; by default all of the cluster
-        :param election: PREFERRED, the first of the replicas; or UNCLEAN, any, where none leads (since Kafka 2.4)
+        :param election: PREFERRED, the first of the replicas; or UNCLEAN, any, if none leads (since Kafka 2.4)
         :param timeout_ms: of the whole call
         :param raise_errors: whether to raise for partitions that failed, see `Results`
-        :return: whether there was an election: False where the right leader leads already
+        :return: whether there was an election: False if the right leader leads already
         :raises PreferredLeaderNotAvailable: the preferred leader is not up, or not in sync
         """
         topic = wire.ElectLeadersRequest.TopicPartition

@@ -242,8 +242,8 @@ class Coordinators(RequestTarget[K]):
             response = pending.get_when_due()
             if version < _BATCHED_FROM:
                 found[batch[0]] = self._broker_of(broker, batch[0], response, left() or 1)
-            for one in response.coordinators:
-                found[one.key] = self._broker_of(broker, one.key, one, left() or 1)
+            for coordinator in response.coordinators:
+                found[coordinator.key] = self._broker_of(broker, coordinator.key, coordinator, left() or 1)
         missing = LeaderNotFoundError("the broker's answer names no coordinator; try again", broker=broker.address)
         return {name: found.get(name, missing) for name in names}
 
@@ -274,10 +274,6 @@ class Coordinators(RequestTarget[K]):
         )
 
 
-def _any_number(_: int) -> int | None:
-    return None
-
-
 @dataclass(frozen=True)
 class RequestFactory(Generic[K, V]):
     """A kind of request, which one broker answers for any number of items.
@@ -297,7 +293,7 @@ class RequestFactory(Generic[K, V]):
     once: bool = False
     waits: bool = False
     ceiling: int | None = None
-    most: Callable[[int], int | None] = _any_number
+    most: Callable[[int], int | None] = lambda version: None
 
 
 class Router:

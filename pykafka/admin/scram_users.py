@@ -126,7 +126,7 @@ class ScramUsersAdmin(AdminBase):
         def read(
             response: wire.DescribeUserScramCredentialsResponse,
         ) -> dict[str, tuple[ScramCredentialInfo, ...] | KafkaException]:
-            return {one.user: described(one) for one in response.results}
+            return {result.user: described(result) for result in response.results}
 
         found = self._ask_one(api, lambda broker, left: api(users=wanted), read, timeout_ms)
         return checked(Results(found), raise_errors)
@@ -168,11 +168,11 @@ class ScramUsersAdmin(AdminBase):
 def _batches(changes: Iterable[_Change]) -> list[list[_Change]]:
     """Cut changes into requests: brokers refuse a request with two changes of one user."""
     batches: list[list[_Change]] = []
-    for one in changes:
-        batch = next((batch for batch in batches if all(other.user != one.user for other in batch)), None)
+    for change in changes:
+        batch = next((batch for batch in batches if all(other.user != change.user for other in batch)), None)
         if batch is None:
             batches.append(batch := [])
-        batch.append(one)
+        batch.append(change)
     return batches
 
 
@@ -204,7 +204,7 @@ def _alteration(entries: Mapping[str, _Entry]) -> RequestFactory[str, None]:
     def read(
         response: wire.AlterUserScramCredentialsResponse, items: Sequence[str], broker: Node
     ) -> Mapping[str, KafkaException | None]:
-        return {one.user: response_error(one, f"user {one.user}") for one in response.results}
+        return {result.user: response_error(result, f"user {result.user}") for result in response.results}
 
     return RequestFactory(message, request, read, waits=True)
 
@@ -215,7 +215,7 @@ def described(
     """Return a user's credentials, by mechanism."""
     known = set(ScramMechanism)
     return response_error(result, f"user {result.user}") or tuple(
-        ScramCredentialInfo(ScramMechanism(one.mechanism if one.mechanism in known else 0), one.iterations)
+        ScramCredentialInfo(ScramMechanism(info.mechanism if info.mechanism in known else 0), info.iterations)
         # Brokers keep them in a hash map, whose order differs from run to run.
-        for one in sorted(result.credential_infos, key=lambda one: one.mechanism)
+        for info in sorted(result.credential_infos, key=lambda one: one.mechanism)
     )

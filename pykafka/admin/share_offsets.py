@@ -104,7 +104,7 @@ class ShareOffsetsAdmin(AdminBase):
 
         def request(items: Sequence[str], broker: Node, left: int) -> wire.DeleteShareGroupOffsetsRequest:
             make = wire.DeleteShareGroupOffsetsRequest.Topic
-            return wire.DeleteShareGroupOffsetsRequest(group_id=group, topics=[make(topic_name=one) for one in items])
+            return wire.DeleteShareGroupOffsetsRequest(group_id=group, topics=[make(topic_name=item) for item in items])
 
         def read(
             response: wire.DeleteShareGroupOffsetsResponse, items: Sequence[str], broker: Node

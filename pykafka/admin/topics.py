@@ -457,7 +457,7 @@ def _described(name: str, topic: wire.MetadataResponse.Topic) -> TopicDescriptio
             tuple(part.isr_nodes),
             tuple(part.offline_replicas),
         )
-        for part in sorted(topic.partitions, key=lambda one: one.partition_index)
+        for part in sorted(topic.partitions, key=lambda partition: partition.partition_index)
     ]
     may: frozenset[AclOperation] | None = operations(topic.topic_authorized_operations)
     return TopicDescription(name, _id(topic.topic_id), topic.is_internal, tuple(parts), may)
@@ -466,7 +466,7 @@ def _described(name: str, topic: wire.MetadataResponse.Topic) -> TopicDescriptio
 def _created(topic: wire.CreateTopicsResponse.Topic) -> CreatedTopic:
     configs = None
     if topic.configs:
-        configs = {one.name: None if one.is_sensitive else one.value for one in topic.configs}
+        configs = {config.name: None if config.is_sensitive else config.value for config in topic.configs}
     return CreatedTopic(
         topic.name,
         _id(topic.topic_id),

@@ -207,9 +207,9 @@ class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
             response: wire.DescribeTransactionsResponse, items: Sequence[str], broker: Node
         ) -> Mapping[str, TransactionDescription | KafkaException]:
             return {
-                one.transactional_id: response_error(one, f"transactional id {one.transactional_id}")
-                or _described(one, broker)
-                for one in response.transaction_states
+                state.transactional_id: response_error(state, f"transactional id {state.transactional_id}")
+                or _described(state, broker)
+                for state in response.transaction_states
             }
 
         factory = RequestFactory(wire.DescribeTransactionsRequest, request, read)
@@ -236,7 +236,7 @@ class TransactionsAdmin(TopicsAdmin, GroupsAdmin):
             response: wire.DescribeProducersResponse, items: Sequence[TopicPartition], broker: Node
         ) -> Mapping[TopicPartition, Producers | KafkaException]:
             return {
-                key: partition_error(key, part) or tuple(_producer(one) for one in part.active_producers)
+                key: partition_error(key, part) or tuple(_producer(producer) for producer in part.active_producers)
                 for key, part in partitions_in(response.topics)
             }
 

@@ -39,11 +39,11 @@ CONNECT_S = 10.0
 
 @dataclass(frozen=True)
 class OffsetMove:
-    """The offset of a group in a partition, here and there.
+    """The offset of a group in a partition, at the source and at the destination.
 
-    :param source: where it comes from
-    :param before: where it goes, before the call; None for nothing
-    :param after: there, after the call
+    :param source: the offset to copy
+    :param before: the offset at the destination, before the call; None for none
+    :param after: the offset at the destination, after the call
     """
 
     source: int
@@ -57,7 +57,7 @@ class OffsetMove:
 
     @property
     def kept(self) -> bool:
-        """Whether the group is further on where the offset was to go, so that it stays."""
+        """Whether the offset at the destination is higher, so that it stays."""
         return self.after > self.source
 
 
@@ -73,7 +73,7 @@ def planned(source: int, before: int | None, overwrite: bool) -> OffsetMove:
 
 
 class MigrationAdmin(GroupOffsetsAdmin):
-    """The moves of a group between ZooKeeper and the brokers."""
+    """The migration of a group's offsets between ZooKeeper and the brokers."""
 
     def list_zookeeper_members(
         self, group: str, *, zookeeper_hosts: str | None = None, timeout_ms: int = TIMEOUT_MS
@@ -102,7 +102,7 @@ class MigrationAdmin(GroupOffsetsAdmin):
     ) -> Results[TopicPartition, OffsetMove]:
         """Copy the committed offsets of a group without members from ZooKeeper to Kafka, or back, and read them again.
 
-        Offsets of the same topics that are there already stay where they are further on. The originals stay as they are.
+        Offsets of the same topics that are there already stay if they are higher. The originals stay as they are.
 
         :param group: its name, in both places
         :param to: "kafka", or "zookeeper" for the way back
@@ -208,7 +208,7 @@ class MigrationAdmin(GroupOffsetsAdmin):
 
     def _all_of(self, names: set[str], deadline: float) -> list[TopicPartition]:
         """Return all partitions of some topics; of all topics if none are named, as old brokers need their names."""
-        wanted = sorted(names) or [one.name for one in self.list_topics(timeout_ms=self._left_ms(deadline))]
+        wanted = sorted(names) or [topic.name for topic in self.list_topics(timeout_ms=self._left_ms(deadline))]
         described = self.describe_topics(wanted, timeout_ms=self._left_ms(deadline), raise_errors=bool(names))
         return [TopicPartition(name, part.partition) for name, one in described.items() for part in one.partitions]
 
@@ -217,7 +217,7 @@ class MigrationAdmin(GroupOffsetsAdmin):
     ) -> None:
         """Raise if the group has members, which would commit their own positions.
 
-        :param topics: members in ZooKeeper that read none of them are no hindrance
+        :param topics: members in ZooKeeper that read other topics only are allowed
         :param meanwhile: whether they have come since the first look
         """
         reading = nodes.members().items()
@@ -241,7 +241,7 @@ class MigrationAdmin(GroupOffsetsAdmin):
             described = self.describe_groups(group, timeout_ms=self._left_ms(deadline))[group]
         except (GroupIdNotFound, UnsupportedVersion):  # brokers before 0.9 keep no members
             return []
-        return [f"{one.member_id} at {one.host}" for one in described.members]
+        return [f"{member.member_id} at {member.host}" for member in described.members]
 
     def _checked(
         self, source: Mapping[TopicPartition, int | KafkaException], deadline: float
@@ -319,5 +319,5 @@ class MigrationAdmin(GroupOffsetsAdmin):
 
 
 def _number(one: int | NodeOffset | KafkaException | None) -> int | None:
-    """Return an offset that was read; None where there is none."""
+    """Return an offset that was read; None if there is none."""
     return one if isinstance(one, int) else getattr(one, "offset", None)

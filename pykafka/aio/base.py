@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
 from functools import partial, wraps
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, cast
 
 from pykafka.aio.steps import Sending, Taking
 from pykafka.consumer.options import KafkaConsumerOptions
@@ -15,6 +15,7 @@ from pykafka.handlers.bridge import await_call, bridged, require_home, running
 from pykafka.handlers.patching import original
 from pykafka.kafkaconsumer import POLL_RECORDS
 from pykafka.producer.options import KafkaProducerOptions
+from pykafka.record import K, Record, V
 from pykafka.utils.hints import CONSUMER, PRODUCER, not_by_a_client
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from pykafka.producer.delivery_callbacks import OnDelivery
     from pykafka.producer.producer_record import Headers
     from pykafka.protocol.message import Message
-    from pykafka.record import Record
     from pykafka.sharegroups.consumer import ShareConsumer
 
 _thread_number = original("_thread", "get_ident")
@@ -49,6 +49,7 @@ AT_ONCE = frozenset(
 
 A = ParamSpec("A")
 T = TypeVar("T")
+R = TypeVar("R")
 D = TypeVar("D", bound=Mapping[str, Any])
 
 
@@ -128,6 +129,18 @@ class AsyncFacade(Generic[T]):
 
     def __hash__(self) -> int:
         return hash((type(self), id(self._inner)))
+
+
+def coroutine(method: Callable[Concatenate[Any, A], R]) -> Callable[Concatenate[Any, A], Coroutine[Any, Any, R]]:
+    """Return the coroutine function of a facade that runs a method of the blocking object in the bridge."""
+    name = method.__name__
+
+    @wraps(method)
+    async def call(self: AsyncFacade[Any], /, *args: A.args, **options: A.kwargs) -> R:
+        result: R = await bridged(getattr(self._here, name), *args, **options)
+        return result
+
+    return call
 
 
 class Context(Protocol):
@@ -276,7 +289,7 @@ class Produces(Closing[P]):
         *,
         on_delivery: OnDelivery | None = None,
     ) -> Message:
-        """Send a message. As `pykafka.Producer.produce`; it waits where that one blocks.
+        """Send a message. As `pykafka.Producer.produce`; it waits when that one blocks.
 
         A cancellation may come before the message was taken, or in a wait for its acknowledgement, never between: a call that
         returns has taken the message once.
@@ -304,22 +317,22 @@ class Reader(Context, Protocol):
     def consume(self, block: bool = True, unblock_event: Any = None) -> Message | None: ...
 
 
-R = TypeVar("R", bound=Reader)
+M = TypeVar("M", bound=Reader)
 
 
-class Messages(Closing[R]):
+class Messages(Closing[M]):
     """Consuming one by one: what is buffered is taken at once, without a switch of greenlets.
 
     A cancellation comes before a message is taken, so that it loses none: the next call returns it.
     """
 
     @_by_a_client
-    def __init__(self, inner: R) -> None:
+    def __init__(self, inner: M) -> None:
         super().__init__(inner)
         self._turns = cast("AsyncioHandler", inner._handler)._turns
 
     async def consume(self, block: bool = True, unblock_event: Any = None) -> Message | None:
-        """Return the next message. As the blocking `consume`; it waits where that one blocks."""
+        """Return the next message. As the blocking `consume`; it waits when that one blocks."""
         if self._turns.overdue:
             await self._turns.turn()
         message = self._inner._at_once()
@@ -334,10 +347,6 @@ class Messages(Closing[R]):
         if message is None:
             raise StopAsyncIteration
         return message
-
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class Transaction(Closing[Context]):
@@ -355,7 +364,7 @@ class Sends(Sending[K, V], Closing["KafkaProducer[K, V]"], Generic[K, V]):
         super().__init__(inner)
         self._fast = inner
         self._turns = cast("AsyncioHandler", inner._handler)._turns
-        # Serializers may run twice where a lock is taken, which is rare; interceptors may count.
+        # Serializers may run twice if a lock is taken, which is rare; interceptors may count.
         self._may_try = inner._interceptors is None
 
     def transaction(self, consumer: Records[Any, Any] | None = None) -> Transaction:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka.aio.admin import Admin
-from pykafka.aio.base import Client, Opening, sync_all
+from pykafka.aio.base import Client, Opening, coroutine, sync_all
 from pykafka.aio.consumer import KafkaConsumer
 from pykafka.aio.producer import KafkaProducer
 from pykafka.aio.shares import ShareConsumer
 from pykafka.aio.topics import Topics
 from pykafka.broker import CLIENT_ID
 from pykafka.client import KafkaClient as _KafkaClient
-from pykafka.handlers.bridge import bridged
 
 if TYPE_CHECKING:
     import re
@@ -20,11 +19,11 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from pykafka.broker import Broker
-    from pykafka.client import K, V
     from pykafka.common import SubscriptionPattern
     from pykafka.compat.options import KafkaConsumerArguments
     from pykafka.network.proxies import Proxy
     from pykafka.producer.options import KafkaProducerArguments
+    from pykafka.record import K, V
     from pykafka.security import Mechanism, SslConfigLike
     from pykafka.security.option_names import OtherNames
     from pykafka.serialization import DeserializerLike, SerializerLike
@@ -172,6 +171,4 @@ class KafkaClient(Client[_KafkaClient]):
             )
         )
 
-    async def update_cluster(self) -> None:
-        """Fetch metadata and update brokers, topics and partitions in place."""
-        return await bridged(self._here.update_cluster)
+    update_cluster = coroutine(_KafkaClient.update_cluster)

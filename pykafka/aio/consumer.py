@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafka.aio.base import Closing, Opening, Records, sync, sync_all
-from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES
+from pykafka.aio.base import Closing, Opening, Records, coroutine, sync, sync_all
 from pykafka.handlers.bridge import bridged
-from pykafka.kafkaconsumer import POLL_RECORDS, K, V
+from pykafka.kafkaconsumer import POLL_RECORDS
+from pykafka.kafkaconsumer import KafkaConsumer as _KafkaConsumer
 from pykafka.parallel.run import ParallelRun as _ParallelRun
+from pykafka.record import K, V
 
 if TYPE_CHECKING:
-    import datetime
-    import re
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable
     from typing import Never, Self
 
-    import pyarrow as pa
-
-    from pykafka.common import OffsetAndMetadata, SubscriptionPattern, TopicPartition
-    from pykafka.consumer.commit_calls import OnCommit, What
-    from pykafka.consumer.startrules import Start
+    from pykafka.consumer.commit_calls import What
+    from pykafka.consumer.commits import OnCommit
     from pykafka.parallel.options import OnAbandoned
     from pykafka.parallel.ports import DeadLetterSink
     from pykafka.parallel.retry import Retry
-    from pykafka.parallel.run import Stats
     from pykafka.parallel.tasks import Order
     from pykafka.record import Record
 
@@ -35,35 +30,23 @@ class ParallelRun(Closing[_ParallelRun]):
     As `pykafka.parallel.run.ParallelRun`, which documents parameters and errors.
     """
 
-    async def run(self) -> None:
-        """Read and handle on this worker until `stop()`, an error, or Ctrl-C; then commit the acknowledged offsets."""
-        return await bridged(self._here.run)
+    run = coroutine(_ParallelRun.run)
 
     async def start(self) -> Self:
         """Begin to read on a worker of the run's own; `stop()` ends it."""
         await bridged(self._here.start)
         return self
 
-    async def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the run has ended, and raise the error that ended it; return whether it has ended."""
-        return await bridged(self._here.wait, timeout)
-
-    async def stop(self, timeout: float | None = None) -> bool:
-        """Hand out nothing more, wait for the records under way, commit, and return whether the run has ended."""
-        return await bridged(self._here.stop, timeout)
-
-    async def end(self, timeout: float | None = None) -> None:
-        """Stop, and leave the error that ended the run to `run`, `wait` or `stop`; the consumer calls this as it is closed."""
-        return await bridged(self._here.end, timeout)
+    wait = coroutine(_ParallelRun.wait)
+    stop = coroutine(_ParallelRun.stop)
+    end = coroutine(_ParallelRun.end)
 
     @property
     def running(self) -> bool:
         """Whether the run has begun and not ended."""
         return self._inner.running
 
-    async def stats(self) -> Stats:
-        """Return the counts of this moment."""
-        return await bridged(self._here.stats)
+    stats = coroutine(_ParallelRun.stats)
 
 
 class KafkaConsumer(Records[K, V]):
@@ -72,23 +55,10 @@ class KafkaConsumer(Records[K, V]):
     As `pykafka.kafkaconsumer.KafkaConsumer`, which documents parameters and errors.
     """
 
-    async def subscribe(
-        self, *topics: str | re.Pattern[str] | SubscriptionPattern | Collection[str], timeout: float | None = None
-    ) -> None:
-        """Read topics as a whole, instead of what was read before: those that stay keep their positions."""
-        return await bridged(self._here.subscribe, *topics, timeout=timeout)
-
-    async def assign(self, partitions: Iterable[TopicPartition], *, timeout: float | None = None) -> None:
-        """Read these partitions, instead of what was read before: those that stay keep their positions."""
-        return await bridged(self._here.assign, partitions, timeout=timeout)
-
-    async def unsubscribe(self, *, keeping: Collection[TopicPartition] = (), timeout: float | None = None) -> None:
-        """Read nothing any more; a member leaves its group."""
-        return await bridged(self._here.unsubscribe, keeping=keeping, timeout=timeout)
-
-    async def subscription(self) -> list[str]:
-        """Return the names of the topics that are read as a whole; none for partitions of `assign()`."""
-        return await bridged(self._here.subscription)
+    subscribe = coroutine(_KafkaConsumer.subscribe)
+    assign = coroutine(_KafkaConsumer.assign)
+    unsubscribe = coroutine(_KafkaConsumer.unsubscribe)
+    subscription = coroutine(_KafkaConsumer.subscription)
 
     async def poll(
         self, max_records: int = POLL_RECORDS, timeout: float | None = None, **elsewhere: Never
@@ -96,74 +66,21 @@ class KafkaConsumer(Records[K, V]):
         """Return the next records: those that are buffered; wait only for the first."""
         return await bridged(self._here.poll, max_records, timeout, **sync_all(elsewhere))
 
-    async def arrow(
-        self,
-        max_records: int = ARROW_MESSAGES,
-        columns: Sequence[str] | None = None,
-        *,
-        max_bytes: int = ARROW_BYTES,
-        timeout: float | None = None,
-    ) -> pa.Table | None:
-        """Return the next records as a `pyarrow.Table`, with no Python object for each record; wait only for the first."""
-        return await bridged(self._here.arrow, max_records, columns, max_bytes=max_bytes, timeout=timeout)
-
-    async def close(self, timeout: float | None = None) -> None:
-        """Commit what was returned if auto-commit is on, leave the group, and end; do nothing if the consumer is closed."""
-        return await bridged(self._here.close, timeout)
-
-    async def assignment(self) -> list[TopicPartition]:
-        """Return the partitions that are read now."""
-        return await bridged(self._here.assignment)
-
-    async def pause(self, *partitions: TopicPartition) -> None:
-        """Return no more records of partitions until `resume()`; what is buffered stays. It also lasts over rebalances."""
-        return await bridged(self._here.pause, *partitions)
-
-    async def resume(self, *partitions: TopicPartition) -> None:
-        """Return records of paused partitions again."""
-        return await bridged(self._here.resume, *partitions)
-
-    async def paused(self) -> list[TopicPartition]:
-        """Return the partitions that are paused."""
-        return await bridged(self._here.paused)
-
-    async def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Go to an offset of a partition, or to the next one that exists. Records that were returned stay returned."""
-        return await bridged(self._here.seek, partition, offset)
-
-    async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """Go to the first message of partitions. A worker asks for it: this returns at once, and `position()` waits."""
-        return await bridged(self._here.seek_to_beginning, *partitions)
-
-    async def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Go behind the last message of partitions, as `seek_to_beginning` goes to the first one."""
-        return await bridged(self._here.seek_to_end, *partitions)
-
-    async def seek_to_time(self, moment: datetime.datetime | int, *partitions: TopicPartition) -> None:
-        """Go to the first message that is not older than a time, or to the end where all are; else as `seek_to_beginning`."""
-        return await bridged(self._here.seek_to_time, moment, *partitions)
-
-    async def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
-        """Return the offset of the next record of a partition; wait until it is known."""
-        return await bridged(self._here.position, partition, timeout)
-
-    async def lag(self, *partitions: TopicPartition, timeout: float | None = None) -> dict[TopicPartition, int]:
-        """Return how many offsets there are between the position of each partition and its end; this asks the leaders."""
-        return await bridged(self._here.lag, *partitions, timeout=timeout)
-
-    async def committed(
-        self, *partitions: TopicPartition, timeout: float | None = None
-    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return what the group has committed for each partition; None where that is nothing."""
-        return await bridged(self._here.committed, *partitions, timeout=timeout)
-
-    async def explain_start(self, *partitions: TopicPartition, timeout: float | None = None) -> list[Start]:
-        """Tell for each partition where it will begin, or stands, and why; this asks the brokers, and moves nothing."""
-        return await bridged(self._here.explain_start, *partitions, timeout=timeout)
-
-    async def commit(self, what: What = None, *, metadata: str = "", timeout: float | None = None) -> None:
-        """Commit offsets for the group, and wait until the coordinator has them."""
-        return await bridged(self._here.commit, what, metadata=metadata, timeout=timeout)
+    arrow = coroutine(_KafkaConsumer.arrow)
+    close = coroutine(_KafkaConsumer.close)
+    assignment = coroutine(_KafkaConsumer.assignment)
+    pause = coroutine(_KafkaConsumer.pause)
+    resume = coroutine(_KafkaConsumer.resume)
+    paused = coroutine(_KafkaConsumer.paused)
+    seek = coroutine(_KafkaConsumer.seek)
+    seek_to_beginning = coroutine(_KafkaConsumer.seek_to_beginning)
+    seek_to_end = coroutine(_KafkaConsumer.seek_to_end)
+    seek_to_time = coroutine(_KafkaConsumer.seek_to_time)
+    position = coroutine(_KafkaConsumer.position)
+    lag = coroutine(_KafkaConsumer.lag)
+    committed = coroutine(_KafkaConsumer.committed)
+    explain_start = coroutine(_KafkaConsumer.explain_start)
+    commit = coroutine(_KafkaConsumer.commit)
 
     async def commit_async(self, what: What = None, on_commit: OnCommit | None = None, *, metadata: str = "") -> None:
         """Commit offsets as `commit` does, by a worker; return at once."""
@@ -207,6 +124,4 @@ class KafkaConsumer(Records[K, V]):
             )
         )
 
-    async def wakeup(self) -> None:
-        """End the `poll()` or `one()` that waits now, or the next one that would wait: it returns nothing."""
-        return await bridged(self._here.wakeup)
+    wakeup = coroutine(_KafkaConsumer.wakeup)

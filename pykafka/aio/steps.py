@@ -170,7 +170,7 @@ class Sending:
         return cls
 
     def produce(self, topic, value=None, *, key=None, headers=None, timestamp=None, partition=None, on_delivery=None):
-        """Send a message; return its delivery. As `pykafka.KafkaProducer.produce`; it waits where that one blocks.
+        """Send a message; return its delivery. As `pykafka.KafkaProducer.produce`; it waits when that one blocks.
 
         `await delivery` waits for the acknowledgement. A cancellation comes before the message was taken.
         """

@@ -4,17 +4,12 @@ import datetime
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, Self
 
-from typing_extensions import TypeVar
-
 from pykafka.consumer.buffers import Buffers
 from pykafka.exceptions import KafkaException
 from pykafka.handlers.looplocks import Overdue
 from pykafka.producer.delivery import Delivery
 from pykafka.producer.producer_record import Headers
-from pykafka.record import Record
-
-K = TypeVar("K", default=bytes)
-V = TypeVar("V", default=bytes)
+from pykafka.record import K, Record, V
 
 class Sending(Generic[K, V]):
     _fast: Any

@@ -26,7 +26,7 @@ class Topics(AsyncFacade[TopicDict[BlockingTopic]]):
         return Topic(await bridged(lambda: self._here[name]))
 
     async def get(self, name: str | bytes) -> Topic | None:
-        """Return the topic of this name where the cluster has it, else None; this never creates one."""
+        """Return the topic of this name if the cluster has it, else None; this never creates one."""
         found = await bridged(lambda: self._here.get(name))
         return None if found is None else Topic(found)
 

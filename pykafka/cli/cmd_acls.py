@@ -79,7 +79,7 @@ def list_(
     """List ACLs: all, or those that match. Of a resource by name also those of prefixes, and of all names."""
     filters = _filters(resource, principals, operations, host, permission, PatternType.MATCH)
     with session.client() as client:
-        found = dict.fromkeys(one for wanted in filters for one in client.admin.describe_acls(wanted))
+        found = dict.fromkeys(acl for wanted in filters for acl in client.admin.describe_acls(wanted))
     print_rows(sorted(found, key=str), as_json, _COLUMNS, _cells)
 
 
@@ -184,7 +184,7 @@ def delete(
     pattern = PatternType.PREFIXED if prefixed else PatternType.LITERAL
     filters = _filters(resource, principals, operations, host, permission, pattern)
     with session.client() as client:
-        there = dict.fromkeys(one for wanted in filters for one in client.admin.describe_acls(wanted))
+        there = dict.fromkeys(acl for wanted in filters for acl in client.admin.describe_acls(wanted))
         if there:
             ask(f"Delete {counted(len(there), 'ACL')}?", yes, dry_run)
         errors: list[Any] = []

@@ -138,7 +138,7 @@ def assignment_of(given: dict[str, Any], option: str) -> dict[int, list[int]]:
     :param option: where it was given, for the error
     """
     for id_, brokers in given.items():
-        right = isinstance(brokers, list) and brokers and all(type(one) is int for one in brokers)
+        right = isinstance(brokers, list) and brokers and all(type(broker) is int for broker in brokers)
         if not id_.isdecimal() or not right:
             raise click.BadParameter(
                 f'{json.dumps({id_: brokers})} does not give a partition its brokers: write {{"0": [1, 2]}}',

@@ -52,13 +52,13 @@ def describe(session: Session, fenced: bool, as_json: bool) -> None:
     out.print(f"Cluster: {found.cluster_id or '-'}", markup=False)
     rows = [
         (
-            str(one.id),
-            f"{one.host}:{one.port}",
-            one.rack,
-            one.id == found.controller,
-            show.warned(one.fenced, one.fenced),
+            str(broker.id),
+            f"{broker.host}:{broker.port}",
+            broker.rack,
+            broker.id == found.controller,
+            show.warned(broker.fenced, broker.fenced),
         )
-        for one in found.brokers
+        for broker in found.brokers
     ]
     out.print(show.table(("Broker", "Address", "Rack?", "Controller?", "Fenced"), rows))
 
@@ -124,7 +124,7 @@ def describe_quorum(session: Session, as_json: bool) -> None:
         return
     out = show.console()
     out.print(f"Leader: {found.leader}, epoch {found.leader_epoch}, high watermark {found.high_watermark:,}")
-    end = max((one.log_end_offset for one in found.voters if one.id == found.leader), default=0)
+    end = max((voter.log_end_offset for voter in found.voters if voter.id == found.leader), default=0)
     rows = [
         (
             str(one.id),
@@ -273,15 +273,15 @@ def list_dirs(session: Session, brokers: tuple[int, ...], as_json: bool) -> None
     rows = [
         {
             "broker": id_,
-            "path": one.path,
-            "replicas": len(one.replicas),
-            "bytes": sum(size.size for size in one.replicas.values()),
-            "total_bytes": one.total_bytes,
-            "usable_bytes": one.usable_bytes,
-            "error": None if one.error is None else str(one.error),
+            "path": directory.path,
+            "replicas": len(directory.replicas),
+            "bytes": sum(size.size for size in directory.replicas.values()),
+            "total_bytes": directory.total_bytes,
+            "usable_bytes": directory.usable_bytes,
+            "error": None if directory.error is None else str(directory.error),
         }
         for id_, dirs in sorted(found.items())
-        for one in dirs
+        for directory in dirs
     ]
     columns = ("Broker", "Path", "Replicas#?", "Bytes#", "Total#?", "Free#", "Error")
     print_rows(rows, as_json, columns, lambda one: (str(one["broker"]), *list(one.values())[1:-1], _error(one)))
@@ -304,12 +304,12 @@ def describe_dirs(session: Session, texts: tuple[str, ...], brokers: tuple[int, 
         items = partitions_of(client, texts)
         found = client.admin.describe_log_dirs(brokers or None, partitions=items, raise_errors=False)
     rows = [
-        {**data_of(item), "broker": id_, "path": one.path, **data_of(size)}
+        {**data_of(item), "broker": id_, "path": directory.path, **data_of(size)}
         for id_, dirs in found.items()
-        for one in dirs
-        for item, size in one.replicas.items()
+        for directory in dirs
+        for item, size in directory.replicas.items()
     ]
-    rows.sort(key=lambda one: (one["topic"], one["partition"], one["broker"]))
+    rows.sort(key=lambda row: (row["topic"], row["partition"], row["broker"]))
     columns = ("Topic", "Partition#", "Broker", "Path?", "Bytes#", "Lag#", "Moving in?")
     print_rows(
         rows,
@@ -329,7 +329,7 @@ def _checked(client: KafkaClient, wanted: Mapping[Replica, str]) -> Results[Repl
     there = client.admin.describe_log_dirs({item.broker for item in wanted})
     for item, path in wanted.items():
         dirs = there[item.broker]
-        if path not in {one.path for one in dirs}:
+        if path not in {directory.path for directory in dirs}:
             known = ", ".join(one.path for one in dirs)
             found[item] = LogDirNotFound(
                 f"broker {item.broker} has no directory {path}; it has {known}",

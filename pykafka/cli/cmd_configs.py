@@ -23,7 +23,7 @@ KINDS = {
     "group": ConfigType.GROUP,
     "metrics": ConfigType.CLIENT_METRICS,
 }
-#: Sources of values that somebody has set for this resource.
+#: Sources of values that were set for this resource.
 _OWN = {
     *(ConfigSource.TOPIC, ConfigSource.BROKER, ConfigSource.BROKERS_DEFAULT, ConfigSource.STATIC_BROKER),
     *(ConfigSource.GROUP, ConfigSource.CLIENT_METRICS, ConfigSource.BROKER_LOGGER),
@@ -202,7 +202,7 @@ def alter(
     resource = resource_of(kind, name)
     changes = changes_of(settings, delete, append, subtract)
     if resource.type == ConfigType.BROKER:
-        ask(f"Change {', '.join(one.name for one in changes)} of {resource}?", yes, dry_run)
+        ask(f"Change {', '.join(change.name for change in changes)} of {resource}?", yes, dry_run)
     with session.client() as client:
         change_configs(client, resource, changes, dry_run, as_json)
 

@@ -153,7 +153,7 @@ def consume_topic(session: Session, /, limit: int | None, as_json: bool, **wante
     default = 0 if named or wanted["follow"] else DEFAULT_LIMIT
     found = Wanted(limit=default if limit is None else limit, **wanted)
     found.check(limit is not None)
-    _consume(session, found, _json_renderer(found.topic) if as_json else _renderer(None, b""))
+    _consume(session, found, json_renderer(found.topic) if as_json else _renderer(None, b""))
 
 
 @click.command("consume")
@@ -200,7 +200,7 @@ def consume(
     found = Wanted(limit=limit or 0, **wanted)
     found.check(limit is not None)
     separator = None if key_separator is None else os.fsencode(key_separator.replace("\\t", "\t"))
-    _consume(session, found, _json_renderer(found.topic) if as_json else _renderer(separator, os.fsencode(null)))
+    _consume(session, found, json_renderer(found.topic) if as_json else _renderer(separator, os.fsencode(null)))
 
 
 def _renderer(separator: bytes | None, null: bytes) -> Render:
@@ -247,7 +247,9 @@ def _messages(client: KafkaClient, wanted: Wanted, span: Span) -> Iterator[Messa
         yield from _read(consumer, wanted.limit, positions, span.ends if ended else None, follow=wanted.follow)
 
 
-def _json_renderer(topic: str) -> Render:
+def json_renderer(topic: str) -> Render:
+    """Return a renderer of messages as lines of JSON."""
+
     def line(message: Message) -> bytes:
         data: dict[str, Any] = {
             "topic": topic,

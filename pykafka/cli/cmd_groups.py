@@ -116,8 +116,8 @@ def list_(session: Session, types: tuple[str, ...], states: tuple[str, ...], as_
     """List the groups that brokers coordinate. Since Kafka 0.9."""
     with session.client() as client:
         found = client.admin.list_groups(
-            types=[admin.GroupType(one) for one in types],
-            states=[GroupState(one) for one in states],
+            types=[admin.GroupType(kind) for kind in types],
+            states=[GroupState(state) for state in states],
             raise_errors=False,
         )
     columns = ("Group", "Type?", "State", "Protocol?", "Coordinator?")
@@ -265,7 +265,7 @@ def _if_read(group: admin.GroupDescription, item: TopicPartition) -> KafkaExcept
     """Return the error of a group that has members that read a topic; share groups must have none at all."""
     if group.type == admin.GroupType.SHARE:
         return _if_empty(group.group, group)
-    if not any(item.topic in one.subscription or item in one.assignment for one in group.members):
+    if not any(item.topic in member.subscription or item in member.assignment for member in group.members):
         return None
     return GroupSubscribedToTopic(topic=item.topic, partition=item.partition)
 
@@ -287,7 +287,7 @@ DURATION = ParsedType("duration", duration)
 @click.option("--to-earliest", is_flag=True, help="To the first message.")
 @click.option("--to-latest", is_flag=True, help="To the end: only new messages.")
 @click.option("--to-offset", type=click.IntRange(min=0), metavar="N", help="To this offset.")
-@click.option("--shift-by", type=int, metavar="N", help="N messages forward, or back where N is negative.")
+@click.option("--shift-by", type=int, metavar="N", help="N messages forward, or back if N is negative.")
 @click.option("--by-duration", type=DURATION, metavar="1d12h", help="To the messages of the last so long; PT1H, too.")
 @click.option(
     "--to-datetime",
@@ -384,7 +384,7 @@ def _table_of(results: Changes) -> Sheet:
 
 def _print_changes(results: Changes, as_json: bool, dry_run: bool) -> None:
     if as_json:
-        outcomes = sorted(results.outcomes, key=lambda one: one.item)
+        outcomes = sorted(results.outcomes, key=lambda outcome: outcome.item)
         print_outcomes(outcomes, nothing={"before": None, "after": None})
     else:
         out = show.console()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     help="Where the offsets go; zookeeper is the way back.",
 )
 @click.option("--topic", "topics", type=TopicType(), multiple=True, help="This topic alone; may be repeated.")
-@click.option("--overwrite", is_flag=True, help="Also where the group is further on already, and would go back.")
+@click.option("--overwrite", is_flag=True, help="Also if the group is further on already, and would go back.")
 @change_command
 def migrate_offsets(
     session: Session,

@@ -38,10 +38,10 @@ _OWN_ERROR = re.compile(r"pykafka\.[\w.]*?(\w+): (.*)")
 #: An error that a pipeline's step raises itself, for example about a malformed record.
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE.*)?$", re.MULTILINE)
 
-#: Spark's words where the Python that it asked has no such format, and where there is no such Python.
+#: Spark's words if the Python that it asked has no such format, and if there is no such Python.
 _NO_FORMAT = re.compile(r"DATA_SOURCE_NOT_FOUND\].*pykafka")
 _NO_PROGRAM = re.compile(r'Cannot run program "')
-#: Spark's own words where an executor's Python lacks it: it loads that before anything of ours.
+#: Spark's own words if an executor's Python lacks it: it loads that before anything of ours.
 _NO_ARROW = re.compile(r"No module named 'pyarrow'")
 _EXECUTOR = re.compile(r"\((\S+ executor \S+)\)")
 
@@ -138,7 +138,7 @@ def pipeline(
             _explain(declaration, svg)
             return
         stop = StopRequest(grace)
-        with _warnings_shown(redact):
+        with warnings_shown(redact):
             if compact:
                 status = _compact(declaration, master)
             else:
@@ -184,7 +184,7 @@ class _Warnings(logging.Handler):
 
 
 @contextmanager
-def _warnings_shown(redact: Callable[[str], str]) -> Iterator[None]:
+def warnings_shown(redact: Callable[[str], str]) -> Iterator[None]:
     """Print the warnings of a pipeline's watchers, as of a webhook that failed; with --verbose the log has them.
 
     :param redact: takes secrets out of a text

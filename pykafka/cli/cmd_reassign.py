@@ -39,7 +39,7 @@ def parse_plan(text: str) -> Plan:
         partition: Any = row.get("partition")
         replicas: Any = row.get("replicas")
         right = isinstance(topic, str) and type(partition) is int and isinstance(replicas, list) and replicas
-        if not right or not all(type(one) is int for one in replicas):
+        if not right or not all(type(replica) is int for replica in replicas):
             raise ValueError(f'entry {number} is not {{"topic": "t", "partition": 0, "replicas": [1, 2]}}')
         key = TopicPartition(topic, partition)
         if key in found:
@@ -67,7 +67,7 @@ def spread(
     :param present: the replicas of each partition, the preferred leader first
     :param brokers: those that are to have them
     :param replicas: how many of each partition; None keeps the number
-    :param racks: of brokers; the replicas of a partition go to different ones where there are enough
+    :param racks: of brokers; the replicas of a partition go to different ones if there are enough
     :raises ValueError: there are fewer brokers than replicas
     """
     racks = racks or {}
@@ -205,10 +205,10 @@ def _registered(client: KafkaClient) -> set[int]:
         brokers = client.admin.describe_cluster(fenced_brokers=True).brokers
     except UnsupportedVersion:
         brokers = client.admin.describe_cluster().brokers
-    return {one.id for one in brokers}
+    return {broker.id for broker in brokers}
 
 
-def _checked(
+def plan_errors(
     client: KafkaClient, wanted: Plan, before: Mapping[TopicPartition, Sequence[int]]
 ) -> Results[TopicPartition, None]:
     """Return the errors that a plan would meet: what it names and the cluster does not have."""
@@ -241,7 +241,7 @@ def start(session: Session, file: TextIO, dry_run: bool, yes: bool, as_json: boo
     with session.client() as client:
         before = _present(client, list(wanted))
         results: Results[TopicPartition, None] = (
-            _checked(client, wanted, before)
+            plan_errors(client, wanted, before)
             if dry_run
             else client.admin.alter_partition_reassignments(dict(wanted.items()), raise_errors=False)
         )
@@ -298,7 +298,7 @@ def _elect(
     session: Session, kind: ElectionType, texts: tuple[str, ...], everything: bool, dry_run: bool, as_json: bool
 ) -> None:
     with session.client() as client:
-        topics = [one.name for one in client.admin.list_topics(internal=True)] if everything else list(texts)
+        topics = [topic.name for topic in client.admin.list_topics(internal=True)] if everything else list(texts)
         items = partitions_of(client, topics)
         if dry_run:
             described = client.admin.describe_topics(dict.fromkeys(item.topic for item in items))
@@ -331,7 +331,7 @@ def _elect(
 @dry_run_option
 @session_command
 def preferred(session: Session, texts: tuple[str, ...], everything: bool, dry_run: bool, as_json: bool) -> None:
-    """Make the first replica of each partition its leader, where it is up and in sync. Nothing is lost."""
+    """Make the first replica of each partition its leader, if it is up and in sync. Nothing is lost."""
     _check_which(texts, everything)
     _elect(session, ElectionType.PREFERRED, texts, everything, dry_run, as_json)
 

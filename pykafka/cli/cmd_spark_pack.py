@@ -102,10 +102,11 @@ def spark_pack(
     tried = "a bare Python has imported it" if made.tried else "not tried: no such Python was named"
     click.echo(f"{made.path}: {made.nbytes / 1e6:,.1f} MB for {goal.name} ({kind}); {tried}", err=True)
     click.echo("  " + ", ".join(made.packages), err=True)
-    click.echo(_line(made.path, manager))
+    click.echo(submit_line(made.path, manager))
 
 
-def _line(archive: Path, manager: str) -> str:
+def submit_line(archive: Path, manager: str) -> str:
+    """Return the command that submits a job with an archive."""
     path = str(archive.resolve())
     if manager not in _MANAGERS:
         return _CONNECT.format(archive=path)

@@ -126,9 +126,9 @@ def expire(session: Session, token_id: str, period: timedelta | None, dry_run: b
 
 
 def _token(client: KafkaClient, token_id: str) -> DelegationToken:
-    for one in client.admin.describe_delegation_tokens():
-        if one.token_id == token_id:
-            return one
+    for token in client.admin.describe_delegation_tokens():
+        if token.token_id == token_id:
+            return token
     raise DelegationTokenNotFound(f"this user sees no token {token_id}; `kafka-tools tokens list` has those it sees")
 
 

@@ -127,7 +127,7 @@ def create(
     """Create topics. Since Kafka 0.10.1; create_topic does it through ZooKeeper on older brokers."""
     if assignment is not None and (partitions is not None or replicas is not None):
         raise click.UsageError("--assignment includes --partitions and --replicas: leave them out")
-    given = {name: setting_text(value) for one in settings for name, value in one.items()}
+    given = {name: setting_text(value) for setting in settings for name, value in setting.items()}
     assigned = None if assignment is None else assignment_of(assignment, "--assignment")
     wanted = [NewTopic(name, partitions, replicas, given, assigned) for name in dict.fromkeys(names)]
     with session.client() as client:

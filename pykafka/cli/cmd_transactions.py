@@ -48,7 +48,7 @@ def list_(session: Session, states: tuple[str, ...], longer_than: timedelta | No
     """List the transactional ids that the coordinators know."""
     with session.client() as client:
         found = client.admin.list_transactions(
-            states=[TransactionState(one) for one in states],
+            states=[TransactionState(state) for state in states],
             longer_than_ms=None if longer_than is None else longer_than // timedelta(milliseconds=1),
             raise_errors=False,
         )

@@ -193,7 +193,7 @@ class Examination:
         proxy = self._settings.proxy
         if isinstance(proxy, Proxy) and proxy.resolves:
             findings = list(self._examine_address(host, port, Address(ANY_FAMILY, (host, port))))
-            self.reached = self.reached or all(one.result == OK for one in findings)
+            self.reached = self.reached or all(finding.result == OK for finding in findings)
             yield from findings
             return
         try:
@@ -204,11 +204,11 @@ class Examination:
             return
         found = ", ".join(dict.fromkeys(str(address.sockaddr[0]) for address in addresses)) or "no address"
         yield Finding(text, "DNS", OK if addresses else FAILED, found, _since(self._handler, started))
-        ledgers = [list(self._examine_address(host, port, address)) for address in addresses]
-        works = any(all(one.result == OK for one in ledger) for ledger in ledgers)
-        for ledger in ledgers:
-            for one in ledger:
-                yield one._replace(result=NOTE) if works and one.result == FAILED else one
+        examined = [list(self._examine_address(host, port, address)) for address in addresses]
+        works = any(all(finding.result == OK for finding in findings) for findings in examined)
+        for findings in examined:
+            for finding in findings:
+                yield finding._replace(result=NOTE) if works and finding.result == FAILED else finding
         self.reached = self.reached or works
 
     def _examine_address(self, host: str, port: int, address: Address) -> Iterator[Finding]:
@@ -221,7 +221,7 @@ class Examination:
             try:
                 connection.connect(self._timeout_ms)
             except KafkaException as error:
-                step = error.ledger[-1].stage if error.ledger else step
+                step = error.attempts[-1].stage if error.attempts else step
                 raise
             else:
                 if self._settings.proxy is not None:
@@ -244,8 +244,8 @@ class Examination:
         except KafkaException as error:
             if isinstance(error, SaslRequiredError):
                 step = "SASL"
-            elif step == "ApiVersions" and error.ledger:  # TLS may fail as late as that
-                step = error.ledger[-1].stage
+            elif step == "ApiVersions" and error.attempts:  # TLS may fail as late as that
+                step = error.attempts[-1].stage
             why = self._reason(error, step, host, port, address)
             yield Finding(text, step, FAILED, in_options(why), _since(handler, started))
         finally:
@@ -289,7 +289,7 @@ def judge_advertised(
     who = f"broker {broker.node_id} advertises {text}"
     remedy = "set advertised.listeners of that broker to an address that leads to it from here"
     ours, theirs = (clusters or {}).get(seed), (clusters or {}).get(text)
-    failure = next((one for one in findings if one.result == FAILED), None)
+    failure = next((finding for finding in findings if finding.result == FAILED), None)
     if failure is not None:
         why = f"{who} and sends clients there, but it fails at {failure.step}; {remedy}"
     elif is_loopback(broker.host) and not is_loopback(seed.rpartition(":")[0]):
@@ -307,9 +307,7 @@ def _ask_metadata(connection: BrokerConnection, version: int) -> wire.MetadataRe
     connection.send(encode_request(request, version, _METADATA_ID, CLIENT_ID))
     number, response = decode_response(wire.MetadataRequest, version, connection.receive())
     if number != _METADATA_ID:
-        raise CorrelationIdError(
-            f"an answer to request {number} came where {_METADATA_ID} was due: is it a Kafka port?"
-        )
+        raise CorrelationIdError(f"an answer to request {number} came instead of {_METADATA_ID}: is it a Kafka port?")
     return response
 
 

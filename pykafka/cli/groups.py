@@ -110,7 +110,7 @@ def _described(
         "" if described is None else described.assignor,
         group.coordinator,
         committed,
-        [GroupMember(one.member_id, one.client_id, one.host, _assigned(one, topic)) for one in members],
+        [GroupMember(member.member_id, member.client_id, member.host, _assigned(member, topic)) for member in members],
     )
 
 
@@ -205,7 +205,7 @@ def duration(text: str) -> timedelta:
     found = _DURATION.fullmatch(text.removeprefix("P").removeprefix("p"))
     if found is None or not any(found.groups()):
         raise ValueError(f"{text!r} is no duration; write 1d12h, 90m, 30s or PT1H")
-    weeks, days, hours, minutes, seconds = (float(one or 0) for one in found.groups())
+    weeks, days, hours, minutes, seconds = (float(group or 0) for group in found.groups())
     return timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
 
 

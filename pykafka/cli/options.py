@@ -195,7 +195,7 @@ class TopicType(click.ParamType[str]):
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return the topics of the cluster that begin so; none if it does not answer soon."""
-        return _completed(ctx, incomplete, lambda client: [one.name for one in client.admin.list_topics()])
+        return _completed(ctx, incomplete, lambda client: [topic.name for topic in client.admin.list_topics()])
 
 
 class GroupType(click.ParamType[str]):
@@ -217,7 +217,7 @@ class GroupType(click.ParamType[str]):
 
 
 def _groups(client: KafkaClient) -> list[str]:
-    return [one.group for one in client.admin.list_groups(timeout_ms=COMPLETION_TIMEOUT_MS, raise_errors=False)]
+    return [group.group for group in client.admin.list_groups(timeout_ms=COMPLETION_TIMEOUT_MS, raise_errors=False)]
 
 
 def _completed(ctx: click.Context, incomplete: str, names: Callable[[KafkaClient], list[str]]) -> list[CompletionItem]:

@@ -333,15 +333,15 @@ def _copied(name: str, folder: Path, there: set[str], rest: list[str]) -> bool:
     if found is None or found.files is None or found.read_text("direct_url.json") is not None:
         return False
     there.add(_plain(name))
-    for one in found.files:
+    for file in found.files:
         # Programs lie outside.
         if (
-            ".." not in one.parts
-            and "__pycache__" not in one.parts
-            and (source := Path(str(found.locate_file(one)))).is_file()
+            ".." not in file.parts
+            and "__pycache__" not in file.parts
+            and (source := Path(str(found.locate_file(file)))).is_file()
         ):
-            (folder / one).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, folder / one)
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, folder / file)
     for text in found.requires or ():
         needed, _, marker = text.partition(";")
         # One that is not installed here is for other systems, or for an extra.
@@ -393,9 +393,9 @@ def _tidy(folder: Path, pure: bool) -> None:
 
 def _packed(folder: Path) -> Iterator[str]:
     yield f"pykafka {pykafka.__version__}"
-    for one in importlib.metadata.distributions(path=[str(folder)]):
-        if _plain(one.metadata["Name"]) != "pykafka":
-            yield f"{one.metadata['Name']} {one.version}"
+    for distribution in importlib.metadata.distributions(path=[str(folder)]):
+        if _plain(distribution.metadata["Name"]) != "pykafka":
+            yield f"{distribution.metadata['Name']} {distribution.version}"
 
 
 # -- whether it works
@@ -406,7 +406,7 @@ def _tried(goal: Target, folder: Path, with_arrow: bool) -> str | None:
     if goal.interpreter is None or not with_arrow:
         return None
     # -S: without the packages of that Python, as if it had none.
-    command = [goal.interpreter, "-I", "-S", "-c", _TRY, str(folder), *_spark_archives()]
+    command = [goal.interpreter, "-I", "-S", "-c", _TRY, str(folder), *spark_archives()]
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYKAFKA_")}
     late = (
         f"{goal.interpreter} has not imported what was packed within {_PYTHON_TIMEOUT_S:.0f} s: check whether this machine "
@@ -421,7 +421,7 @@ def _tried(goal: Target, folder: Path, with_arrow: bool) -> str | None:
     return done.stdout.strip()
 
 
-def _spark_archives() -> list[str]:
+def spark_archives() -> list[str]:
     """Return PySpark's own archives, which executors have on their path; none if there is no PySpark."""
     home = os.environ.get("SPARK_HOME")
     spec = find_spec("pyspark")

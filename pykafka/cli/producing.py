@@ -254,9 +254,9 @@ class _Chooser:
     def __call__(self, partitions: Sequence[Partition], key: Any) -> Partition:
         if self.wanted is None:
             return self._by_key(partitions, key)
-        for one in partitions:
-            if one.id == self.wanted:
-                return one
+        for partition in partitions:
+            if partition.id == self.wanted:
+                return partition
         raise InputError(f"there is no partition {self.wanted}: the topic has {len(partitions)} partitions, from 0 on")
 
 
@@ -383,10 +383,11 @@ class Feeding:
         while self._failures:
             taken.append(self._failures.popleft())
         self.failed += len(taken)
-        return list(_joined(sorted(taken, key=lambda one: one[0])))
+        return list(joined_failures(sorted(taken, key=lambda one: one[0])))
 
 
-def _joined(taken: Iterable[tuple[int, str, KafkaException | None]]) -> Iterable[Failure]:
+def joined_failures(taken: Iterable[tuple[int, str, KafkaException | None]]) -> Iterable[Failure]:
+    """Yield failures, those of neighbours with one reason as one."""
     run: list[tuple[int, str, KafkaException | None]] = []
     for one in taken:
         if run and (one[0] != run[-1][0] + 1 or one[1] != run[-1][1]):

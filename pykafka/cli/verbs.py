@@ -166,11 +166,11 @@ def print_outcomes(outcomes: Iterable[Outcome[Any, Any]], nothing: Mapping[str, 
     show.print_json(
         [
             {
-                **data_of(one.item),
-                **(nothing if one.value is None else data_of(one.value)),
-                "error": None if one.error is None else str(one.error),
+                **data_of(outcome.item),
+                **(nothing if outcome.value is None else data_of(outcome.value)),
+                "error": None if outcome.error is None else str(outcome.error),
             }
-            for one in outcomes
+            for outcome in outcomes
         ]
     )
 

@@ -77,8 +77,7 @@ _SIMPLE_CONSUMER: Mapping[str, Reader] = {
     "_worker_exception": lambda consumer: _first_error(consumer._engine.errors),
 }
 _GROUP_CONSUMER: Mapping[str, Reader] = {
-    "_deserializer": lambda consumer: consumer._internal.deserializer,
-    "_use_rdkafka": lambda consumer: consumer._internal.use_rdkafka,
+    "_deserializer": lambda consumer: consumer._own.deserializer,
     "_worker_exception": lambda consumer: _first_error(consumer._worker_exceptions),
 }
 READERS: Mapping[str, Mapping[str, Reader]] = {

@@ -1,4 +1,4 @@
-"""`BalancedConsumer`: a consumer that shares a topic's partitions with others; they agree on the shares through ZooKeeper."""
+"""`BalancedConsumer`: a consumer that shares a topic's partitions with a group, whose members agree through ZooKeeper."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from pykafka.compat.options import GroupOptions, RebalanceCallback, ZooKeeperOpt
 from pykafka.consumer.options import ConsumerOptions, OffsetReset
 from pykafka.exceptions import KafkaException, PartitionOwnedError, ZooKeeperError
 from pykafka.handlers.interrupts import FinalSteps
+from pykafka.metadata.configs import DEFAULT_ZOOKEEPER
+from pykafka.network.addresses import parse_address
 from pykafka.utils import get_string, old_attributes
 from pykafka.utils.name import Name
 from pykafka.utils.option_table import collected
@@ -24,30 +26,31 @@ if TYPE_CHECKING:
     from pykafka.compat.deserializing import Deserializer
     from pykafka.compat.simple_consumer import SimpleConsumer
     from pykafka.groups.zookeeper.group import ZooKeeperGroup
+    from pykafka.groups.zookeeper.session import ZooKeeperSession
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
 
 log = logging.getLogger(__name__)
 
-#: How often members look for partitions without an owner (s), and for new ones, of which a ZooKeeper without brokers does not
-#: tell.
-CHECK_S = 10.0
+#: How often members look for partitions without an owner (s), and for new ones, which a ZooKeeper without brokers does not
+#: report.
+OWNER_POLL_INTERVAL_S = 10.0
 #: How long leaving may take (s), besides ZooKeeper's answers: kazoo ends its workers.
 LEAVING_S = 10.0
 
 
 @old_attributes("_consumer_id_path _owns_zookeeper _zookeeper_connect _zookeeper_connection_timeout_ms")
 class BalancedConsumer(GroupConsumer):
-    """A consumer of a share of a topic; the members of a group agree on their shares through ZooKeeper.
+    """A consumer that shares a topic with its group; the members agree on their partitions through ZooKeeper.
 
-    Each member registers in ZooKeeper and computes its share from the sorted list of members. It commits (if auto-commit
+    Each member registers in ZooKeeper and computes its assignment from the sorted list of members. It commits (if auto-commit
     is on) before it releases a partition, and consumes a partition only while it owns the partition's node in ZooKeeper.
     A member without a partition idles until there is one for it.
 
     Options that are not listed mean what they mean for `SimpleConsumer`.
 
-    :param topic: to read a share of
+    :param topic: the topic of the group
     :param cluster: that has it
     :param consumer_group: whose members share the topic
     :param auto_commit_enable: commit regularly and at rebalances the messages that the calls before the last one have
@@ -61,7 +64,8 @@ class BalancedConsumer(GroupConsumer):
     :param zookeeper: a started KazooClient to use instead, on a kazoo handler of the client's kind; `stop()` leaves it
         open
     :param auto_start: join at once; else with `start()`
-    :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed; not again at rebalances
+    :param reset_offset_on_start: begin at `auto_offset_reset` even if the group has committed offsets; not again at
+        rebalances
     :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new assignment
         before it is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of it
         is consumed until it has returned. If it raises, `start()`, later `consume()`, raises that, and the consumer
@@ -83,7 +87,7 @@ class BalancedConsumer(GroupConsumer):
         self._external_zookeeper = self._zookeeper_options.zookeeper
         # the same objects each time: kazoo keeps a set of watches
         proxy = weakref.ref(self)
-        self._on_change = self._build_watch_callback(BalancedConsumer._share_may_change, proxy)
+        self._on_change = self._build_watch_callback(BalancedConsumer._assignment_may_change, proxy)
         self._on_owners = self._build_watch_callback(BalancedConsumer._partition_may_be_free, proxy)
         if self._own.auto_start:
             self.start()
@@ -131,44 +135,26 @@ class BalancedConsumer(GroupConsumer):
 
     def _begin_afresh(self) -> None:
         super()._begin_afresh()
-        self._group: ZooKeeperGroup | None = None
-        #: The ids of the partitions that were shared out last.
+        #: The session in ZooKeeper, and this member's nodes in it; None before it has joined.
+        self._joined: tuple[ZooKeeperSession, ZooKeeperGroup] | None = None
+        #: The ids of the partitions that were divided last.
         self._divided: set[int] = set()
-        self._outage_told_s = 0.0
+        self._outage_reported_s = 0.0
         self._ending = FinalSteps(self._handler, f"pykafka.Leaving.{self._topic.name}")
-        # When the worker checks the share next, even if no watch was called.
+        # When the worker checks the assignment next, even if no watch was called.
         self._check_at = 0.0
-        #: Set when shares may have to change, and when a member may have released a partition.
+        #: Set when the assignment may have to change, and when a member may have released a partition.
         self._wanted = self._handler.Event()
         self._released = self._handler.Event()
 
     def _after_fork(self) -> None:
-        group = self._group
-        self._left_to_parent.append((group, self._here, self._wanted, self._released))
+        joined = self._joined
+        self._left_to_parent.append((joined, self._here, self._wanted, self._released))
         super()._after_fork()
-        if group is not None:
-            group.leave_to_parent()
+        if joined is not None:
+            joined[0].leave_to_parent()
 
     # -- life ------------------------------------------------------------------------------------------------------
-
-    def start(self) -> None:
-        """Connect to ZooKeeper, join the group and take a share; a worker looks after it from then on.
-
-        :raises ZooKeeperError: ZooKeeper could not be reached
-        :raises PartitionOwnedError: another member would not let go of a partition
-        :raises KafkaException: offsets could not be found out
-        """
-        super().start()
-
-    def stop(self) -> None:
-        """Stop consuming, committing first where auto-commit is on; then leave the group.
-
-        The consumer closes its own connection to ZooKeeper last; a `zookeeper` that it was given stays open.
-
-        :raises OffsetsNotCommitted: that commit failed, or an earlier one failed and no `consume()` has raised that; the
-            consumer is stopped all the same
-        """
-        super().stop()
 
     def _await_leaving(self) -> None:
         self._ending.wait(self._leaving_s)
@@ -180,7 +166,7 @@ class BalancedConsumer(GroupConsumer):
 
     def _start_worker(self) -> Any:
         self._check_at = self._handler.now() + self._check_interval_s
-        leave = partial(_leave, self._nodes, self._topic, self._consumer_group)
+        leave = partial(_leave, *self._session_and_nodes(), self._consumer_group)
         return self._spawn_worker(leave, f"pykafka.Rebalance.{self._topic.name}")
 
     def _interrupt(self) -> None:
@@ -188,14 +174,14 @@ class BalancedConsumer(GroupConsumer):
         self._released.set()
 
     @property
-    def _patience_s(self) -> float:
+    def _stop_timeout_s(self) -> float:
         return 2 * (self._zookeeper_options.zookeeper_connection_timeout_ms + self._cluster.socket_timeout_ms) / 1000
 
     def _leave(self) -> None:
         """Delete this member's nodes in ZooKeeper; those that cannot be deleted vanish with the session."""
-        group, self._group = self._group, None
-        if group is not None:
-            self._ending.take(partial(_leave, group, self._topic, self._consumer_group), self._leaving_s)
+        joined, self._joined = self._joined, None
+        if joined is not None:
+            self._ending.take(partial(_leave, *joined, self._consumer_group), self._leaving_s)
         else:
             self._ending.wait(self._leaving_s)
 
@@ -214,33 +200,65 @@ class BalancedConsumer(GroupConsumer):
         :raises ZooKeeperError: it could not be reached
         """
         from pykafka.groups.zookeeper.group import ZooKeeperGroup
+        from pykafka.groups.zookeeper.session import ZooKeeperSession
 
+        name, timeout_s, given = get_string(self._consumer_group), timeout / 1000, self._external_zookeeper
         changed = partial(_set, self._wanted, self._released)
-        group = ZooKeeperGroup(
+        session = ZooKeeperSession(
             self._handler,
-            get_string(self._consumer_group),
-            get_string(self._topic.name),
-            get_string(self._consumer_id),
-            timeout,
+            name,
+            zookeeper_connect,
+            timeout_s,
+            timeout_s,
             changed,
+            "get_balanced_consumer(..., managed=True)",
         )
-        if self._external_zookeeper is not None:
-            group.use(self._external_zookeeper)
-        else:
-            group.connect(zookeeper_connect)
-        self._group = group
+        try:
+            if given is not None:
+                session.use(given)
+            else:
+                if zookeeper_connect == DEFAULT_ZOOKEEPER:
+                    self._check_default(timeout_s)
+                session.connect(None)
+        except BaseException:  # also a greenlet's timeout: kazoo would continue to connect
+            session.end()
+            raise
+        assert session.state is not None
+        topic, member = get_string(self._topic.name), get_string(self._consumer_id)
+        self._joined = session, ZooKeeperGroup(name, topic, member, session.state, timeout_s)
+
+    def _check_default(self, timeout_s: float) -> None:
+        """Raise at once if nothing listens at the default address, which most users never gave on purpose.
+
+        kazoo tries for as long as ZooKeeper may take to start, which is right for an address that the user gave.
+        """
+        try:
+            (address, *_) = self._handler.resolve(*parse_address(DEFAULT_ZOOKEEPER))
+            self._handler.connect(address, timeout_s).close()
+        except ConnectionRefusedError as error:
+            raise ZooKeeperError(
+                f"a balanced consumer looks for ZooKeeper at {DEFAULT_ZOOKEEPER} by default, where nothing listens; pass "
+                "managed=True to have the brokers coordinate the group (Kafka 0.9 and later), or the address of ZooKeeper "
+                'as zookeeper_connect="host:port"',
+                topic=self._topic.name,
+            ) from error
+        except OSError as error:
+            log.debug("whether ZooKeeper listens at %s cannot be found out: %s", DEFAULT_ZOOKEEPER, error)
 
     @property
     def _zookeeper(self) -> Any:
         """The KazooClient in use; None while there is none."""
-        return self._group.client if self._group is not None else self._external_zookeeper
+        return self._joined[0].client if self._joined is not None else self._external_zookeeper
+
+    def _session_and_nodes(self) -> tuple[ZooKeeperSession, ZooKeeperGroup]:
+        joined = self._joined
+        if joined is None:
+            raise self._stopped()
+        return joined
 
     @property
     def _nodes(self) -> ZooKeeperGroup:
-        group = self._group
-        if group is None:
-            raise self._stopped()
-        return group
+        return self._session_and_nodes()[1]
 
     @property
     def _path_self(self) -> str:
@@ -277,7 +295,7 @@ class BalancedConsumer(GroupConsumer):
 
         return callback
 
-    def _share_may_change(self) -> None:
+    def _assignment_may_change(self) -> None:
         self._wanted.set()
 
     def _partition_may_be_free(self) -> None:
@@ -314,7 +332,7 @@ class BalancedConsumer(GroupConsumer):
         self._nodes.release({p.id for p in partitions})
 
     def _decide_partitions(self, participants: Sequence[str]) -> set[Partition]:
-        """Return this consumer's share.
+        """Return this consumer's partitions.
 
         :param participants: ids of all consumers of the topic in the group, in the order that all of them agree on
         """
@@ -325,10 +343,10 @@ class BalancedConsumer(GroupConsumer):
         members = [Name.of(member) for member in participants]
         return {partitions[one.id] for one in decide(members, seen, self._consumer_id) if one.id in partitions}
 
-    # -- shares ----------------------------------------------------------------------------------------------------
+    # -- the assignment ------------------------------------------------------------------------------------------------
 
     def _update_member_assignment(self) -> None:
-        """Take this member's share; wait while other members have yet to release some of it.
+        """Take this member's partitions; wait while other members have yet to release some of them.
 
         :raises PartitionOwnedError: another member still owns a partition after all retries; the rest is consumed
         """
@@ -336,12 +354,12 @@ class BalancedConsumer(GroupConsumer):
         deadline = self._handler.now() + self._group_options.rebalance_max_retries * backoff_s
         while True:
             self._released.clear()
-            self._look_at_metadata()
+            self._refresh_metadata()
             if not self._session_holds():
                 raise ZooKeeperError("the connection to ZooKeeper was lost", topic=self._topic.name)
             try:
                 with self._rebalancing_lock:
-                    self._take_share()
+                    self._take_assignment()
                 return
             except PartitionOwnedError as error:
                 remaining = deadline - self._handler.now()
@@ -353,8 +371,8 @@ class BalancedConsumer(GroupConsumer):
             # other members try at the same moment
             self._stopping.wait(self._handler.random.uniform(0, min(0.05, backoff_s)))
 
-    def _take_share(self) -> None:
-        """Release the partitions that go to other members, take those of this member's share, and consume them."""
+    def _take_assignment(self) -> None:
+        """Release the partitions of other members, take those of this member, and consume them."""
         self._set_watches()
         participants = self._get_participants()
         if self._consumer_id not in participants:
@@ -377,7 +395,7 @@ class BalancedConsumer(GroupConsumer):
         if not held <= due or not self._partitions <= held:
             # This member stops and commits before another can begin.
             if self._consumer is not None:
-                self._await_hand(self._consumer)
+                self._await_processed(self._consumer)
             self._halt_or_report()
         self._forget_positions(p.id for p in held & due)
         # also those of which an answer that did not come has left one node of two
@@ -387,10 +405,10 @@ class BalancedConsumer(GroupConsumer):
 
     @property
     def _check_interval_s(self) -> float:
-        return min(CHECK_S, self._options.metadata_max_age_ms / 1000)
+        return min(OWNER_POLL_INTERVAL_S, self._options.metadata_max_age_ms / 1000)
 
     def _turn(self, stopping: Any) -> tuple[EventType, float] | None:
-        """Change shares when ZooKeeper or the brokers' metadata tell of a change, and survive failures."""
+        """Change the assignment when ZooKeeper or the brokers' metadata report a change, and survive failures."""
         # another event: this is a greenlet of the process that this one was forked from
         if stopping.is_set() or stopping is not self._stopping:
             return None
@@ -402,9 +420,9 @@ class BalancedConsumer(GroupConsumer):
                 if not self._session_holds():
                     # check again soon: no watch is called while a connection stays lost
                     pause = 0.1
-                elif called or self._share_is_due():
+                elif called or self._assignment_is_due():
                     self._rebalance()
-            except Exception as error:  # noqa: BLE001 - consume() raises it, and this worker goes on
+            except Exception as error:  # noqa: BLE001 - consume() raises it, and this worker continues
                 if self._stopping.is_set():
                     return None
                 group, text = self._consumer_group, "group %s: %s; trying again"
@@ -421,22 +439,21 @@ class BalancedConsumer(GroupConsumer):
 
     def _session_holds(self) -> bool:
         """Return whether this member's nodes can be relied on; stop consuming if other members may have its partitions."""
-        session = self._nodes.session
-        away_s, reason = session.away_s, session.lost
-        if not reason and session.sure_s <= 0:
-            reason = f"ZooKeeper has not answered for {away_s:.1f} s, and may end the session"
+        session, nodes = self._session_and_nodes()
+        state = nodes.session
+        reason, away_s = session.lost or session.stale, state.away_s
         if reason and self._consumer is not None:
             log.warning(
                 "group %s: %s; this member stops consuming its partitions and joins again", self._consumer_group, reason
             )
             self._halt_or_report()
             self._wanted.set()  # the answer may have come meanwhile, to another member on the same KazooClient
-        if session.is_silent:
-            self._tell_of_outage(away_s)
+        if state.is_silent:
+            self._report_outage(away_s)
             return False
-        self._outage_told_s = 0.0
-        if session.lost:
-            session.lost = ""
+        self._outage_reported_s = 0.0
+        if state.lost:
+            state.lost = ""
             self._add_self()
             self._wanted.set()
         return True
@@ -444,22 +461,17 @@ class BalancedConsumer(GroupConsumer):
     def _still_owns(self) -> bool:
         # Other members may have consumed, and committed, further since the session has ended. Kafka, which keeps the offsets,
         # knows nothing of sessions in ZooKeeper, and would take the older positions.
-        group = self._group
-        return group is None or group.may_own()
+        return self._joined is None or self._joined[0].may_own()
 
-    def _get_internal_consumer(self, partitions: Iterable[Partition], start: bool = True) -> SimpleConsumer:
-        consumer = super()._get_internal_consumer(partitions, start=False)
-        commits = consumer._engine.commits
-        if self._group is not None and commits is not None:
-            commits.may_commit = self._group.may_own
-        if start:
-            consumer.start()
-        return consumer
+    def _set_membership(self, consumer: SimpleConsumer) -> None:
+        super()._set_membership(consumer)
+        if self._joined is not None:
+            consumer._engine.membership.may_commit = self._nodes.session.may_own
 
-    def _tell_of_outage(self, away_s: float) -> None:
+    def _report_outage(self, away_s: float) -> None:
         """Report to `consume()` that ZooKeeper is away, once it has been away for longer than a restart takes."""
-        if away_s - self._outage_told_s > self._cluster.socket_timeout_ms / 1000:
-            self._outage_told_s = away_s
+        if away_s - self._outage_reported_s > self._cluster.socket_timeout_ms / 1000:
+            self._outage_reported_s = away_s
             self._worker_failed(
                 ZooKeeperError(
                     f"ZooKeeper has not answered for {away_s:.0f} s; this consumer consumes nothing until it is back",
@@ -467,20 +479,20 @@ class BalancedConsumer(GroupConsumer):
                 )
             )
 
-    def _share_is_due(self) -> bool:
+    def _assignment_is_due(self) -> bool:
         """Return whether the brokers' metadata has other partitions than before, or a partition has no owner.
 
         The latter happens if members did not see the same leaders, by which partitions are ordered.
         """
-        self._look_at_metadata(self._options.metadata_max_age_ms / 1000)
+        self._refresh_metadata(self._options.metadata_max_age_ms / 1000)
         partitions = set(self._topic.partitions)
         return partitions != self._divided or not partitions <= self._nodes.owned()
 
-    def _look_at_metadata(self, max_age_s: float = 0.0) -> None:
+    def _refresh_metadata(self, max_age_s: float = 0.0) -> None:
         try:
             self._cluster.refresh_older(max_age_s, [get_string(self._topic.name)])
         except KafkaException as error:
-            # members can share out what is known; the internal consumer notices whether fetching still works
+            # members can divide the known partitions; the internal consumer notices whether fetching still works
             group = self._consumer_group
             self._cluster.limiter.warn(log, group, "group %s: no metadata: %s", group, error)
 
@@ -490,18 +502,15 @@ def _set(*events: EventType) -> None:
         event.set()
 
 
-def _leave(group: ZooKeeperGroup, topic: TopicView, name: str) -> None:
-    """Delete a member's nodes, and end its connection.
+def _leave(session: ZooKeeperSession, nodes: ZooKeeperGroup, name: str) -> None:
+    """Delete a member's nodes, and end its session.
 
-    :param group: the member
-    :param topic: the topic whose partitions it may own
     :param name: the group's
     """
     try:
-        if group.connected:
-            group.release(set(topic.partitions))
-            group.unregister()
+        if nodes.session.connected:
+            nodes.leave()
     except ZooKeeperError as error:
         log.warning("group %s: this member's nodes stay in ZooKeeper until its session ends: %s", name, error)
     finally:
-        group.close()
+        session.end()

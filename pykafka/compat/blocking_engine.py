@@ -53,7 +53,7 @@ class StartCommits(Commits):
         self._hooks = engine.hooks
 
     def turn(self) -> None:
-        """Commit what is due; the worker calls this at each interval."""
+        """Commit the offsets that are due; the worker calls this at each interval."""
         self._hooks._auto_commit()
         self._commit_again()
 
@@ -187,6 +187,11 @@ class BlockingEngine(ConsumerEngine):
             return {}
         self.commits.given_up = True
         return self.commits.uncommitted(self.positions())
+
+    def discard(self) -> None:
+        """Stop without committing anything."""
+        self.never_commit()
+        self.stop()
 
     # -- taking messages -------------------------------------------------------------------------------------------
 

@@ -1,10 +1,11 @@
-"""`ManagedBalancedConsumer`: a consumer that shares a topic's partitions with others, in a group that the brokers keep."""
+"""`ManagedBalancedConsumer`: a consumer that shares a topic's partitions with a group, which the brokers keep."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.common import OffsetType
@@ -41,26 +42,26 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: How often the worker looks at metadata (s); news of the heartbeat thread wake it.
-LOOK_S = 1.0
-#: How long the worker asks for the offsets of a share at a time (ms): it has to notice rebalances in between.
-SEARCH_MS = 3000
+#: How often the worker checks metadata (s); reports of the heartbeat thread wake it.
+METADATA_POLL_INTERVAL_S = 1.0
+#: How long the worker asks for the offsets of its partitions at a time (ms): it has to notice rebalances in between.
+OFFSETS_TIMEOUT_MS = 3000
 
 
 @old_attributes("_group_coordinator _heartbeat_interval_ms")
 class ManagedBalancedConsumer(GroupConsumer):
-    """A consumer of a share of a topic; the brokers (0.9 and later) keep the group, and one of its members shares out.
+    """A consumer that shares a topic with its group, which the brokers (0.9 and later) keep; one member assigns partitions.
 
     It balances in one group with all consumers that know its membership protocol: all clients know `range` and `roundrobin`.
     An OS thread sends heartbeats, also while the application computes and on greenlets. A consumer that takes no message
-    for `max_poll_interval_ms` loses its share all the same, and gets another with the next `consume()`.
+    for `max_poll_interval_ms` loses its partitions all the same, and gets others with the next `consume()`.
 
     During a rebalance `consume()` returns no messages; if auto-commit is on, the consumer first commits what it has returned
-    before. If its share stays the same, it goes on reading as if nothing had happened.
+    before. If its assignment stays the same, it continues to read as if nothing had happened.
 
     Options that are not listed mean what they mean for `SimpleConsumer`.
 
-    :param topic: to read a share of
+    :param topic: the topic of the group
     :param cluster: that has it
     :param consumer_group: whose members share the topic
     :param auto_commit_enable: commit regularly and at rebalances the messages that the calls before the last one have
@@ -70,7 +71,8 @@ class ManagedBalancedConsumer(GroupConsumer):
         that was never answered, which takes longer, is tried once more all the same, unless this is 0
     :param rebalance_backoff_ms: the longest pause between attempts (ms)
     :param auto_start: join at once; else with `start()`
-    :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed; not again at rebalances
+    :param reset_offset_on_start: begin at `auto_offset_reset` even if the group has committed offsets; not again at
+        rebalances
     :param post_rebalance_callback: `(consumer, old {partition id: offset}, new {...})`, called for a new assignment
         before it is consumed; may return {partition id: offset} to hold, as `reset_offsets()` takes them. Nothing of it
         is consumed until it has returned. If it raises, `start()`, later `consume()`, raises that, and the consumer
@@ -88,7 +90,7 @@ class ManagedBalancedConsumer(GroupConsumer):
     :param metadata_max_age_ms: how often to ask for metadata (ms), which shows added partitions: they are shared out,
         and read from their beginning, or where the group has committed
     :raises UnsupportedVersion: the brokers are older than 0.9 (when started at once)
-    :raises KafkaException: what kept it from its share (likewise)
+    :raises KafkaException: it got no assignment (likewise)
     """
 
     __module__ = "pykafka.managedbalancedconsumer"  # its documented place
@@ -153,30 +155,12 @@ class ManagedBalancedConsumer(GroupConsumer):
 
     def _begin_afresh(self) -> None:
         super()._begin_afresh()
-        #: The ids of the share while some of it is not consumed yet, and since when consuming it has failed.
+        #: The ids of the assignment while some of it is not consumed yet, and since when consuming it has failed.
         self._due: frozenset[int] | None = None
         self._trouble_since: float | None = None
-        self._told_gone = False
+        self._reported_gone = False
 
     # -- life --------------------------------------------------------------------------------------------------------
-
-    def start(self) -> None:
-        """Join the group and take a share; a worker looks after it from then on.
-
-        :raises UnsupportedVersion: the brokers are older than 0.9
-        :raises KafkaException: the consumer could not get its share; the error says why
-        """
-        super().start()
-
-    def stop(self) -> None:
-        """Stop consuming, committing first where auto-commit is on; then leave the group, so that others can take over.
-
-        A static member does not leave: other members take over when its session has ended.
-
-        :raises OffsetsNotCommitted: that commit failed, or an earlier one failed and no `consume()` has raised that; the
-            consumer is stopped all the same
-        """
-        super().stop()
 
     def _await_leaving(self) -> None:
         self._member.close()
@@ -189,7 +173,7 @@ class ManagedBalancedConsumer(GroupConsumer):
         self._member.abort()
 
     @property
-    def _patience_s(self) -> float:
+    def _stop_timeout_s(self) -> float:
         return 2 * self._cluster.socket_timeout_ms / 1000
 
     def _leave(self) -> None:
@@ -218,57 +202,53 @@ class ManagedBalancedConsumer(GroupConsumer):
                     self._rebalance()
             elif self._due is not None:
                 self._consume_what_is_due()
-            self._tell_of_deletion()
+            self._report_deletion()
         except FencedInstanceId as error:  # joining again would put out the member that has taken its place
             self._end_by(error)
             return None
-        except Exception as error:  # noqa: BLE001 - consume() raises it, and this worker goes on
+        except Exception as error:  # noqa: BLE001 - consume() raises it, and this worker continues
             if self._stopping.is_set():
                 return None
-            self._tell_of_trouble(error)
+            self._report(error)
             self._stopping.wait(max(0.1, self._group_options.rebalance_backoff_ms / 1000))
         if self._stopping.is_set():
             return None
-        return member.changed, LOOK_S
+        return member.changed, METADATA_POLL_INTERVAL_S
 
-    def _tell_of_trouble(self, error: Exception) -> None:
-        """Report an error to `consume()`; while a new share is not consumed yet, one that may pass only once it has lasted."""
-        now = self._handler.now()
+    def _report(self, error: Exception) -> None:
+        """Report an error to `consume()`; of a new assignment that is not consumed yet, a retriable one only if it lasts."""
+        now, level = self._handler.now(), logging.ERROR
         if self._due is not None and isinstance(error, KafkaException) and self._cluster.may_pass(error):
-            if self._trouble_since is None:
-                self._trouble_since = now
-            if now - self._trouble_since < self._cluster.socket_timeout_ms / 1000:
-                self._warn_of(error, logging.WARNING)
-                return
+            since = now if self._trouble_since is None else self._trouble_since
+            if now - since < self._cluster.socket_timeout_ms / 1000:
+                now, level = since, logging.WARNING
             self._trouble_since = now
-        self._warn_of(error, logging.ERROR)
-        self._worker_failed(error)
-
-    def _warn_of(self, error: Exception, level: int) -> None:
         group, text = self._consumer_group, "group %s: %s; trying again"
         self._cluster.limiter.warn(log, group, text, group, error, level=level)
+        if level == logging.ERROR:
+            self._worker_failed(error)
 
-    def _tell_of_deletion(self) -> None:
+    def _report_deletion(self) -> None:
         """Report to `consume()`, once, that the topic is gone; this member stays in the group, in case the topic returns."""
         gone = self._member.topic_is_gone
-        if gone and not self._told_gone:
+        if gone and not self._reported_gone:
             error = UnknownTopicOrPartition(
                 "the topic was deleted; this consumer consumes nothing until the topic exists again",
                 topic=self._topic.name,
             )
             log.error("group %s: %s", self._consumer_group, error)
             self._worker_failed(error)
-        self._told_gone = gone
+        self._reported_gone = gone
 
     def _is_idle(self) -> bool:
-        """Return whether the application takes no messages, so that a share would be of no use; give up the present share."""
+        """Return whether the application takes no messages, so that it needs no partitions; give up the present ones."""
         if not self._member.sender.idle:
             return False
-        self._give_up_share()
+        self._give_up()
         return not self._member.sender.active_again
 
-    def _give_up_share(self) -> None:
-        """Stop consuming the share: other members may have it by now."""
+    def _give_up(self) -> None:
+        """Stop consuming: other members may have the partitions by now."""
         with self._rebalancing_lock:
             if self._consumer is not None:
                 self._halt_or_report()
@@ -276,15 +256,8 @@ class ManagedBalancedConsumer(GroupConsumer):
 
     # -- consuming ---------------------------------------------------------------------------------------------------
 
-    def consume(self, block: bool = True, unblock_event: Any = None) -> Message | None:
-        """Return the next message of this consumer's share; parameters and errors as `BalancedConsumer.consume` has them.
-
-        Counts as a sign of life: see `max_poll_interval_ms`.
-        """
-        self._sign_of_life()
-        return super().consume(block, unblock_event)
-
     def _at_once(self) -> Message | None:
+        """Return the next message if that needs no wait; a sign of life: see `max_poll_interval_ms`."""
         member = self._member
         member.activity.count += 1
         return None if member.sender.idle else super()._at_once()
@@ -292,17 +265,13 @@ class ManagedBalancedConsumer(GroupConsumer):
     def _consume_many(
         self, take: Callable[[SimpleConsumer, bool, Any], T | None], block: bool, unblock_event: Any
     ) -> T | None:
-        self._sign_of_life()
+        self._member.activity.count += 1
+        if self._member.sender.idle:
+            self._give_up()
         return super()._consume_many(take, block, unblock_event)
 
-    def _sign_of_life(self) -> None:
-        member = self._member
-        member.activity.count += 1
-        if member.sender.idle:
-            self._give_up_share()
-
     def _consume_slowly(
-        self, take: Callable[[SimpleConsumer, Any], T | None], block: bool, unblock_event: Any
+        self, take: Callable[[SimpleConsumer, bool, Any], T | None], block: bool, unblock_event: Any
     ) -> T | None:
         waiting = self._member.activity.waiting
         waiting.append(None)
@@ -311,18 +280,18 @@ class ManagedBalancedConsumer(GroupConsumer):
         finally:
             waiting.pop()
 
-    # -- shares ------------------------------------------------------------------------------------------------------
+    # -- the assignment ------------------------------------------------------------------------------------------------
 
     def _update_member_assignment(self) -> None:
-        """Join the group and take the share that the leader assigns; start again if the group changes meanwhile.
+        """Join the group and read the partitions that the leader assigns; start again if the group changes meanwhile.
 
-        :raises KafkaException: the member could not get its share, for a reason that cannot pass, or after all retries
+        :raises KafkaException: the member got no assignment, for a reason that is not retriable, or after all retries
         """
-        self._pause_share()
+        self._pause()
         try:
             self._join_until_settled()
         finally:
-            self._resume_share()
+            self._resume()
 
     def _join_until_settled(self) -> None:
         backoff_s = self._group_options.rebalance_backoff_ms / 1000
@@ -333,16 +302,16 @@ class ManagedBalancedConsumer(GroupConsumer):
             if self._stopping.is_set():  # the coordinator refuses stop()'s commit once the group has gone on
                 raise self._stopped()
             if self._member.generation < 0:
-                self._give_up_share()  # other members may have had it meanwhile
+                self._give_up()  # other members may have had it meanwhile
             if self._is_idle():
                 return
             try:
-                self._take_share()
+                self._take_assignment()
                 return
             except KafkaException as error:
                 if self._stopping.is_set():
                     raise self._stopped() from error
-                if self._due is not None:  # the share is known, so that joining again would not help
+                if self._due is not None:  # the assignment is known, so that joining again would not help
                     if not self._member.need_rejoin():
                         raise
                 elif not self._member.link.may_try_again(error):
@@ -357,13 +326,13 @@ class ManagedBalancedConsumer(GroupConsumer):
             self._stopping.wait(min(pause, backoff_s))
             pause *= 2
 
-    def _take_share(self) -> None:
+    def _take_assignment(self) -> None:
         self._due = None
         group_assignments = self._join_group()
         # from here on the coordinator refuses commits of the old generation
         with self._rebalancing_lock:
-            share = self._sync_group(group_assignments)
-            ids = {id_ for name, found in share if name == self._topic.name for id_ in found}
+            assigned = self._sync_group(group_assignments)
+            ids = {id_ for name, topic_ids in assigned if name == self._topic.name for id_ in topic_ids}
             log.info("group %s: partitions %s of %s", self._consumer_group, sorted(ids), self._topic.name)
             kept = self._has_missed_nothing()
             present = self._consumer
@@ -377,9 +346,9 @@ class ManagedBalancedConsumer(GroupConsumer):
             self._consume_due()
 
     def _has_missed_nothing(self) -> bool:
-        """Return whether the present share was this member's until now.
+        """Return whether the present assignment was this member's until now.
 
-        If this member has joined a generation and not got its share, other members may have consumed, and committed, beyond
+        If this member has joined a generation without an assignment, other members may have consumed, and committed, beyond
         its positions.
         """
         member = self._member
@@ -387,9 +356,9 @@ class ManagedBalancedConsumer(GroupConsumer):
         return same and member.generation in {self._generation_id, self._generation_id + 1}
 
     def _consume_due(self) -> None:
-        """Consume the new share, as far as the cluster's metadata knows its partitions; the worker tries the rest again.
+        """Consume the new assignment, as far as the cluster's metadata knows it; the worker tries the rest again.
 
-        :raises KafkaException: the brokers did not tell offsets
+        :raises KafkaException: the brokers did not report offsets
         :raises Exception: the callback has raised it
         """
         wanted = self._due
@@ -409,7 +378,7 @@ class ManagedBalancedConsumer(GroupConsumer):
             self._due = self._trouble_since = None
 
     def _consume_what_is_due(self) -> None:
-        """Try again to consume the share, in the worker; errors as of `_consume_due`.
+        """Try again to consume the assignment, in the worker; for more errors see `_consume_due`.
 
         :raises UnknownTopicOrPartition: metadata still lacks some of it
         """
@@ -419,7 +388,7 @@ class ManagedBalancedConsumer(GroupConsumer):
         if missing:
             raise UnknownTopicOrPartition(
                 f"the group's leader has assigned partitions {sorted(missing)}, which the cluster's metadata does not have; "
-                "this consumer goes on looking for them",
+                "this consumer looks for them again",
                 topic=self._topic.name,
             )
 
@@ -433,17 +402,17 @@ class ManagedBalancedConsumer(GroupConsumer):
         """Make the internal consumer; in the worker it asks for offsets for a short time only: the worker tries again."""
         consumer = super()._get_internal_consumer(partitions, start=False)
         if getattr(self._here, "is_worker", False):
-            consumer._engine.search_timeout_ms = min(SEARCH_MS, self._cluster.socket_timeout_ms)
+            consumer._engine.search_timeout_ms = min(OFFSETS_TIMEOUT_MS, self._cluster.socket_timeout_ms)
         if start:
             consumer.start()
         return consumer
 
-    def _tell_membership(self, consumer: SimpleConsumer) -> None:
-        super()._tell_membership(consumer)
+    def _set_membership(self, consumer: SimpleConsumer) -> None:
+        super()._set_membership(consumer)
         consumer._engine.membership.out = self._member.sender.commit_refused
 
     def _join_group(self) -> list[tuple[str, messages.MemberAssignment]]:
-        """Join the group once, and return each member's share; an empty list if this member is not the leader.
+        """Join the group once, and return each member's assignment; an empty list if this member is not the leader.
 
         :raises KafkaException: it failed
         """
@@ -456,26 +425,26 @@ class ManagedBalancedConsumer(GroupConsumer):
     def _sync_group(
         self, group_assignments: Sequence[tuple[str, messages.MemberAssignment]]
     ) -> list[tuple[str, list[int]]]:
-        """Return this member's share: (topic name, partition ids) pairs.
+        """Return this member's assignment: (topic name, partition ids) pairs.
 
         :param group_assignments: the result of `_join_group`
         :raises KafkaException: it failed
         """
-        shares = {member: assignment_bytes(share) for member, share in group_assignments}
-        return ConsumerProtocolAssignment.from_bytestring(self._member.sync(shares)).partition_assignment
+        assignments = {member: assignment_bytes(assignment) for member, assignment in group_assignments}
+        return ConsumerProtocolAssignment.from_bytestring(self._member.sync(assignments)).partition_assignment
 
-    def _pause_share(self) -> None:
+    def _pause(self) -> None:
         """Return no messages for now, and commit those that the application is done with, if auto-commit is on."""
         consumer = self._consumer
         if consumer is None or self._member.generation < 0:
             return
-        self._await_hand(consumer)
+        self._await_processed(consumer)
         with self._rebalancing_lock:
             wanted = self._options.auto_commit_enable and not self._member.topic_is_gone
             if wanted and self._consumer is consumer:
                 consumer._auto_commit()
 
-    def _resume_share(self) -> None:
+    def _resume(self) -> None:
         consumer = self._consumer
         if consumer is not None and consumer._engine.running:
             consumer._engine.buffers.closed = False
@@ -484,12 +453,8 @@ class ManagedBalancedConsumer(GroupConsumer):
     # -- errors ------------------------------------------------------------------------------------------------------
 
     def _build_default_error_handlers(self) -> dict[int, Callable[[], None]]:
-        """Return the handler of each error code after which the member goes on."""
-
-        def handler(code: int) -> Callable[[], None]:
-            return lambda: self._member.handle_error(code)
-
-        return {code: handler(code) for code in EVENT_OF_ERROR}
+        """Return the handler of each error code after which the member continues."""
+        return {code: partial(self._member.handle_error, code) for code in EVENT_OF_ERROR}
 
     def _handle_error(self, error_code: int) -> None:
         """Change the membership as an error code of the coordinator demands.

@@ -28,12 +28,12 @@ DecidePartitions = Callable[[Iterable[Any], Mapping[int, Any], Any], "set[Any]"]
 
 
 class GroupMembershipProtocol(NamedTuple):
-    """A way to share out partitions, and the name under which members agree on it.
+    """A way to divide partitions, and the name under which members agree on it.
 
     :param protocol_type: kind of the group's members; b"consumer" for all consumers
     :param protocol_name: the name that all members of the group must know
     :param metadata: what members send when they join; consumers copy it and fill in their topic
-    :param decide_partitions: computes one member's share, see `DecidePartitions`
+    :param decide_partitions: computes one member's partitions, see `DecidePartitions`
     """
 
     protocol_type: str | bytes

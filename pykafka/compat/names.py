@@ -87,164 +87,34 @@ _MODULES = {
 #: Modules that are None if they are not installed.
 _OPTIONAL = {"gevent", "lz4f", "snappy", "xxhash"}
 
-#: What each module has by `find` alone: documented classes that live in a higher room, and what any release from 2.0.4 to
-#: 2.8 had there. `pykafka.protocol` also has all of `pykafka.compat.messages`.
-NAMES = {
-    "pykafka.balancedconsumer": """
-        ChildrenWatch ConsumerStoppedException GEventHandler KafkaException KazooClient NoNodeException
-        NoPartitionsForConsumerException NodeExistsError OffsetType PartitionOwnedError RangeProtocol SimpleConsumer
-        UnicodeException division get_bytes get_string iteritems itertools itervalues log logging range rdkafka
-        reraise socket sys time traceback uuid4 valid_int weakref
-    """,
-    "pykafka.broker": """
-        ApiVersionsRequest ApiVersionsResponse BrokerConnection CreateTopicsRequest CreateTopicsResponse
-        DeleteTopicsRequest DeleteTopicsResponse DescribeGroupsRequest DescribeGroupsResponse FetchRequest
-        FetchResponse HeartbeatRequest HeartbeatResponse JoinGroupRequest JoinGroupResponse LeaderNotAvailable
-        LeaveGroupRequest LeaveGroupResponse ListGroupsRequest ListGroupsResponse ListOffsetRequest ListOffsetResponse
-        MetadataRequest MetadataResponse OffsetCommitRequest OffsetCommitResponse OffsetFetchRequest
-        OffsetFetchResponse OffsetRequest OffsetResponse ProduceResponse RequestHandler SyncGroupRequest
-        SyncGroupResponse get_bytes iteritems log logging range time
-    """,
-    "pykafka.cli.kafka_tools": """
-        CreateTopicRequest OffsetType PY3 PartitionOffsetCommitRequest argparse calendar dt iteritems print_function
-        pykafka sys time
-    """,
-    "pykafka.cluster": """
-        API_VERSIONS_080 API_VERSIONS_090 ConsumerCoordinatorNotAvailable ConsumerMetadataRequest
-        ConsumerMetadataResponse ERROR_CODES GroupCoordinatorNotAvailable GroupCoordinatorRequest
-        GroupCoordinatorResponse KazooClient LeaderNotAvailable LeaderNotFoundError NoBrokersAvailableError
-        SocketDisconnectedError UnicodeException division get_string iteritems itervalues json log logging random
-        range time weakref
-    """,
-    "pykafka.common": "EPOCH dt log logging",
-    "pykafka.connection": """
-        SocketDisconnectedError buffer division log logging partial recvall_into socket ssl struct time
-    """,
-    "pykafka.handlers": """
-        Empty Queue RequestHandler ResponseFuture Semaphore Throttle _sys functools gaierror gevent log logging
-        namedtuple pysocket socket_error threading time
-    """,
-    "pykafka.managedbalancedconsumer": """
-        BalancedConsumer ERROR_CODES GroupCoordinatorNotAvailable GroupLoadInProgress IllegalGeneration
-        MemberAssignment NotCoordinatorForGroup OffsetType RangeProtocol RebalanceInProgress UnicodeException division
-        get_string iterkeys log logging sys uuid valid_int weakref
-    """,
-    "pykafka.membershipprotocol": "ConsumerGroupProtocolMetadata itertools log logging namedtuple",
-    "pykafka.partition": """
-        EPOCH LeaderNotAvailable LeaderNotFoundError OffsetType PartitionOffsetRequest dt log logging time weakref
-    """,
-    "pykafka.partitioners": "random sha1",
-    "pykafka.producer": """
-        CompressionType ERROR_CODES Empty InvalidMessageError InvalidMessageSize KafkaException LeaderNotAvailable
-        Message MessageSizeTooLarge NoBrokersAvailableError NotLeaderForPartition OwnedBroker ProduceFailureError
-        ProduceRequest Producer ProducerQueueFullError ProducerStoppedException Queue RandomPartitioner
-        RequestTimedOut SocketDisconnectedError UnknownTopicOrPartition deque division iteritems itertools itervalues
-        log logging msg_protocol_version platform random_partitioner range reraise struct sys threading time traceback
-        valid_int weakref
-    """,
-    "pykafka.protocol": """
-        ApiVersionAware CompressionType ERROR_CODES GroupMembershipProtocol MessageSetDecodeFailure MessageSizeTooLarge
-        NoMessagesConsumedError Serializable buffer compression crc32 datetime defaultdict integer_types iteritems
-        itertools itervalues log logging namedtuple struct struct_helpers
-    """,
-    "pykafka.protocol.admin": """
-        ApiVersionsRequest ApiVersionsResponse ApiVersionsResponseV1 ApiVersionsSpec ConsumerGroupProtocolMetadata
-        CreateTopicRequest CreateTopicsRequest CreateTopicsResponse DeleteTopicsRequest DeleteTopicsResponse
-        DescribeGroupResponse DescribeGroupsRequest DescribeGroupsResponse GroupListing GroupMember ListGroupsRequest
-        ListGroupsResponse MemberAssignment Request Response namedtuple struct struct_helpers
-    """,
-    "pykafka.protocol.base": """
-        API_VERSIONS_080 API_VERSIONS_090 ApiVersionAware ApiVersionsSpec ConsumerGroupProtocolMetadata ERROR_CODES
-        MemberAssignment Request Response Serializable namedtuple struct struct_helpers
-    """,
-    "pykafka.protocol.fetch": """
-        CompressionType FetchPartitionResponse FetchRequest FetchResponse FetchResponseV1 FetchResponseV2 MessageSet
-        PartitionFetchRequest Request Response compression defaultdict iteritems namedtuple struct struct_helpers
-    """,
-    "pykafka.protocol.group_membership": """
-        ConsumerGroupProtocolMetadata HeartbeatRequest HeartbeatResponse JoinGroupRequest JoinGroupResponse
-        LeaveGroupRequest LeaveGroupResponse MemberAssignment Request Response SyncGroupRequest SyncGroupResponse
-        struct struct_helpers
-    """,
-    "pykafka.protocol.message": """
-        CompressionType MessageSet MessageSetDecodeFailure Serializable buffer compression crc32 integer_types struct
-        struct_helpers
-    """,
-    "pykafka.protocol.metadata": """
-        BrokerMetadata BrokerMetadataV1 MetadataRequest MetadataRequestV1 MetadataRequestV2 MetadataRequestV3
-        MetadataRequestV4 MetadataRequestV5 MetadataResponse MetadataResponseV1 MetadataResponseV2 MetadataResponseV3
-        MetadataResponseV4 MetadataResponseV5 PartitionMetadata PartitionMetadataV5 Request Response TopicMetadata
-        TopicMetadataV1 namedtuple struct struct_helpers
-    """,
-    "pykafka.protocol.offset": """
-        ListOffsetRequest ListOffsetRequestV1 ListOffsetResponse ListOffsetResponseV1 OffsetPartitionResponse
-        OffsetPartitionResponseV1 PartitionOffsetRequest Request Response defaultdict iteritems namedtuple struct
-        struct_helpers
-    """,
-    "pykafka.protocol.offset_commit": """
-        GroupCoordinatorRequest GroupCoordinatorResponse OffsetCommitPartitionResponse OffsetCommitRequest
-        OffsetCommitResponse OffsetFetchPartitionResponse OffsetFetchRequest OffsetFetchRequestV1 OffsetFetchRequestV2
-        OffsetFetchResponse OffsetFetchResponseV1 OffsetFetchResponseV2 PartitionOffsetCommitRequest
-        PartitionOffsetFetchRequest Request Response defaultdict iteritems namedtuple struct struct_helpers
-    """,
-    "pykafka.protocol.produce": """
-        CompressionType MessageSet ProducePartitionResponse ProduceRequest ProduceResponse Request Response
-        defaultdict iteritems itertools itervalues namedtuple struct struct_helpers
-    """,
-    "pykafka.simpleconsumer": """
-        ConsumerStoppedException EPOCH ERROR_CODES Empty GroupLoadInProgress IllegalGeneration KafkaException
-        MAGIC_OFFSETS NotCoordinatorForConsumer NotCoordinatorForGroup NotLeaderForPartition OffsetMetadataTooLarge
-        OffsetOutOfRangeError OffsetRequestFailedError OffsetType OffsetsLoadInProgress PartitionFetchRequest
-        PartitionOffsetCommitRequest PartitionOffsetFetchRequest PartitionOffsetRequest Queue RebalanceInProgress
-        RequestTimedOut Semaphore SocketDisconnectedError UnicodeException UnknownError UnknownMemberId
-        UnknownTopicOrPartition build_parts_by_error defaultdict division dt get_bytes get_string
-        handle_partition_responses iteritems iterkeys itertools itervalues json log logging raise_error range reraise
-        socket sys threading time traceback valid_int weakref
-    """,
-    "pykafka.topic": """
-        BalancedConsumer ManagedBalancedConsumer Producer SimpleConsumer
-        EPOCH GEventHandler LeaderNotAvailable LeaderNotFoundError PartitionOffsetRequest defaultdict dt iteritems
-        itervalues rdkafka
-    """,
-    "pykafka.utils.compat": "Empty Queue Semaphore platform",
-    "pykafka.utils.compression": "BytesIO IS_PYPY PY3 buffer gzip log logging lz4f range snappy struct xxhash",
-    "pykafka.utils.error_handlers": "iteritems",
-    "pykafka.utils.struct_helpers": "itertools range",
-}
+#: Modules under their own names.
+_PLAIN = """
+    argparse calendar functools gevent gzip itertools json logging lz4f platform pykafka random snappy socket ssl struct sys
+    threading time traceback uuid weakref xxhash
+"""
 
 
 def find(module: str, name: str) -> Any:
-    """Return what a module of PyKafka 2 had under a name.
+    """Return what a module of PyKafka 2 had under a name; each of them has the names of all.
 
     :param module: the module's full name
     :param name: of a class, a function, another module, ...
-    :raises AttributeError: it had no such name, or docs/migrating.md says that it is gone
+    :raises AttributeError: none of them had such a name, or docs/migrating.md says that it is gone
     """
-    names = NAMES.get(module, "").split()
-    if module == "pykafka.protocol":
-        messages = ["Message", *import_module(_MESSAGES).__all__]
-        if name == "__all__":
-            return sorted(messages)
-        names += messages
-    if name == "__all__" and module.startswith("pykafka.protocol."):
-        return names
-    if name not in names:
-        raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    if name == "log":
-        return logging.getLogger(module)
-    return _load(name)
-
-
-def _load(name: str) -> Any:
     if name in _SOURCE:
         return getattr(import_module(_SOURCE[name]), name)
     if name in _MODULES:
         return import_module(_MODULES[name])
-    if name[0].isupper():
-        return getattr(import_module(_MESSAGES), name)
-    if name in _OPTIONAL and find_spec(name) is None:
-        return None
-    return import_module(name)
+    if name in _PLAIN.split():
+        return None if name in _OPTIONAL and find_spec(name) is None else import_module(name)
+    if name == "log":
+        return logging.getLogger(module)
+    messages = import_module(_MESSAGES)
+    if name == "__all__" and module.startswith("pykafka.protocol"):  # else a star import takes the module's own names
+        return sorted(["Message", *messages.__all__])
+    if name in messages.__all__:
+        return getattr(messages, name)
+    raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
 
 def reraise(kind: type[BaseException], value: BaseException | None, traceback: TracebackType | None = None) -> NoReturn:

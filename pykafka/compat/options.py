@@ -69,7 +69,7 @@ class GroupOptions(Options):
     reset_offset_on_start: bool = option(
         False,
         anything,
-        "begin at `auto_offset_reset` whatever is committed; not again at rebalances",
+        "begin at `auto_offset_reset` even if the group has committed offsets; not again at rebalances",
         costs="True reads everything again (or skips it) with each start.",
     )
     post_rebalance_callback: RebalanceCallback | None = option(

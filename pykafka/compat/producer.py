@@ -54,8 +54,8 @@ class Producer:
 
     :param cluster: to which to produce
     :param topic: to which to produce
-    :param partitioner: `(partitions, key) -> partition`; by default one partition after another, whatever the keys:
-        messages of one key go to all partitions, and have no order; `Murmur2Partitioner()` sends a key to one, as
+    :param partitioner: `(partitions, key) -> partition`; by default one partition after another, without regard to
+        keys: messages of one key go to all partitions, and have no order; `Murmur2Partitioner()` sends a key to one, as
         Kafka's Java producer does
     :param compression: a `pykafka.common.CompressionType`
     :param max_retries: how often a batch is sent again, within `delivery_timeout_ms`, that a broker found wrong or, if
@@ -84,12 +84,12 @@ class Producer:
     :param retry_backoff_max_ms: the longest such pause (ms); `retry_backoff_ms` if that is longer
     :param delivery_timeout_ms: how old a message may get before it has failed (ms)
     :param max_queued_bytes: for each broker, as `max_queued_messages` (bytes)
-    :param enable_idempotence: number the batches of each partition (KIP-98), so that what is sent again is stored once
-        and in its place, with up to five batches under way; None: if all replicas have to acknowledge, retries are
-        allowed, and brokers can (0.11 on); True: or refuse
+    :param enable_idempotence: number the batches of each partition (KIP-98), so that messages that are sent again are
+        stored once and in order, with up to five batches in flight; None: if all replicas have to acknowledge, retries
+        are allowed, and brokers can (0.11 on); True: raise if that is not so
     :param on_delivery: `(error, message)`, called for each message when it is acknowledged (error is None) or has
-        failed, by a worker of its own, in the order of each partition; what it raises is logged; on greenlets it must
-        not hold up the hub. `flush()` and `stop()` wait for it. For an `offset` of -1 see `Message.offset`
+        failed, by a worker of its own, in the order of each partition; its errors are logged; on greenlets it must not
+        hold up the hub. `flush()` and `stop()` wait for it. For an `offset` of -1 see `Message.offset`
     :param max_failed_messages: how many messages may have failed without a report (by `on_delivery`, the delivery or
         its report, or the error that `flush()` raises); beyond, `produce()` raises `MessagesNotDelivered` with all of
         them, and forgets them

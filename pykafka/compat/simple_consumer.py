@@ -12,9 +12,16 @@ from pykafka.compat.blocking_engine import BlockingEngine
 from pykafka.compat.consumer_internals import DocumentedConsumer
 from pykafka.compat.deserializing import Deserializer, Deserializing
 from pykafka.compat.options import TopicConsumerOptions
-from pykafka.consumer.arrow_batches import ARROW_BYTES, ARROW_MESSAGES, ArrowBatches
+from pykafka.consumer.arrow_batches import ArrowBatches
 from pykafka.consumer.buffers import OwnedPartition
-from pykafka.consumer.options import ConsumerOptions, OffsetReset, valid_pairs, valid_partitions
+from pykafka.consumer.options import (
+    ARROW_BYTES,
+    ARROW_MESSAGES,
+    ConsumerOptions,
+    OffsetReset,
+    valid_pairs,
+    valid_partitions,
+)
 from pykafka.consumer.startrules import Position
 from pykafka.exceptions import KafkaException
 from pykafka.utils import get_string, old_attributes
@@ -78,13 +85,13 @@ class SimpleConsumer(DocumentedConsumer):
     :param consumer_timeout_ms: how long to wait for the next record before an iteration ends, or PyKafka 2's
         `consume()` returns None (ms); -1 for as long as it takes
     :param auto_start: start at once; else with `start()`
-    :param reset_offset_on_start: begin at `auto_offset_reset` whatever is committed
+    :param reset_offset_on_start: begin at `auto_offset_reset` even if the group has committed offsets
     :param compacted_topic: accepted for old code; gaps between offsets are never a problem
     :param generation_id: of a group membership, for commits
     :param consumer_id: likewise
     :param deserializer: `(value, partition_key) -> (value, partition_key)`; what it raises comes as the cause of a
         `DeserializationError`
-    :param reset_offset_on_fetch: whether `fetch_offsets()` moves the consumer to what is committed
+    :param reset_offset_on_fetch: whether `fetch_offsets()` moves the consumer to the committed offsets
     :param isolation_level: "read_uncommitted", or "read_committed" to leave out what transactions have not committed
     :param queued_max_bytes: of the consumer as a whole, unpacked; fetching pauses while this much is buffered (bytes)
     :param auto_commit_timeout_ms: how long auto-commit may fail (ms) with errors that pass by themselves (a coordinator

@@ -34,7 +34,7 @@ class TopicMember(AbstractCoordinator):
 
     :param topic: what the consumer reads
     :param cluster: that has it
-    :param membership_protocol: how partitions are shared out
+    :param membership_protocol: how the leader assigns partitions
     :param configs: as for `AbstractCoordinator`
     """
 
@@ -45,7 +45,7 @@ class TopicMember(AbstractCoordinator):
         self._topic = topic
         self._name = get_string(topic.name)
         self._protocol = membership_protocol
-        #: The share: ids of the topic's partitions.
+        #: The assignment: ids of the topic's partitions.
         self.assigned: set[int] = set()
         self._topics = GroupTopics(cluster)
 
@@ -60,27 +60,27 @@ class TopicMember(AbstractCoordinator):
     def _perform_assignment(
         self, leader_id: str, protocol: str, members: Sequence[tuple[str, bytes]]
     ) -> Mapping[str, bytes]:
-        return {member: assignment_bytes(share) for member, share in self.divide(members).items()}
+        return {member: assignment_bytes(assignment) for member, assignment in self.divide(members).items()}
 
     def divide(self, members: Sequence[tuple[str, bytes]]) -> dict[str, messages.MemberAssignment]:
-        """Share out every topic among the members that read it: members may differ in their topics.
+        """Divide every topic among the members that read it: members may differ in their topics.
 
         :param members: (member id, metadata) pairs
         """
-        said = {member: ConsumerProtocolSubscription.from_bytestring(metadata) for member, metadata in members}
-        shares: dict[str, list[tuple[str | bytes, list[int]]]] = {member: [] for member in said}
+        subscriptions = {member: ConsumerProtocolSubscription.from_bytestring(metadata) for member, metadata in members}
+        pairs: dict[str, list[tuple[str | bytes, list[int]]]] = {member: [] for member in subscriptions}
         self._topics.assigned_topics = {}
         decide = as_brokers_keep_it(self._protocol.decide_partitions)
-        for name, ids in readers_of(said).items():
+        for name, ids in readers_of(subscriptions).items():
             # One snapshot for all members: if it changed while this loop runs, a partition could go to none of them, or to two.
             partitions = {id_: partition.snapshot() for id_, partition in list(self._partitions_of(name).items())}
             self._topics.assigned_topics[name] = len(partitions)
             # Functions written for PyKafka 2 may take the ids for bytes.
             for member, named in [(member, Name.of(member)) for member in ids] if partitions else ():
-                share = decide([Name.of(other) for other in ids], partitions, named)
-                if share:
-                    shares[member].append((name, sorted(partition.id for partition in share)))
-        return {member: messages.MemberAssignment(share) for member, share in shares.items()}
+                decided = decide([Name.of(other) for other in ids], partitions, named)
+                if decided:
+                    pairs[member].append((name, sorted(partition.id for partition in decided)))
+        return {member: messages.MemberAssignment(assigned) for member, assigned in pairs.items()}
 
     def _partitions_of(self, name: str) -> dict[int, Partition]:
         if self._topics.is_deleted(name):
@@ -96,11 +96,11 @@ class TopicMember(AbstractCoordinator):
         return topic.partitions if topic is not None else {}
 
     def _on_join_complete(self, generation: int, member_id: str, protocol: str, member_assignment: bytes) -> None:
-        shares = ConsumerProtocolAssignment.from_bytestring(member_assignment).partition_assignment
-        self.assigned = {id_ for name, ids in shares if name == self._name for id_ in ids}
+        pairs = ConsumerProtocolAssignment.from_bytestring(member_assignment).partition_assignment
+        self.assigned = {id_ for name, ids in pairs if name == self._name for id_ in ids}
 
     def _refresh(self) -> None:
-        # the topics of other members too, which this one has shared out as the leader
+        # the topics of other members too, which this one has assigned as the leader
         names = [self._name, *self._topics.assigned_topics]
         try:
             self._cluster.refresh_older(self.config["metadata_max_age_ms"] / 1000, names)

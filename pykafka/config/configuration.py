@@ -56,9 +56,9 @@ _REPLACED = {"ssl_config": ("ssl.", "security.providers"), "sasl": ("sasl.", "ja
 _LIKE_A_KEY = re.compile(r"(?=.{1,80}$)(?:[A-Za-z][\w>-]*(?:\.[\w>-]+)+|[A-Za-z_]{1,30})")
 _NOT_SHOWN = "lines that are no keys, and are not shown as they may be parts of values"
 #: More keys than these of all files together are logged again.
-_REPORTED_MAX = 10_000
+REPORTED_MAX = 10_000
 # What was logged as ignored, as (file, key); grows by single operations.
-_reported: set[tuple[str, str]] = set()
+reported_keys: set[tuple[str, str]] = set()
 
 
 class Configuration:
@@ -100,7 +100,7 @@ class Configuration:
         :param source: a path (`.properties`, `.conf`, `.toml`, `.json`, `.ini`) or a mapping
         :param env: add the variables PYKAFKA_..., which win; without `source`, PYKAFKA_CONFIG names the file
         :param environment: variables by name; None for those of this process
-        :param replaced: "ssl_config" or "sasl" where the caller has its own: those of the file are not made then
+        :param replaced: "ssl_config" or "sasl" if the caller has its own: those of the file are not made then
         :param hosts: the brokers that the caller connects to instead: those of AWS and Azure show whom a token is for
         :raises ConfigurationError: a key is misspelt or cannot be honoured, a value malformed, a reference leads nowhere; it
             names the key
@@ -372,12 +372,12 @@ def log_ignored(keys: Collection[str], where: str) -> None:
     :param keys: as written
     :param where: the file; "" for none
     """
-    new = sorted({key for key in keys if (where, key) not in _reported})
+    new = sorted({key for key in keys if (where, key) not in reported_keys})
     if not new:
         return
-    if len(_reported) > _REPORTED_MAX:
-        _reported.clear()
-    _reported.update((where, key) for key in new)
+    if len(reported_keys) > REPORTED_MAX:
+        reported_keys.clear()
+    reported_keys.update((where, key) for key in new)
     known_ones = [key for key in new if targets_of(plain(key)) or is_ignored(plain(key))]
     others = [key for key in new if key not in known_ones]
     unknown = [_with_hint(key) for key in others if _LIKE_A_KEY.fullmatch(key)]

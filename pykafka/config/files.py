@@ -17,7 +17,7 @@ from pykafka.utils.redact import concealing
 
 __all__ = ["TABLES", "flat", "properties", "read_file"]
 
-#: Tables that hold a file's configuration of Kafka where it configures other things, too.
+#: Tables that hold a file's configuration of Kafka if it configures other things, too.
 TABLES = ("pykafka", "kafka")
 #: The section of an INI file for what is of no section; configparser itself knows it in upper case alone.
 _NO_SECTION = "default"
@@ -74,7 +74,7 @@ def _parsed(text: str, path: Path) -> Any:
 
 
 def _place(error: Exception) -> str:
-    """Return where an error is, as the end of a sentence; "" where that is not known."""
+    """Return where an error is, as the end of a sentence; "" if that is not known."""
     line: Any = getattr(error, "lineno", None)
     if line is None and isinstance(error, configparser.ParsingError):
         line = error.errors[0][0]

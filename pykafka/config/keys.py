@@ -18,8 +18,7 @@ from pykafka.config.names import plain
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.consumer.startrules import BY_DURATION, valid_rule
 from pykafka.exceptions import ConfigurationError
-from pykafka.groups.options import MemberOptions
-from pykafka.groups.protocol_choice import PROTOCOLS
+from pykafka.groups.options import PROTOCOLS, MemberOptions
 from pykafka.metadata.options import REBOOTSTRAP, STAY, MetadataSettings
 from pykafka.network.options import ALL_ADDRESSES, CANONICAL, ConnectionSettings
 from pykafka.partitioners import HashingPartitioner, Murmur2Partitioner, RandomPartitioner
@@ -461,7 +460,7 @@ def of_topics(key: str) -> str:
 
     :param key: as `plain` returns it
     """
-    rest = next((key.removeprefix(one) for one in _OF_TOPICS if key.startswith(one)), "")
+    rest = next((key.removeprefix(topic) for topic in _OF_TOPICS if key.startswith(topic)), "")
     return rest if rest in _TOPIC else ""
 
 

@@ -243,7 +243,7 @@ _OF_ALL = {PROTOCOL, "sasl.mechanism", "sasl.mechanisms", _JAAS, *CALLBACKS}
 
 
 def _name_of(values: Mapping[str, Any]) -> str:
-    """Return the name of the mechanism, in upper case; "" where none is given.
+    """Return the name of the mechanism, in upper case; "" if none is given.
 
     :raises ConfigurationError: two are given
     """
@@ -252,7 +252,7 @@ def _name_of(values: Mapping[str, Any]) -> str:
         raise ConfigurationError(f"{' and '.join(given)} are one option, with two values: remove one of them")
     if given:
         return next(iter(given.values()))
-    # Both other clients log in by Kerberos where nothing else is said.
+    # Both other clients log in by Kerberos if nothing else is said.
     is_kerberos = any(key.startswith("sasl.kerberos.") for key in values) or "Krb5LoginModule" in values.get(_JAAS, "")
     return "GSSAPI" if is_kerberos else ""
 

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from pykafka.consumer.buffers import Borrow
     from pykafka.consumer.engine import ConsumerEngine
 
-#: The default size of a batch, as in the Spark source: rows, and bytes of keys, values and headers.
-ARROW_MESSAGES = 65_536
-ARROW_BYTES = 8 * 1024 * 1024
 #: Greenlets: a batch with more than this is decoded off the hub (rows, bytes).
 OFFLOAD_ROWS = 1000
 OFFLOAD_BYTES = 128 * 1024
@@ -75,7 +72,7 @@ class ArrowBatches:
             except InvalidMessageError:  # of the first record
                 self._settle(borrowed, {})
                 raise
-            except BaseException:  # such as a greenlet's timeout: the pool may go on reading these cursors
+            except BaseException:  # such as a greenlet's timeout: the pool may continue to read these cursors
                 self._abandon(borrowed)
                 raise
             # where all partitions were moved meanwhile, as by stop(), the next turn reads them again

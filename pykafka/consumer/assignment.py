@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from pykafka.common import OffsetType, TopicPartition
 from pykafka.consumer.buffers import OwnedPartition
-from pykafka.consumer.fetching_consumer import Return
-from pykafka.consumer.in_process import InProcess
+from pykafka.consumer.commits import InProcess
 from pykafka.consumer.leader_epochs import NO_EPOCH, LeaderEpochs
 from pykafka.consumer.options import isolation_number
-from pykafka.consumer.startrules import rule_text
+from pykafka.consumer.startrules import Return, rule_text
 from pykafka.exceptions import (
     KafkaException,
     OffsetRequestFailedError,
@@ -21,7 +22,7 @@ from pykafka.exceptions import (
     TopicNotFoundError,
     UnknownTopicOrPartition,
 )
-from pykafka.metadata.list_offsets import Question, list_each
+from pykafka.metadata.list_offsets import OffsetQuery, list_each
 from pykafka.utils import milliseconds
 from pykafka.utils.error_handlers import left_ms
 
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
     from pykafka.consumer.commits import Commits
     from pykafka.consumer.committed_offsets import Fetched, Membership
     from pykafka.consumer.fetching_consumer import Starts, Wanted
+    from pykafka.consumer.leader_epochs import PreferredReplicas
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.consumer.partition_discovery import PartitionDiscovery, ShrunkTopics
-    from pykafka.consumer.preferred_replica import PreferredReplicas
     from pykafka.consumer.recovery import Recovery
     from pykafka.consumer.start_lookup import StartLookup
     from pykafka.consumer.startrules import Outcome, Position, StartRules
@@ -50,7 +51,7 @@ log = logging.getLogger(__name__)
 KNOWN_WITHIN_S = 5.0
 #: A pattern's topic is taken for deleted when so many answers in a row lack it.
 LACKING = 2
-#: How long a question for offsets may take at first, and at most, when it was cut off before (ms).
+#: How long a search for offsets may take at first, and at most, when it was cut off before (ms).
 SEARCH_MS, SEARCH_MOST_MS = 1000, 8000
 
 
@@ -88,7 +89,7 @@ class Assignment:
         self.handler: Handler = cluster.handler
         self.options = options
         self.rules = rules
-        self.name = self._first_name = name
+        self._first_name = name
         self.partitions: dict[TopicPartition, OwnedPartition] = {}
         #: The topics of all partitions: the cluster refreshes the metadata of topics that are referenced.
         self.topics: dict[str, TopicView] = {}
@@ -137,16 +138,20 @@ class Assignment:
         wanted = list(keys)
         known: dict[TopicPartition, Partition] = {}
         topics: dict[str, TopicView] = {}
-        for name in dict.fromkeys(key.topic for key in wanted):
-            topics[name] = self.topics.get(name) or self._topic(name, deadline)
+        for name, _ in wanted:
+            if name not in topics:
+                topics[name] = self.topics.get(name) or self._topic(name, deadline)
         now, failures = self.handler.now, 0
         wait_until = now() + wait_s if deadline is None else min(now() + wait_s, deadline)
         while True:
+            missing = []
             for key in wanted:
-                partition = topics[key.topic].partitions.get(key.partition)
-                if partition is not None:  # once seen, it is there: the next answer may omit it again
+                # once seen, it is there: the next answer may omit it again
+                partition = known.get(key) or topics[key.topic].partitions.get(key.partition)
+                if partition is None:
+                    missing.append(key)
+                else:
                     known[key] = partition
-            missing = [key for key in wanted if key not in known]
             if not missing:
                 break
             left = wait_until - now()
@@ -160,7 +165,7 @@ class Assignment:
             timeout_ms = None if deadline is None else left_ms(deadline, now())
             self.cluster.update({key.topic for key in missing}, timeout_ms)
         self.topics = {**self.topics, **topics}
-        return [known[key] for key in wanted]
+        return list(known.values())
 
     def read_whole(self, names: Iterable[str], pattern: re.Pattern[str] | None, deadline: float | None = None) -> None:
         """Read all partitions of topics, and those that are added to them; of a pattern, topics that appear, too.
@@ -232,29 +237,34 @@ class Assignment:
         :param new: those that were added to their topic while the consumer read
         """
         size, count = self.options.fetch_message_max_bytes, self.options.queued_max_messages
-        parts = [OwnedPartition(partition, self.buffers, count, size) for partition in partitions]
-        added = {owned.key: owned for owned in parts if owned.key not in self.partitions}
+        added: dict[TopicPartition, OwnedPartition] = {}
+        for partition in partitions:
+            owned = OwnedPartition(partition, self.buffers, count, size)
+            if owned.key not in self.partitions:
+                added[owned.key] = owned
         if not added:
             return
         self.added = (self.added - added.keys()) | (added.keys() & set(new))
         self._add(added)
         if self.running:
-            self.start_lookup.begin((owned, None) for owned in added.values())
+            self.start_lookup.begin(zip(added.values(), repeat(None), strict=False))
 
     def give_up(self, keys: Iterable[TopicPartition]) -> None:
-        """Read partitions no more, and drop what is buffered of them; return at once."""
+        """Stop reading partitions, and drop their buffered records; return at once."""
         for owned in self._remove(keys):
             self._let_go(owned)
 
     def suspend_assignment(self, keys: Iterable[TopicPartition]) -> None:
-        """Read partitions no more, and keep what is buffered of them until `resume_assignment`; return at once."""
+        """Stop reading partitions, and keep their buffered records until `resume_assignment`; return at once."""
         for owned in self._remove(keys):
             self._suspended[owned.key] = owned, owned.paused
             self.buffers.pause(owned)
 
     def resume_assignment(self, kept: Collection[TopicPartition]) -> None:
-        """Go on with some of the suspended partitions, paused or not as they were; give up the others."""
+        """Continue some of the suspended partitions, paused or not as they were; give up the others."""
         suspended, self._suspended = self._suspended, {}
+        if not suspended:
+            return
         back = {key: suspended[key] for key in kept if key in suspended}
         for key in suspended.keys() - back.keys():
             self._let_go(suspended[key][0])
@@ -268,14 +278,12 @@ class Assignment:
     def _add(self, added: Mapping[TopicPartition, OwnedPartition]) -> None:
         with self._changing:
             self.partitions = {**self.partitions, **added}
-        self._rename()
 
     def _remove(self, keys: Iterable[TopicPartition]) -> list[OwnedPartition]:
         with self._changing:
             gone = {key: self.partitions[key] for key in keys if key in self.partitions}
             self.partitions = {key: owned for key, owned in self.partitions.items() if key not in gone}
         self.start_lookup.forget(gone)
-        self._rename()
         return list(gone.values())
 
     def _let_go(self, owned: OwnedPartition) -> None:
@@ -286,10 +294,12 @@ class Assignment:
         self.buffers.move(owned, owned.position, owned.last_offset_consumed)
         self._began.pop(owned.key, None)
 
-    def _rename(self) -> None:
+    @property
+    def name(self) -> str:
+        """The topics that the consumer reads, for logs and errors."""
         names = sorted({key.topic for key in self.partitions})
         more = f" and {len(names) - 3} more topics" if len(names) > 3 else ""
-        self.name = ", ".join(names[:3]) + more or self._first_name
+        return ", ".join(names[:3]) + more or self._first_name
 
     def give_up_gone(self, parts: Collection[OwnedPartition]) -> list[OwnedPartition]:
         """Give up those of some partitions that their topic, which is read as a whole, has lost for good; return them."""
@@ -443,9 +453,7 @@ class Assignment:
                 committed = self.commits.group.fetch_each(keys, deadline=self.handler.now() + limit_ms / 1000)
             except KafkaException as error:  # of the coordinator itself
                 committed = {}, dict.fromkeys(keys, error)
-        return self.starts_after(
-            committed, wanted, lambda positions: self.find_each_offset(positions, limit_ms, once=True)
-        )
+        return self.starts_after(committed, wanted, partial(self.find_each_offset, timeout_ms=limit_ms, once=True))
 
     def starts_after(
         self,
@@ -460,23 +468,20 @@ class Assignment:
         :param find: asks leaders for offsets; what it raises is raised
         """
         found, errors = committed
-        commits = {key: offset for key, offset in found.items() if offset.offset >= 0}
-        starts = {
-            key: (start.offset, LeaderEpochs.ending_at(start.offset, start.leader_epoch))
-            for key, start in commits.items()
-        }
-        begun = {key: one.offset for key, one in commits.items() if wanted[key] is None}
-        # a group with members keeps its offsets; those of others expire, and stop() renews them
-        if self.commits is not None and self.membership.generation_id >= 0:
-            self.commits.found(begun)
-        self._log_starts(begun, f"committed by group {self.options.consumer_group}")
-        now_ms = self.handler.time_ms()
+        starts: dict[TopicPartition, tuple[int, LeaderEpochs]] = {}
+        begun: dict[TopicPartition, int] = {}
         positions: dict[TopicPartition, Position] = {}
         by_rule = []
+        now_ms = self.handler.time_ms()
         for key, start in wanted.items():
-            if key in starts or key in errors:
+            commit = found.get(key)
+            if commit is not None and commit.offset >= 0:
+                starts[key] = commit.offset, LeaderEpochs.ending_at(commit.offset, commit.leader_epoch)
+                if start is None:
+                    begun[key] = commit.offset
+            elif key in errors:
                 continue
-            if isinstance(start, Return):
+            elif isinstance(start, Return):
                 starts[key] = start.offset, LeaderEpochs()
             elif start is not None:
                 positions[key] = start
@@ -484,23 +489,25 @@ class Assignment:
                 # consume() raises of the others that the application has to say where to begin
                 positions[key] = position
                 by_rule.append(key)
+        # a group with members keeps its offsets; those of others expire, and stop() renews them
+        if self.commits is not None and self.membership.generation_id >= 0:
+            self.commits.found(begun)
         offsets, failed = find(positions)
-        self._log_found({key: offsets[key] for key in by_rule if key in offsets})
-        starts |= {key: (offset, LeaderEpochs()) for key, offset in offsets.items()}
+        for key, offset in offsets.items():
+            starts[key] = offset, LeaderEpochs()
+        if log.isEnabledFor(logging.DEBUG):
+            self._log_starts(begun, {key: offsets[key] for key in by_rule if key in offsets})
         return starts, errors | failed
 
-    @staticmethod
-    def _log_starts(offsets: Mapping[TopicPartition, int], why: str) -> None:
-        if log.isEnabledFor(logging.DEBUG):
-            for key, offset in offsets.items():
-                log.debug("%s begins at offset %d: %s", key, offset, why)
-
-    def _log_found(self, offsets: Mapping[TopicPartition, int]) -> None:
-        added = {key: offset for key, offset in offsets.items() if key in self.added}
-        self._log_starts(added, "it was added to the topic")
-        others = {key: offset for key, offset in offsets.items() if key not in self.added}
-        none = "" if self.commits is None else f"group {self.options.consumer_group} has committed nothing; "
-        self._log_starts(others, f"{none}auto_offset_reset is {rule_text(self.rules.no_commit)}")
+    def _log_starts(self, begun: Mapping[TopicPartition, int], by_rule: Mapping[TopicPartition, int]) -> None:
+        group = self.options.consumer_group
+        for key, offset in begun.items():
+            log.debug("%s begins at offset %d: committed by group %s", key, offset, group)
+        none = "" if self.commits is None else f"group {group} has committed nothing; "
+        reset = f"{none}auto_offset_reset is {rule_text(self.rules.no_commit)}"
+        for key, offset in by_rule.items():
+            why = "it was added to the topic" if key in self.added else reset
+            log.debug("%s begins at offset %d: %s", key, offset, why)
 
     def find_each_offset(
         self,
@@ -515,7 +522,7 @@ class Assignment:
         If all messages are older than a time, it means the offset behind the last one.
 
         :param timeout_ms: how long all of it may take (ms). By default a short time, in which each leader is asked once, and
-            a longer one after each question that was cut off: a broker may be slow rather than silent
+            a longer one after each request that was cut off: a broker may be slow rather than silent
         :param once: return the errors that may pass instead of asking again
         :param patient: wait for leaders that are to be elected, and stop at an error that does not pass by itself
         """
@@ -524,23 +531,25 @@ class Assignment:
         now, limit_ms = self.handler.now, timeout_ms or self._search_ms
         deadline, once = now() + limit_ms / 1000, once or not timeout_ms
 
-        def ask(times: Mapping[tuple[str, int], int], within_ms: int) -> Any:
-            question = Question(times, isolation_level=self._isolation_level)
-            return list_each(self.cluster, question, within_ms, patient, once)
-
-        found, errors = ask({key: milliseconds(position) for key, position in wanted.items()}, limit_ms)
-        beyond: dict[tuple[str, int], int] = {
-            key: OffsetType.EARLIEST if answer.by_segment else OffsetType.LATEST
-            for key, answer in found.items()
-            if answer.offset < 0
-        }
+        times = {key: milliseconds(position) for key, position in wanted.items()}
+        query = OffsetQuery(times, isolation_level=self._isolation_level)
+        found, errors = list_each(self.cluster, query, limit_ms, patient, once)
+        offsets: dict[TopicPartition, int] = {}
+        beyond: dict[TopicPartition, int] = {}
+        for key, answer in found.items():
+            if answer.offset >= 0:
+                offsets[key] = answer.offset
+            else:
+                beyond[key] = OffsetType.EARLIEST if answer.by_segment else OffsetType.LATEST
         if beyond:
-            ends, more = ask(beyond, left_ms(deadline, now()))
-            found = {key: answer for key, answer in found.items() if key not in beyond} | ends
+            query = query._replace(timestamps=beyond)
+            ends, more = list_each(self.cluster, query, left_ms(deadline, now()), patient, once)
             errors |= more
-        for topic, id_ in [key for key, answer in found.items() if answer.offset < 0]:
-            errors[topic, id_] = OffsetRequestFailedError("the broker names no offset", topic=topic, partition=id_)
+            for key, answer in ends.items():
+                if answer.offset >= 0:
+                    offsets[key] = answer.offset
+                else:
+                    errors[key] = OffsetRequestFailedError("the broker names no offset", topic=key[0], partition=key[1])
         if not timeout_ms:
             self._search_ms = min(2 * limit_ms, SEARCH_MOST_MS) if errors and now() >= deadline else SEARCH_MS
-        offsets = {TopicPartition(*key): answer.offset for key, answer in found.items() if answer.offset >= 0}
-        return offsets, {TopicPartition(*key): error for key, error in errors.items()}
+        return offsets, errors

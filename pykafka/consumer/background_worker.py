@@ -48,7 +48,7 @@ class BackgroundWorker(ABC):
 
     @abstractmethod
     def _step(self) -> bool:
-        """Do what is due, or wait; with nothing left, set `_worker` to None under `_lock` and return False."""
+        """Do the work that is due, or wait; with nothing left, set `_worker` to None under `_lock` and return False."""
 
     def revive(self) -> None:
         """Start the worker again, if work `is_stranded`."""

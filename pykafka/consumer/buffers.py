@@ -5,7 +5,7 @@
 the handler's lock. A reader without objects borrows the cursors of a partition, and is their only one meanwhile.
 
 A fetch worker appends readers; whoever consumes takes messages. Positions are read from the cursors, so they say what was
-delivered, not what was fetched. What the last call has delivered is in process: it counts as processed at the next call.
+delivered, not what was fetched. The records of the last call are in process: it counts as processed at the next call.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ class Buffers:
         return not self.closed and not self.held and self._stale < len(self._active)
 
     def pause(self, owned: OwnedPartition) -> None:
-        """Deliver nothing of a partition, and fetch no more of it; what is buffered stays."""
+        """Deliver nothing of a partition, and fetch no more of it; buffered records stay."""
         with self.lock:
             if owned.paused:
                 return
@@ -390,7 +390,7 @@ class Buffers:
             return True
 
     def rewind(self, owned: OwnedPartition, epoch: int, offset: int) -> None:
-        """Fetch again what was fetched but never put here; do nothing if the partition was moved since `epoch`.
+        """Fetch again the records that were fetched but never put here; do nothing if the partition was moved since `epoch`.
 
         :param offset: where that begins
         """
@@ -476,7 +476,7 @@ class Buffers:
             return Borrow(owned, owned.borrow, borrowed)
 
     def return_borrowed(self, borrow: Borrow, last_offset: int) -> bool:
-        """Take borrowed cursors back, and count what was read of them as consumed.
+        """Take borrowed cursors back, and count their read records as consumed.
 
         :param last_offset: of the last message that was read; -1 where none was
         :returns: False, and nothing was counted, where the partition has moved on
@@ -524,12 +524,12 @@ class Buffers:
         moves: int = -1,
         leader_epochs: LeaderEpochs | None = None,
     ) -> bool:
-        """Drop what is buffered or in flight of a partition, and continue at another position.
+        """Drop the buffered and in-flight records of a partition, and continue at another position.
 
         :param position: the offset of the next message to deliver
         :param last_offset_consumed: what to say was consumed; -1 for nothing
         :param moves: what `owned.moves` was: do nothing, and return False, where it was moved since; -1 for whatever was
-        :param leader_epochs: what is known of the log before the position; None for nothing
+        :param leader_epochs: the known epochs of the log before the position; None for none
         """
         with self.lock:
             if 0 <= moves != owned.moves:

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 import math
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
-from pykafka.consumer.commit_order import CallQueue
 from pykafka.consumer.committed_offsets import GroupOffsets
-from pykafka.exceptions import ConsumerStoppedException, KafkaException, RebalanceInProgress
+from pykafka.exceptions import ConsumerStoppedException, RebalanceInProgress
 from pykafka.record import Record
 from pykafka.utils import INT64_MAX, get_string
-from pykafka.utils.contexts import in_context
 
 if TYPE_CHECKING:
-    from pykafka.consumer.commit_order import CommitOrder
-    from pykafka.consumer.commits import Commits
+    from pykafka.consumer.commits import Commits, LaterCommits, OnCommit
     from pykafka.consumer.engine import ConsumerEngine
-    from pykafka.handlers import Handler
-
-log = logging.getLogger(__name__)
 
 #: What `commit()` takes: a record, or offsets of the next records; None for behind all that was returned.
 What = Record[Any, Any] | Mapping[TopicPartition, int | OffsetAndMetadata] | None
-#: Called with the error, or None, and the offsets of a commit.
-OnCommit = Callable[[KafkaException | None, dict[TopicPartition, OffsetAndMetadata]], object]
 
 
 class Member(Protocol):
@@ -99,8 +89,11 @@ class Committing:
         commits = self._commits("commit_async()")
         if on_commit is not None and not callable(on_commit):
             raise TypeError(f"on_commit must be a function, not {on_commit!r}")
-        callback = None if on_commit is None else in_context(on_commit)
-        self._later.add(commits, self._offsets(what, metadata), callback)
+        if on_commit is not None:
+            from pykafka.utils.contexts import in_context
+
+            on_commit = in_context(on_commit)
+        self._later.add(commits, self._offsets(what, metadata), on_commit)
 
     # -- for transactions --------------------------------------------------------------------------------------------
 
@@ -206,67 +199,3 @@ def _offset(key: Any, param: Any, metadata: str) -> OffsetAndMetadata:
     if not isinstance(found.metadata, str):
         raise TypeError(f"the metadata of {key} must be a text, not {found.metadata!r}")
     return found
-
-
-class LaterCommits:
-    """The commits of one consumer that are made by a worker, in the order of all its commits.
-
-    Callbacks and interceptors have another worker, so that those that wait, also for a commit, hold up no commit.
-
-    :param handler: supplies the workers
-    :param failed: called with the error of a commit that has no callback
-    """
-
-    def __init__(self, handler: Handler, failed: Callable[[BaseException], None]) -> None:
-        self._handler = handler
-        self._failed = failed
-        self._order: CommitOrder | None = None
-        self._callbacks = CallQueue(handler, "pykafka.CommitCallbacks")
-
-    def after_fork(self) -> None:
-        """Leave the callbacks to the parent process; the commits are left by their order."""
-        self._callbacks.after_fork()
-
-    def add(
-        self, commits: Commits, offsets: dict[TopicPartition, OffsetAndMetadata], on_commit: OnCommit | None
-    ) -> None:
-        """Commit offsets after all commits that were asked for before; return at once."""
-        self._order = commits.order
-        commits.order.add(partial(self._make, commits, commits.prepared(offsets), offsets, on_commit))
-
-    def join(self, deadline: float) -> bool:
-        """Wait until all are made and reported; return whether that was in time.
-
-        A callback that calls this calls those after it itself.
-
-        :param deadline: of the handler's clock (s)
-        """
-        return (self._order is None or self._order.join(deadline)) and self._callbacks.join(deadline)
-
-    def _make(
-        self,
-        commits: Commits,
-        make: Callable[[], Mapping[TopicPartition, OffsetAndMetadata]],
-        offsets: dict[TopicPartition, OffsetAndMetadata],
-        on_commit: OnCommit | None,
-    ) -> None:
-        try:
-            committed = make()
-        except KafkaException as error:
-            if on_commit is None:
-                self._failed(error)
-            else:
-                self._callbacks.add(partial(self._report, on_commit, error, offsets))
-            return
-        if commits.on_commit is not None:
-            self._callbacks.add(partial(commits.on_commit, committed))
-        if on_commit is not None:
-            self._callbacks.add(partial(self._report, on_commit, None, offsets))
-
-    def _report(
-        self, on_commit: OnCommit, error: KafkaException | None, offsets: dict[TopicPartition, OffsetAndMetadata]
-    ) -> None:
-        try:
-            on_commit(error, offsets)
-        except Exception as problem:  # noqa: BLE001 - the callback is the application's, and the next commit is not its fault
-            self._handler.report("on_commit of commit_async()", problem)

@@ -20,8 +20,8 @@ log = logging.getLogger(__name__)
 
 Call = Callable[[], object]
 
-#: How often a commit that waits for its turn looks for calls that an interrupt has ended (s); others wake it.
-LOOK_S = 0.05
+#: How often a commit that waits for its turn checks for calls that an interrupt has ended (s); other calls wake it.
+TURN_POLL_INTERVAL_S = 0.05
 
 
 class CallQueue:
@@ -195,7 +195,7 @@ class CommitOrder:
             if left <= 0 or (go_on is not None and not go_on()):
                 return False
             self._revive()
-            place.wake.wait(min(left, LOOK_S))
+            place.wake.wait(min(left, TURN_POLL_INTERVAL_S))
         return True
 
     def leave(self, place: Place) -> None:

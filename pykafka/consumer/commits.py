@@ -1,4 +1,8 @@
-"""`Commits`: a consumer's commits for its group: on demand, regularly, and again before brokers forget them."""
+"""`Commits`: a consumer's commits for its group: on demand, regularly, and again before brokers forget them.
+
+`LaterCommits`: those of `commit_async()`, by a worker. `InProcess`: the records that an application has, and whose
+offsets are not committed yet.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,11 @@ import math
 import os
 import weakref
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
-from pykafka.consumer.commit_order import CommitOrder
+from pykafka.consumer.commit_order import CallQueue, CommitOrder
 from pykafka.consumer.committed_offsets import GroupOffsets, may_commit_later
 from pykafka.exceptions import (
     KafkaException,
@@ -23,20 +28,24 @@ from pykafka.exceptions import (
 from pykafka.metadata.lifecycle import Tether
 
 if TYPE_CHECKING:
+    from pykafka.consumer.buffers import OwnedPartition
     from pykafka.consumer.fetching_consumer import FetchingConsumer
     from pykafka.consumer.options import ConsumerOptions
+    from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType
 
 log = logging.getLogger(__name__)
 
 Offsets = Mapping[TopicPartition, int]
+#: Called with the error, or None, and the offsets of a commit.
+OnCommit = Callable[[KafkaException | None, dict[TopicPartition, OffsetAndMetadata]], object]
 R = TypeVar("R")
 
 #: The age at which auto-commit repeats a commit (s). Brokers forget commits after offsets.retention.minutes, by default a day
 #: before Kafka 2.1 and a week since, unless (since 2.1) the group has members: see KIP-211.
 COMMIT_AGAIN_S = 3600.0
-#: How often the worker that commits looks whether its consumer is still there (s).
-GONE_S = 5.0
+#: How often the worker that commits checks whether its consumer still exists (s).
+OWNER_POLL_INTERVAL_S = 5.0
 #: The text that brokers keep with each offset, unless it names the consumer.
 METADATA = "pykafka"
 
@@ -58,9 +67,6 @@ class Commits:
         self._cluster = consumer.cluster
         self._options = options
         self._handler = consumer.handler
-        #: Returns whether the partitions are still the consumer's: otherwise other members may have gone on. None if the
-        #: consumer does not know, or does not share them.
-        self.may_commit: Callable[[], bool] | None = None
         #: Whether a commit names, in all its attempts, the generation in which it began: in a later one, another member may
         #: have gone on. Members that read many topics do so.
         self.pinned = False
@@ -100,7 +106,7 @@ class Commits:
 
     def owns(self) -> bool:
         """Return whether the consumer may commit: it still owns its partitions, as far as it knows."""
-        may_commit = self.may_commit or self.group.membership.may_commit
+        may_commit = self.group.membership.may_commit
         return not self.given_up and (may_commit is None or may_commit())
 
     def uncommitted(self, offsets: Offsets) -> dict[TopicPartition, int]:
@@ -254,7 +260,7 @@ class Commits:
         return self._worker
 
     def turn(self) -> None:
-        """Commit what is due; the worker calls this at each interval."""
+        """Commit the offsets that are due; the worker calls this at each interval."""
         self.auto_commit()
         self._commit_again()
 
@@ -349,12 +355,130 @@ def _commit_regularly(commits: weakref.ref[Commits], stopping: EventType, interv
     It holds its tether, by which it ends with the client.
     """
     left = interval_s
-    while not stopping.wait(min(left, GONE_S)):
+    while not stopping.wait(min(left, OWNER_POLL_INTERVAL_S)):
         found = commits()
         if found is None:
             return
-        left -= GONE_S
+        left -= OWNER_POLL_INTERVAL_S
         if left <= 0:
             found.turn()
             left = interval_s
         del found
+
+
+class LaterCommits:
+    """The commits of one consumer that are made by a worker, in the order of all its commits.
+
+    Callbacks and interceptors have another worker, so that those that wait, also for a commit, hold up no commit.
+
+    :param handler: supplies the workers
+    :param failed: called with the error of a commit that has no callback
+    """
+
+    def __init__(self, handler: Handler, failed: Callable[[BaseException], None]) -> None:
+        self._handler = handler
+        self._failed = failed
+        self._order: CommitOrder | None = None
+        self._callbacks = CallQueue(handler, "pykafka.CommitCallbacks")
+
+    def after_fork(self) -> None:
+        """Leave the callbacks to the parent process; the commits are left by their order."""
+        self._callbacks.after_fork()
+
+    def add(
+        self, commits: Commits, offsets: dict[TopicPartition, OffsetAndMetadata], on_commit: OnCommit | None
+    ) -> None:
+        """Commit offsets after all commits that were asked for before; return at once."""
+        self._order = commits.order
+        commits.order.add(partial(self._make, commits, commits.prepared(offsets), offsets, on_commit))
+
+    def join(self, deadline: float) -> bool:
+        """Wait until all are made and reported; return whether that was in time.
+
+        A callback that calls this calls those after it itself.
+
+        :param deadline: of the handler's clock (s)
+        """
+        return (self._order is None or self._order.join(deadline)) and self._callbacks.join(deadline)
+
+    def _make(
+        self,
+        commits: Commits,
+        make: Callable[[], Mapping[TopicPartition, OffsetAndMetadata]],
+        offsets: dict[TopicPartition, OffsetAndMetadata],
+        on_commit: OnCommit | None,
+    ) -> None:
+        try:
+            committed = make()
+        except KafkaException as error:
+            if on_commit is None:
+                self._failed(error)
+            else:
+                self._callbacks.add(partial(self._report, on_commit, error, offsets))
+            return
+        if commits.on_commit is not None:
+            self._callbacks.add(partial(commits.on_commit, committed))
+        if on_commit is not None:
+            self._callbacks.add(partial(self._report, on_commit, None, offsets))
+
+    def _report(
+        self, on_commit: OnCommit, error: KafkaException | None, offsets: dict[TopicPartition, OffsetAndMetadata]
+    ) -> None:
+        try:
+            on_commit(error, offsets)
+        except Exception as problem:  # noqa: BLE001 - the callback is the application's, and the next commit is not its fault
+            self._handler.report("on_commit of commit_async()", problem)
+
+
+class InProcess:
+    """The uncommitted records of one consumer, by partition: a transaction must not commit results of lost ones.
+
+    A record is in process from the call that returns it until an offset behind it is committed, or the partition is put back
+    to its commit. The cursor of a partition has the returned records, so that reading costs nothing here.
+
+    State: single stores of sets and dictionaries, by any worker.
+    """
+
+    def __init__(self) -> None:
+        # The offset below which nothing of a partition is in process, and how often the partition had been moved by then.
+        self._processed: dict[TopicPartition, tuple[int, int]] = {}
+        # The partitions that were moved while records were in process: their cursors no longer show it.
+        self._moved: set[TopicPartition] = set()
+        #: The partitions that went while records were in process: other consumers may read these again.
+        self.lost: set[TopicPartition] = set()
+
+    def has(self, owned: OwnedPartition) -> bool:
+        """Return whether records of a partition are in process."""
+        key = owned.key
+        offset, moves = self._processed.get(key, (0, owned.moves))
+        if key in self._moved or owned.last_offset_consumed >= offset:
+            return True
+        return (
+            owned.moves != moves and owned.taken_in >= 0
+        )  # recovery has moved it back, and something was returned since
+
+    def processed(self, owned: OwnedPartition, offset: int) -> None:
+        """Note where reading of a partition begins, or its commit: what lies below it is processed."""
+        self.moved(owned, offset)
+        self._moved.discard(owned.key)
+
+    def move(self, owned: OwnedPartition) -> None:
+        """Note that a partition is about to continue elsewhere, because the application says so."""
+        if self.has(owned):
+            self._moved.add(owned.key)
+
+    def moved(self, owned: OwnedPartition, offset: int) -> None:
+        """Note where it continues."""
+        self._processed[owned.key] = offset, owned.moves
+
+    def give_up(self, owned: OwnedPartition) -> None:
+        """Note that a partition is about to be given up."""
+        if self.has(owned):
+            self.lost.add(owned.key)
+        self._processed.pop(owned.key, None)
+        self._moved.discard(owned.key)
+
+    def put_back(self) -> None:
+        """Note that all partitions go back to their commits: the application drops what it has."""
+        self.lost.clear()
+        self._moved.clear()

@@ -6,7 +6,8 @@ import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
@@ -48,7 +49,6 @@ from pykafka.utils.backoff import Backoff
 from pykafka.utils.error_handlers import left_ms
 
 if TYPE_CHECKING:
-    from pykafka.consumer.options import ConsumerOptions
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
@@ -62,7 +62,7 @@ Metadata = str | Mapping[str, str] | Mapping[TopicPartition, str]
 FIND_COORDINATOR = "FindCoordinator"
 #: What a commit is to name when it is repeated, and the partitions of it that have been the member's without a break.
 Renewed = tuple[tuple[int, str], Collection[TopicPartition]]
-#: What the coordinator answers to a commit of a former generation or epoch, or while the group waits for its shares.
+#: What the coordinator answers to a commit of a former generation or epoch, or while the group waits for its assignments.
 BETWEEN = (IllegalGeneration, RebalanceInProgress, StaleMemberEpoch)
 #: What the coordinator answers to a commit of a member that is out of the group.
 MEMBER_IS_OUT = (IllegalGeneration, UnknownMemberId, FencedInstanceId, StaleMemberEpoch, FencedMemberEpoch)
@@ -134,16 +134,6 @@ class GroupOffsets:
     :param membership: by default none
     """
 
-    @classmethod
-    def of(cls, cluster: BaseCluster, options: ConsumerOptions, membership: Membership) -> Self:
-        """Return the offsets of a consumer's group.
-
-        :param options: those of a consumer with a group
-        """
-        assert options.consumer_group is not None
-        pause_ms, retries = options.offsets_channel_backoff_ms, options.offsets_commit_max_retries
-        return cls(cluster, options.consumer_group, pause_ms, retries, membership)
-
     def __init__(
         self,
         cluster: BaseCluster,
@@ -213,7 +203,7 @@ class GroupOffsets:
         :returns: the committed offsets
         :raises ShareLostError: the coordinator does not take them, as this member is out of the group
         :raises OffsetsNotCommitted: some could not be committed after all retries; `.failures` has them. Its cause is a
-            `TopicRecreatedError` if all others are committed, and these are of a topic that was deleted and made anew
+            `TopicRecreatedError` if all others are committed, and these are of a topic that was deleted and recreated
         """
         deadline = self._bounded(deadline)
         current = offsets if callable(offsets) else lambda: offsets
@@ -302,7 +292,7 @@ class GroupOffsets:
             )
         else:
             why = (
-                "the group has shared out anew without it, as after a stall beyond session_timeout_ms or max_poll_interval_ms: "
+                "the group has rebalanced without it, as after a stall beyond session_timeout_ms or max_poll_interval_ms: "
                 "raise these, or take less time for the messages of one call; the next call for messages joins again"
             )
         member = self.membership
@@ -332,7 +322,7 @@ class GroupOffsets:
         failures = 0
         while True:
             try:
-                return self._retrying(lambda: self._fetch_all(partitions, deadline), deadline, go_on)
+                return self._retrying(partial(self._fetch_all, partitions, deadline), deadline, go_on)
             except UnstableOffsetCommit as error:
                 if now() >= deadline or self._cluster.closed or (go_on is not None and not go_on()):
                     raise
@@ -368,7 +358,7 @@ class GroupOffsets:
         `fetch`, for errors of all partitions.
         """
         deadline = self._bounded(deadline)
-        return self._retrying(lambda: self._fetch_most(partitions, deadline), deadline, go_on)
+        return self._retrying(partial(self._fetch_most, partitions, deadline), deadline, go_on)
 
     def _retrying(
         self,
@@ -416,7 +406,7 @@ class GroupOffsets:
         return self._coordinator
 
     def _call(self, coordinator: Node, request: Request[R], version: int, deadline: float) -> R:
-        """Send a request and return the answer; it has what is left of the time (s), and no more than the channel gives."""
+        """Send a request and return the answer; it has the rest of the time (s), and no more than the channel gives."""
         timeout_ms = min(self._left_ms(deadline), coordinator.timeout_ms(CHANNEL))
         return coordinator.call(request, CHANNEL, version=version, timeout_ms=timeout_ms)
 
@@ -434,7 +424,7 @@ class GroupOffsets:
             now = self._cluster.topic_id(key.topic)
             if None not in (before, now) and before != now:
                 found[key] = TopicRecreatedError(
-                    f"the offset is of a topic that was deleted and made anew (its id was {before} and is {now} now): it "
+                    f"the offset is of a topic that was deleted and recreated (its id was {before} and is {now} now): it "
                     "means nothing in the new topic, and is not committed",
                     before,
                     now,

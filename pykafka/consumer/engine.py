@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.consumer.assignment import Assignment
 from pykafka.consumer.buffers import Buffers
-from pykafka.consumer.commits import Commits
+from pykafka.consumer.commits import Commits, InProcess
 from pykafka.consumer.committed_offsets import GroupOffsets, Membership
 from pykafka.consumer.failed_partitions import concerns
-from pykafka.consumer.in_process import InProcess
+from pykafka.consumer.leader_epochs import PreferredReplicas
 from pykafka.consumer.partition_discovery import PartitionDiscovery, ShrunkTopics
-from pykafka.consumer.preferred_replica import PreferredReplicas
 from pykafka.consumer.recovery import Recovery
 from pykafka.consumer.start_lookup import StartLookup
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
@@ -54,7 +53,7 @@ class ConsumerEngine(Assignment):
 
     #: Whether `Record`s are delivered, not `Message`s.
     records = True
-    #: Whether calls go on waiting while brokers or leaders are away; else they raise what lasts beyond the socket timeout.
+    #: Whether calls continue to wait while brokers or leaders are away; else they raise what lasts beyond the socket timeout.
     is_patient = True
     #: The option that names the group, and what to do about a consumer that does not run, for errors.
     group_option = "group"
@@ -79,7 +78,8 @@ class ConsumerEngine(Assignment):
         self.membership = Membership()
         self.commits: Commits | None = None
         if options.consumer_group is not None:
-            group = GroupOffsets.of(cluster, options, self.membership)
+            pause_ms, retries = options.offsets_channel_backoff_ms, options.offsets_commit_max_retries
+            group = GroupOffsets(cluster, options.consumer_group, pause_ms, retries, self.membership)
             group.consumed_in = self._consumed_in
             group.epoch_before = self._epoch_before
             self.commits = Commits(self, options, group)
@@ -210,12 +210,14 @@ class ConsumerEngine(Assignment):
 
     def attach_all(self) -> None:
         """Give each partition to the fetch worker of its leader; a worker looks for the starts of those without a position."""
-        for owned in self.partitions.values():
-            if owned.fetcher is None and owned.position >= 0:
-                self.recovery.attach(owned)
         wanted, self._wanted_at_fork = self._wanted_at_fork, {}
-        missing = [owned for owned in self.partitions.values() if owned.position < 0]
-        self.start_lookup.begin((owned, wanted.get(owned.key)) for owned in missing)
+        missing = []
+        for owned in self.partitions.values():
+            if owned.position < 0:
+                missing.append((owned, wanted.get(owned.key)))
+            elif owned.fetcher is None:
+                self.recovery.attach(owned)
+        self.start_lookup.begin(missing)
 
     def detach_all(self) -> None:
         """Stop fetching all partitions; commit nothing."""
@@ -250,7 +252,7 @@ class ConsumerEngine(Assignment):
         return True
 
     def tick(self) -> None:
-        """Do what is due by time. Fetchers call this.
+        """Do the timed work that is due. Fetchers call this.
 
         That is: ask leaders again for closer replicas, notice topics that were created again, and look for new partitions.
         """

@@ -26,6 +26,7 @@ from pykafka.network.authentication import is_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
+    from uuid import UUID
 
     from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import OwnedPartition
@@ -161,7 +162,7 @@ class FailedPartitions:
             self._failures.pop(owned, None)
 
     def due(self) -> list[FailedPartition]:
-        """Return what is to be served now."""
+        """Return the partitions to serve now."""
         soon = self._now() + TOGETHER * self._pauses.first_ms / 1000
         return [failed for failed in self if failed.due <= soon or failed.moved]
 
@@ -191,6 +192,18 @@ class FailedPartitions:
         return self._due[pause]
 
 
+def recreated(owned: OwnedPartition, now: UUID | None) -> TopicRecreatedError:
+    """Return the error of a partition whose topic has another id now."""
+    return TopicRecreatedError(
+        f"the topic was deleted and recreated (its id was {owned.topic_id} and is {now} now), and offset {owned.position} was "
+        'of the old one; auto_offset_reset ("none", "raise") forbids a reset: choose the next offset by seek()',
+        owned.topic_id,
+        now,
+        topic=owned.key.topic,
+        partition=owned.partition_id,
+    )
+
+
 def _about(error: KafkaException) -> _About:
     return type(error), error.topic, error.partition
 
@@ -218,7 +231,7 @@ class ErrorsToRaise:
     def judge(self, consumer: FetchingConsumer, owned: OwnedPartition, error: KafkaException) -> None:
         """Decide whether `consume()` raises an error: it does not pass by itself, or has lasted.
 
-        For a patient consumer an outage may last for as long as it takes: calls go on waiting, and a warning is logged.
+        For a patient consumer an outage may last: calls continue to wait, and the client logs a warning.
         """
         now = self._now()
         if owned.trouble_since is None:

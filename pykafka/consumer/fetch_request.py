@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from pykafka.common import TopicPartition
-from pykafka.consumer.leader_epochs import NO_EPOCH
-from pykafka.consumer.truncation import FETCH_COMPARES_FROM
+from pykafka.consumer.leader_epochs import FETCH_COMPARES_FROM, NO_EPOCH
 from pykafka.exceptions import FetchSessionIdNotFound, FetchSessionTopicIdError, InvalidFetchSessionEpoch
 from pykafka.protocol import wire
 
@@ -59,8 +57,7 @@ class Step(NamedTuple):
     epoch: int
 
 
-@dataclass(frozen=True)
-class Request(Generic[K, V]):
+class Request(NamedTuple, Generic[K, V]):
     """The content of a request.
 
     :param step: which request of which session it is
@@ -174,8 +171,7 @@ class FetchSession(Generic[K, V]):
         self._epoch = FIRST_EPOCH + 1 if self._epoch == LAST_EPOCH else self._epoch + 1
 
 
-@dataclass(frozen=True)
-class FetchSettings:
+class FetchSettings(NamedTuple):
     """The settings that must be equal for consumers to share a fetch worker.
 
     :param max_wait_ms: how long the broker may wait for data (ms)
@@ -208,9 +204,22 @@ class FetchRequests:
         self._settings = settings
         self._short_wait_ms = SHORT_WAIT_MS
         self.session: FetchSession[Key, Wanted] = FetchSession()
-        #: The plan of the last request, and the request that repeats it within a session, naming no partition.
+        #: The plan and the version of the last request.
         self.plan: Plan | None = None
+        self.version = -1
+        # The request that repeats it within a session, naming no partition.
         self._repeated: wire.FetchRequest | None = None
+
+    def repeat(self) -> wire.FetchRequest | None:
+        """Return a request that wants what the last one did, in the same version; None: only `next` can make one."""
+        if self.version < SESSIONS_FROM or self.plan is None or (step := self.session.repeat()) is None:
+            return None
+        request = self._repeated
+        if request is None or request.session_id != step.session_id:
+            request = self._repeated = self._request(self.plan, step)
+            request.keep_body(self.version)
+        request.session_epoch = step.epoch
+        return request
 
     def next(self, plan: Plan, version: int) -> tuple[wire.FetchRequest, bool]:
         """Return the next request, and whether its answer has all partitions of the plan.
@@ -219,13 +228,9 @@ class FetchRequests:
         :param version: of the request; up to `IDS_CEILING` if the plan has ids, and else up to the one before `IDS_FROM`
         """
         by_id = version >= IDS_FROM
-        if plan is self.plan and version >= SESSIONS_FROM and (step := self.session.repeat()) is not None:
-            request = self._repeated
-            if request is None:
-                request = self._repeated = self._request(plan, step)
-            request.session_id, request.session_epoch = step
-            return request, False
-        self.plan, self._repeated = plan, None
+        if plan is self.plan and version == self.version and (repeated := self.repeat()) is not None:
+            return repeated, False
+        self.plan, self.version, self._repeated = plan, version, None
         wanted: dict[Key, Wanted] = {}
         for key, asked in plan.partitions.items():
             # A session by name knows nothing of ids: a name that is fetched on and forgotten in one request is forgotten.

@@ -22,7 +22,7 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.protocol.ascending import ascending
-from pykafka.protocol.records import RawBatch, scan
+from pykafka.protocol.records_scan import RawBatch, scan
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pykafka.consumer.fetch_plan import Asked
     from pykafka.consumer.fetch_request import FetchSettings
     from pykafka.protocol import wire
-    from pykafka.protocol.records import RawBatch
 
 
 _ABORT = 0
@@ -149,8 +148,8 @@ class AnswerReader:
         self, answer: Answer, key: TopicPartition, asked: Asked, part: wire.FetchResponse.Topic.Partition
     ) -> None:
         """Sort out a partition without an error code."""
-        diverging = part.diverging_epoch
-        if diverging.end_offset >= 0:  # the broker's log differs from what was fetched
+        diverging = vars(part).get("diverging_epoch")  # a default would be made for each partition
+        if diverging is not None and diverging.end_offset >= 0:  # the broker's log differs from what was fetched
             leader_epochs = asked.members[0][0].owned.leader_epochs
             divergent = leader_epochs.divergence(diverging.epoch, diverging.end_offset)
             answer.failed.append(Failed(asked, LogTruncationError(asked.offset, divergent, **self._context(key))))

@@ -69,7 +69,7 @@ class CompletedFetches:
     # -- the caller holds the lock ---------------------------------------------------------------------------------
 
     def drop(self, owned: OwnedPartition) -> None:
-        """Forget a partition: its next fetcher fetches again what was not delivered."""
+        """Forget a partition: its next fetcher fetches undelivered records again."""
         self.kept.pop(owned, None)
         self.fed.discard(owned)
         coming = self.coming.pop(owned, None)
@@ -93,22 +93,23 @@ class CompletedFetches:
         """
         asked, batches, _ = fetched
         starts: list[Start] = []
-        reached, count, nbytes = -1, 0, 0
+        reached, count, nbytes, leader_epoch = -1, 0, 0, None
         for batch in batches:
             count += max(batch.count, 1)
             nbytes += batch.size
-            if not starts or batch.leader_epoch != starts[-1].epoch:
-                starts.append(Start(max(batch.base_offset, reached), batch.leader_epoch))
+            if batch.leader_epoch != leader_epoch:
+                leader_epoch = batch.leader_epoch
+                starts.append(Start(max(batch.base_offset, reached), leader_epoch))
             reached = batch.next_offset
         with self._lock:
             for member, epoch in asked.members:
                 owned = member.owned
-                if owned.fetcher is owner and owned.buffers.advance(owned, epoch, batches[-1].next_offset, starts):
+                if owned.fetcher is owner and owned.buffers.advance(owned, epoch, reached, starts):
                     self.coming[owned] = _Coming(epoch, asked.offset, count, nbytes)
                     self.fed.add(owned)
 
     def kept_with_room(self) -> Iterator[Kept]:
-        """Iterate over what was kept for consumers that have room now; deliver each before the next."""
+        """Iterate over batches kept for consumers that have room now; deliver each before the next."""
         for kept in list(self.kept.values()):
             if not kept.member.owned.buffers.wait_for_room(self._wake):
                 with self._lock:

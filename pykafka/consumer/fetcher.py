@@ -17,6 +17,7 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.consumer.fetch_plan import Asked, Member, Plan
@@ -51,7 +52,7 @@ JOIN_TIMEOUT_S = 5.0
 #: long by it.
 SMALL_ANSWER = 16 * 1024
 #: How often the worker calls each consumer's `tick` (s), and checks the answer that it reads itself.
-TICK_S = 0.5
+CONSUMER_POLL_INTERVAL_S = 0.5
 
 
 class FetchablePartitions:
@@ -210,6 +211,8 @@ class Fetcher:
         self._stopped = False
         # Whether the last answer has announced throttling, or there is none.
         self._is_throttled = True
+        # The last empty answer: its bytes behind the correlation id, and what they say.
+        self._empty = (b"", wire.FetchResponse())
         self._channel_name = settings.channel
         self._tick_at = 0.0
         self._worker: Worker | None = None
@@ -219,7 +222,7 @@ class Fetcher:
     @classmethod
     def of(cls, broker: Node, handler: Handler, settings: FetchSettings) -> Fetcher:
         """Return the fetcher of a broker and settings that all consumers of the client share."""
-        return broker.shared(("fetch", settings), lambda: cls(broker, handler, settings))
+        return broker.shared(("fetch", settings), partial(cls, broker, handler, settings))
 
     def attach(self, owned: OwnedPartition, consumer: weakref.ref[FetchingConsumer]) -> None:
         """Fetch a partition from its `fetch_offset` on."""
@@ -235,13 +238,13 @@ class Fetcher:
         self.wake.set()
 
     def detach(self, owned: OwnedPartition) -> None:
-        """Stop fetching a partition; drop what is on its way for it."""
+        """Stop fetching a partition; drop its records in flight."""
         with self._lock:
             self._fetchable.remove(owned)
             self._let_go(owned)
 
     def _let_go(self, owned: OwnedPartition) -> None:
-        """Release a partition: its next fetcher fetches again what was not delivered. The caller holds the lock."""
+        """Release a partition: its next fetcher fetches undelivered records again. The caller holds the lock."""
         if owned.fetcher is self:
             owned.fetcher = None
         self._completed.drop(owned)
@@ -293,13 +296,13 @@ class Fetcher:
                 fetched = self._read(answered.plan, self._await(answered.pending), answered.full)
                 if not fetched:
                     continue
-                if sum(batch.size for one in fetched for batch in one.batches) < SMALL_ANSWER:
+                if sum([batch.size for one in fetched for batch in one.batches]) < SMALL_ANSWER:
                     self._publish(fetched)
                     in_flight = self._send(self._plan())
                     continue
                 try:
                     in_flight = self._send(self._plan())
-                finally:  # the consumers get what has come, even if nothing more will
+                finally:  # the consumers get the received records, even if no more will come
                     self._publish(fetched)
             except KafkaException as error:
                 in_flight = None
@@ -325,18 +328,31 @@ class Fetcher:
             self._end_session(left)
 
     def _await(self, pending: InFlightRequest[wire.FetchResponse]) -> wire.FetchResponse:
-        """Return an answer, read by this worker where it has the turn to."""
+        """Return an answer, read by this worker where it has the turn to; empty ones are decoded once for each session."""
         if self._turn is not None:
-            self._turn.read_until(lambda: pending.done, TICK_S)
-        return pending.get()
+            self._turn.read_until(lambda: pending.done, CONSUMER_POLL_INTERVAL_S)
+        if pending.done and pending.error is None and pending.log is None and pending.response[4:] == self._empty[0]:
+            return self._empty[1]
+        response = pending.get()
+        if not response.responses:
+            self._empty = bytes(pending.response[4:]), response
+        return response
 
-    def _take_turn(self) -> None:
-        """Take the turn to read the connection, on which no other worker sends: waking this one for each answer costs more."""
+    def _take_turn(self) -> RequestHandler | None:
+        """Take the turn to read the connection, on which no other worker sends: waking this one for each answer costs more.
+
+        :returns: the connection that this worker reads; None if another worker reads, or there is none, or it has ended
+        """
         requests = self._broker.channel(self._channel_name).requests
         if requests is not self._turn:
             self._leave_turn()
         if self._turn is None and requests is not None and requests.help_read(lasting=True):
             self._turn = requests
+        return self._live_turn()
+
+    def _live_turn(self) -> RequestHandler | None:
+        turn = self._turn
+        return None if turn is None or turn.error is not None else turn
 
     def _leave_turn(self) -> None:
         held, self._turn = self._turn, None
@@ -345,7 +361,7 @@ class Fetcher:
 
     def _tick(self) -> None:
         """Call each consumer's `tick`."""
-        self._tick_at = self._handler.now() + TICK_S
+        self._tick_at = self._handler.now() + CONSUMER_POLL_INTERVAL_S
         for ref in {
             member.owned.buffers: member.consumer for member in list(self._fetchable.members.values())
         }.values():
@@ -367,7 +383,7 @@ class Fetcher:
         self.wake.clear()
 
     def _end_session(self, left: FetchRequests) -> None:
-        """Tell the broker that nothing more is fetched, so that other clients can have the session's place."""
+        """End the session at the broker, so that other clients can have its place."""
         channel = self._settings.channel
         if not left.session.is_open or self._stopped or self._broker.throttled_for(channel):
             return
@@ -396,11 +412,20 @@ class Fetcher:
     def _send(self, plan: Plan | None) -> _InFlightFetch | None:
         if plan is None or not plan.partitions:
             return None
-        version = self._broker.api_version(wire.FetchRequest, IDS_CEILING if plan.has_ids else None)
-        self._take_turn()
-        request, full = self._requests.next(plan, version)
-        timeout_ms = request.max_wait_ms + self._broker.socket_timeout_ms
-        pending = self._broker.send(request, self._channel_name, timeout_ms=timeout_ms, version=version)
+        requests, turn, request, full = self._requests, self._live_turn(), None, False
+        if plan is requests.plan and turn is not None:  # on the connection of the last request: in its version, too
+            request = requests.repeat()
+        if request is None:
+            version = self._broker.api_version(wire.FetchRequest, IDS_CEILING if plan.has_ids else None)
+            turn = self._take_turn()
+            request, full = requests.next(plan, version)
+        pending = self._broker.send(
+            request,
+            self._channel_name,
+            timeout_ms=request.max_wait_ms + self._broker.socket_timeout_ms,
+            version=requests.version,
+            connection=turn,
+        )
         return _InFlightFetch(plan, full, pending)
 
     def _read(self, plan: Plan, response: wire.FetchResponse, full: bool) -> list[Fetched]:
@@ -494,7 +519,7 @@ class Fetcher:
         return found
 
     def _fail_all(self, error: KafkaException) -> None:
-        """Give an error to all consumers: the connection is gone, or the broker refuses. Each finds out where to go on."""
+        """Give an error to all consumers: the connection is gone, or the broker refuses. Each finds its next leader."""
         if self._stopped:
             return
         self._requests.session.failed()

@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from pykafka.consumer.startrules import Position
+from pykafka.consumer.startrules import Position, Return
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import Buffers, OwnedPartition
-    from pykafka.consumer.leader_epochs import CurrentLeader, LeaderEpochs
-    from pykafka.consumer.preferred_replica import PreferredReplicas
+    from pykafka.consumer.leader_epochs import CurrentLeader, LeaderEpochs, PreferredReplicas
     from pykafka.consumer.startrules import Outcome, StartRules
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
-
-
-class Return(NamedTuple):
-    """A partition goes back to its commit; without one, to an offset.
-
-    :param offset: where reading began
-    """
-
-    offset: int
 
 
 #: How a start is named: by an OffsetType or a time, or as a way back; None for the commit, or by the rules.

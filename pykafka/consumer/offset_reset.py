@@ -18,8 +18,6 @@ from pykafka.exceptions import (
 )
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from pykafka.common import TopicPartition
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.consumer.failed_partitions import ErrorsToRaise, FailedPartition, FailedPartitions
@@ -103,7 +101,7 @@ class Resets:
         owned.topic_id = None
         if isinstance(error, TopicRecreatedError):
             log.warning(
-                "topic %s was deleted and made anew (its id was %s and is %s now): this consumer goes from offset %d of "
+                "topic %s was deleted and recreated (its id was %s and is %s now): this consumer goes from offset %d of "
                 "partition %d to the start of the new one",
                 *(owned.key.topic, error.old_id, error.new_id, before, owned.partition_id),
             )
@@ -191,15 +189,3 @@ def _ranges(consumer: FetchingConsumer, keys: Collection[TopicPartition]) -> dic
     for key, error in (errors | end_errors).items():
         log.info("the range of offsets of %s is not known: %s", key, error)
     return {key: (first[key], end[key]) for key in end}
-
-
-def recreated(owned: OwnedPartition, now: UUID | None) -> TopicRecreatedError:
-    """Return the error of a partition whose topic has another id now."""
-    return TopicRecreatedError(
-        f"the topic was deleted and made anew (its id was {owned.topic_id} and is {now} now), and offset {owned.position} was "
-        'of the old one; auto_offset_reset ("none", "raise") forbids a reset: say where to go on, by seek()',
-        owned.topic_id,
-        now,
-        topic=owned.key.topic,
-        partition=owned.partition_id,
-    )

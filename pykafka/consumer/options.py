@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +10,7 @@ from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
-from pykafka.common import OffsetAndMetadata, OffsetType, TopicPartition
+from pykafka.common import OffsetAndMetadata, OffsetType, SubscriptionPattern, TopicPartition
 from pykafka.consumer.fetch_request import FetchSettings
 from pykafka.consumer.startrules import Reset, StartRules, valid_rule
 from pykafka.metadata.partition import Partition, TopicView
@@ -41,6 +42,10 @@ RESETS: dict[str, int | Literal["none"]] = {
     "latest": int(OffsetType.LATEST),
     NO_RESET: NO_RESET,
 }
+
+#: The default size of an Arrow batch, as in the Spark source: rows, and bytes of keys, values and headers.
+ARROW_MESSAGES = 65_536
+ARROW_BYTES = 8 * 1024 * 1024
 
 #: Fetch's number for each name of Kafka's isolation.level.
 ISOLATION_LEVELS = {"read_uncommitted": 0, "read_committed": 1}
@@ -177,6 +182,54 @@ def valid_reset_rule(param: Any, name: str) -> Any:
     return valid_rule(param, name)
 
 
+def unpacked(topics: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return what a list holds, where it stands alone, as other clients take it: `subscribe(["a", "b"])`."""
+    lone = topics[0] if len(topics) == 1 else None
+    return tuple(lone) if isinstance(lone, (list, tuple, set, frozenset)) else topics
+
+
+def valid_topics(topics: tuple[Any, ...]) -> tuple[tuple[str, ...], re.Pattern[str] | SubscriptionPattern | None]:
+    """Return names of topics, or a pattern.
+
+    :raises TypeError: one is neither a name nor a pattern
+    :raises ValueError: there is none, or there are several patterns
+    """
+    if any(isinstance(one, SubscriptionPattern) for one in topics):
+        return (), valid_pattern(topics)
+    for one in topics:
+        if not (isinstance(one, str) or (isinstance(one, re.Pattern) and isinstance(one.pattern, str))):
+            raise TypeError(
+                f"topics must be names, or one pattern (re.compile(...), or a text that begins with ^), not {one!r}"
+                + ("; unpack the list: consumer(*names)" if isinstance(one, (list, tuple, set)) else "")
+            )
+    patterns = [one for one in topics if isinstance(one, re.Pattern) or one.startswith("^")]
+    if patterns and len(topics) > 1:
+        raise ValueError("give names of topics, or one pattern: several patterns are one with | between them")
+    if not topics or "" in topics:
+        raise ValueError("topics must be names, or one pattern; unsubscribe() reads nothing")
+    if patterns:
+        try:
+            return (), re.compile(patterns[0])
+        except re.error as error:
+            raise ValueError(f"the pattern {patterns[0]!r} of topics is malformed: {error}") from error
+    return tuple(dict.fromkeys(map(get_string, topics))), None
+
+
+def valid_pattern(topics: tuple[Any, ...]) -> SubscriptionPattern:
+    """Return the pattern for the broker that stands alone.
+
+    :raises TypeError, ValueError: it does not, or is no text
+    """
+    if len(topics) > 1:
+        raise ValueError("give names of topics, or one SubscriptionPattern")
+    found: SubscriptionPattern = topics[0]
+    if not isinstance(found.pattern, str):
+        raise TypeError(f"SubscriptionPattern takes a text in the syntax of RE2/J, not {found.pattern!r}")
+    if not found.pattern:
+        raise ValueError("SubscriptionPattern must not be empty")
+    return found
+
+
 @dataclass(frozen=True)
 class ConsumerOptions(Options):
     """The options of a consumer: parameters of `SimpleConsumer`, of the balanced consumers, and of `KafkaConsumer`."""
@@ -186,7 +239,7 @@ class ConsumerOptions(Options):
         optional(get_string),
         {
             "topic": "under which offsets are committed; None for none",
-            "consumer": "under which offsets are committed, and whose members share the topics; None for none",
+            "consumer": "the group that offsets are committed for, whose members divide the topics; None for none",
         },
         costs="None commits nothing, so each start begins at `auto_offset_reset`.",
         names={"consumer": "group"},
@@ -299,14 +352,14 @@ class ConsumerOptions(Options):
         False,
         anything,
         {
-            "group": "begin at `auto_offset_reset` whatever is committed; not again at rebalances",
-            "topic": "begin at `auto_offset_reset` whatever is committed",
+            "group": "begin at `auto_offset_reset` even if the group has committed offsets; not again at rebalances",
+            "topic": "begin at `auto_offset_reset` even if the group has committed offsets",
         },
         costs="True reads everything again (or skips it) with each start.",
         names={"consumer": ""},
     )
     reset_offset_on_fetch: bool = option(
-        True, anything, "whether `fetch_offsets()` moves the consumer to what is committed", names={"consumer": ""}
+        True, anything, "whether `fetch_offsets()` moves the consumer to the committed offsets", names={"consumer": ""}
     )
     isolation_level: str = option(
         "read_uncommitted",

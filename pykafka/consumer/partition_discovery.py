@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 RETRY_S = 5.0
 
 #: Without topic ids (brokers before 2.8) a partition is gone if metadata of its topic has lacked it for so long (s) ...
-GONE_S = 5.0
+DELETED_AFTER_S = 5.0
 #: ... and in so many answers: a broker that lags behind may leave out a partition that is there.
 ANSWERS = 3
 
@@ -115,7 +115,7 @@ class ShrunkTopics:
         gone = [owned for owned in parts if owned.key.topic in whole and self.has(whole[owned.key.topic], owned)]
         if gone:
             names = ", ".join(str(owned.key) for owned in gone)
-            log.warning("the topic was made anew without partitions %s: this consumer gives them up", names)
+            log.warning("the topic was recreated without partitions %s: this consumer gives them up", names)
         return gone
 
     def has(self, topic: TopicView, owned: OwnedPartition) -> bool:
@@ -132,7 +132,7 @@ class ShrunkTopics:
             return present != owned.topic_id
         now = cluster.handler.now()
         since, generation = self._lacking.setdefault(owned.key, (now, cluster.generation))
-        return now - since >= GONE_S and cluster.generation - generation >= ANSWERS
+        return now - since >= DELETED_AFTER_S and cluster.generation - generation >= ANSWERS
 
     def forget(self, key: TopicPartition) -> None:
         """Forget a partition that is not read any more."""

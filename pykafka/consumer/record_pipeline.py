@@ -25,16 +25,8 @@ class Interceptors:
         self._on_consume = [one.on_consume for one in given if getattr(one, "on_consume", None) is not None]
         self._on_commit = [one.on_commit for one in given if getattr(one, "on_commit", None) is not None]
         self._report = report
-
-    @property
-    def see_records(self) -> bool:
-        """Whether one of them is called with records."""
-        return bool(self._on_consume)
-
-    @property
-    def see_commits(self) -> bool:
-        """Whether one of them is called with committed offsets."""
-        return bool(self._on_commit)
+        #: Whether one of them is called with records, and with committed offsets.
+        self.see_records, self.see_commits = bool(self._on_consume), bool(self._on_commit)
 
     def consumed(self, records: list[Record[Any, Any]]) -> list[Record[Any, Any]]:
         """Return the records that the interceptors, one after another, leave to the application."""
@@ -48,7 +40,7 @@ class Interceptors:
         return records
 
     def committed(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-        """Tell of committed offsets."""
+        """Note committed offsets."""
         for call in self._on_commit:
             try:
                 call(dict(offsets))

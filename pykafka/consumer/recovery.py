@@ -15,17 +15,18 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pykafka.consumer.background_worker import BackgroundWorker
-from pykafka.consumer.failed_partitions import ErrorsToRaise, FailedPartitions
+from pykafka.consumer.failed_partitions import ErrorsToRaise, FailedPartitions, recreated
 from pykafka.consumer.fetcher import Fetcher
-from pykafka.consumer.offset_reset import Resets, recreated
-from pykafka.consumer.truncation import fetch_compares_logs, find_truncations
+from pykafka.consumer.leader_epochs import FETCH_COMPARES_FROM
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, OffsetResetNeededError
+from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.consumer.failed_partitions import FailedPartition
     from pykafka.consumer.fetching_consumer import FetchingConsumer
+    from pykafka.consumer.offset_reset import Resets
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.network.node import Node
 
@@ -33,8 +34,8 @@ log = logging.getLogger(__name__)
 
 #: While an error lasts, pauses double from `fetch_error_backoff_ms` up to this (ms): Kafka's own retry.backoff.max.ms.
 BACKOFF_MAX_MS = 1000
-#: The longest wait of the worker at a time (s): it looks then whether its consumer is still there.
-LOOK_S = 1.0
+#: How often the worker checks whether its consumer still exists (s).
+OWNER_POLL_INTERVAL_S = 1.0
 
 
 class Recovery(BackgroundWorker):
@@ -56,7 +57,6 @@ class Recovery(BackgroundWorker):
         pauses = Backoff(max(options.fetch_error_backoff_ms, 1), BACKOFF_MAX_MS, self._handler.random)
         self._failed_partitions = FailedPartitions(self._handler.now, pauses)
         self._errors_to_raise = ErrorsToRaise(self._handler.now)
-        self._resets = Resets(self._failed_partitions, self._errors_to_raise)
         self._attaching = self._handler.Lock()
         # The partitions to look after, how often each had been moved, and its error; None: it only moves to another broker.
         self._failed: deque[tuple[OwnedPartition, int, KafkaException | None]] = deque()
@@ -108,7 +108,7 @@ class Recovery(BackgroundWorker):
         broker = self._broker_of(owned)
         if broker is None:
             return
-        if self._is_unsure(owned) and not (broker.knows_versions and fetch_compares_logs(broker)):
+        if self._is_unsure(owned) and not (broker.knows_versions and compares_logs(broker)):
             self._take(owned, None)
         else:
             self._attach_to(broker, owned)
@@ -125,7 +125,10 @@ class Recovery(BackgroundWorker):
             unsure = [owned for owned in group if self._is_unsure(owned)]
             if unsure:
                 try:
-                    errors = {} if fetch_compares_logs(broker) else find_truncations(broker, unsure)
+                    if not compares_logs(broker):
+                        from pykafka.consumer.truncation import find_truncations  # for brokers before 2.7
+
+                        errors = find_truncations(broker, unsure)
                 except KafkaException as error:
                     errors = dict.fromkeys(unsure, error)
             for owned in group:
@@ -214,7 +217,7 @@ class Recovery(BackgroundWorker):
             self._serve(consumer, due)
             return True
         del consumer
-        self._wake.wait(min(self._failed_partitions.next_wait(), LOOK_S))
+        self._wake.wait(min(self._failed_partitions.next_wait(), OWNER_POLL_INTERVAL_S))
         return True
 
     def _admit(
@@ -239,7 +242,8 @@ class Recovery(BackgroundWorker):
             elif not failed.is_lost:
                 self._errors_to_raise.judge(consumer, owned, error)
         self._attach_all(ready)
-        self._resets.ask_the_user(consumer, nowhere)
+        if nowhere:
+            self._resets().ask_the_user(consumer, nowhere)
 
     def _serve(self, consumer: FetchingConsumer, due: list[FailedPartition]) -> None:
         """Fetch partitions again, each as its error demands."""
@@ -264,8 +268,13 @@ class Recovery(BackgroundWorker):
                 lost.append(failed)
         self._close(ready)
         if lost:
-            for moved in self._resets.move(consumer, lost):
+            for moved in self._resets().move(consumer, lost):
                 self._close(moved)
+
+    def _resets(self) -> Resets:
+        from pykafka.consumer.offset_reset import Resets  # few positions are ever out of their log
+
+        return Resets(self._failed_partitions, self._errors_to_raise)
 
     def _close(self, parts: Collection[FailedPartition]) -> None:
         """Attach partitions again: they are served."""
@@ -283,3 +292,8 @@ class Recovery(BackgroundWorker):
             # one line for each reason: when no broker can be reached, every consumer of the client logs that
             names = ", ".join(sorted(topics))
             cluster.limiter.warn(log, type(error).__name__, "no metadata for %s: %s", names, error)
+
+
+def compares_logs(broker: Node) -> bool:
+    """Return whether a broker compares logs at each fetch; it may have to be asked for its versions."""
+    return broker.api_version(wire.FetchRequest) >= FETCH_COMPARES_FROM

@@ -137,7 +137,7 @@ class Seeking:
     # -- pausing ---------------------------------------------------------------------------------------------------
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Return no more records of partitions until `resume()`; what is buffered stays. It also lasts over rebalances.
+        """Return no more records of partitions until `resume()`; buffered records stay. It also lasts over rebalances.
 
         :param partitions: by default all
         :raises KafkaException: a partition is not read by this consumer
@@ -266,7 +266,7 @@ class Seeking:
         """Return what the group has committed for each partition; None where that is nothing.
 
         :param partitions: any; by default those that are read; of these, one of which the coordinator says nothing is left out
-            with a warning, as long as it tells others
+            with a warning, as long as it returns others
         :param timeout: for all attempts (s); by default, and at the most, twice the client's `socket_timeout_ms`
         :raises KafkaException: there is no group, or its coordinator did not answer in time
         """
@@ -280,7 +280,7 @@ class Seeking:
         }
 
     def explain_start(self, *partitions: TopicPartition, timeout: float | None = None) -> list[Start]:
-        """Tell for each partition where it will begin, or stands, and why; this asks the brokers, and moves nothing.
+        """Return for each partition its start or position, and the reason; this asks the brokers, and moves nothing.
 
         :param partitions: any; by default those that are read; of these, one whose leader is away, or does not answer in time,
             has the rule "unknown", and the error as reason

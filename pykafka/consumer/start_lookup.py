@@ -140,9 +140,9 @@ class StartLookup(BackgroundWorker):
             if not wanted:
                 self._worker = None
                 return False
-            late = {key: one for key, one in wanted.items() if key in self._tried}
+            late = {key: wanted.pop(key) for key in self._tried if key in wanted}
         assert consumer is not None
-        fresh = {key: one for key, one in wanted.items() if key not in late}
+        fresh = wanted
         if fresh and self._search(consumer, fresh, SEARCH_MS):
             return True  # those without an answer are late now
         pause_s = self._ask_again(consumer, late)

@@ -33,6 +33,15 @@ BY_DURATION = "by_duration:"
 _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 
 
+class Return(NamedTuple):
+    """A partition goes back to its commit; without one, to an offset.
+
+    :param offset: where reading began
+    """
+
+    offset: int
+
+
 @dataclass(frozen=True)
 class StartRules:
     """Where reading begins; a rule that is None follows `auto_offset_reset`.
@@ -43,7 +52,7 @@ class StartRules:
     :param no_commit: without a group, and for a partition of which the group has committed nothing
     :param new_partition: a partition, or a topic, that has come while this consumer read: by default "earliest" where
         `auto_offset_reset` is "latest", since all that is in it is newer than the consumer
-    :param out_of_range: where the offset to go on at is not in the log (any more)
+    :param out_of_range: the offset to continue at is not in the log (any more)
     :raises TypeError, ValueError: there is no such rule
     """
 

@@ -24,17 +24,10 @@ if TYPE_CHECKING:
     from pykafka.consumer.buffers import OwnedPartition
     from pykafka.network.node import Node
 
-#: From this version on Fetch answers where logs diverge.
-FETCH_COMPARES_FROM = 12
 #: From this version on brokers compare leader epochs, and name the epoch of the end that they name.
 ASK_FROM = 2
 #: The channel for the question.
 CHANNEL = "main"
-
-
-def fetch_compares_logs(broker: Node) -> bool:
-    """Return whether a broker compares logs at each fetch; it may have to be asked for its versions."""
-    return broker.api_version(wire.FetchRequest) >= FETCH_COMPARES_FROM
 
 
 def find_truncations(broker: Node, parts: Collection[OwnedPartition]) -> dict[OwnedPartition, KafkaException]:

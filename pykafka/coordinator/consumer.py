@@ -5,8 +5,7 @@ They are API for programs that bring their own consumer, and live in `pykafka.co
 
 from __future__ import annotations
 
-from pykafka.compat.coordinator.autocommit import AutoCommitTask, Subscription
-from pykafka.compat.coordinator.consumer import ConsumerCoordinator
+from pykafka.compat.coordinator.consumer import AutoCommitTask, ConsumerCoordinator, Subscription
 from pykafka.compat.coordinator.metrics import ConsumerCoordinatorMetrics
 
 __all__ = ["AutoCommitTask", "ConsumerCoordinator", "ConsumerCoordinatorMetrics", "Subscription"]

@@ -61,7 +61,7 @@ class AssignmentChange(ABC):
 
     @abstractmethod
     def prepare(self, topics: Collection[str]) -> None:
-        """Revoke what has to be revoked before the member joins.
+        """Revoke partitions before the member joins, if the protocol needs it.
 
         :param topics: those that it reads now
         """

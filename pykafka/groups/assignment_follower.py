@@ -1,4 +1,7 @@
-"""`AssignmentFollower`: makes a consumer read its group's assignment. Calls `GroupMembership`; is its `AssignmentHooks`."""
+"""`AssignmentFollower`: makes a consumer read its group's assignment. Calls `GroupMembership`; is its `AssignmentHooks`.
+
+`make_membership` makes the membership of each protocol.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.consumer.committed_offsets import may_commit_later
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted, ShareLostError
+from pykafka.groups.classic.membership import ClassicMembership
 from pykafka.groups.listener import Listeners, valid_listener
-from pykafka.groups.membership_factory import make_membership
+from pykafka.groups.options import CLASSIC, CONSUMER, NO_STATIC_MEMBERS, ZOOKEEPER, check_pattern
 
 if TYPE_CHECKING:
     from pykafka.common import SubscriptionPattern, TopicPartition
+    from pykafka.consumer.committed_offsets import Membership
     from pykafka.consumer.engine import ConsumerEngine
-    from pykafka.groups.membership import GroupMembership, RevocationHooks
+    from pykafka.groups.membership import AssignmentHooks, GroupMembership, RevocationHooks
     from pykafka.groups.options import SubscriberOptions
+    from pykafka.groups.subscription import Topics
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metadata.partition import TopicMetadata
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +35,11 @@ Stop = Callable[[Collection["TopicPartition"]], object]
 RETRY_S = 1.0
 #: How long a call waits if the membership has requested a poll since it polled (s).
 POLL_AGAIN_S = 0.01
+#: What a member needs that agrees with others through ZooKeeper.
+NO_HOSTS = (
+    'members that agree through ZooKeeper (protocol="zookeeper", or "auto" if brokers before 0.9 keep no groups) need '
+    'zookeeper_hosts="host:port", of the consumer or of the client'
+)
 
 
 class AssignmentFollower:
@@ -74,8 +87,9 @@ class AssignmentFollower:
             engine = self._engine
             engine.membership.group_instance_id = self._options.group_instance_id
             engine.commits_of("subscribe()").pinned = True
+            configs = dict(vars(self._options))
             membership = make_membership(
-                self._options.protocol,
+                configs.pop("protocol"),
                 engine.cluster,
                 self,
                 engine.membership,
@@ -85,9 +99,10 @@ class AssignmentFollower:
                 if engine.options.client_rack is None
                 else engine.options.client_rack,
                 metadata_max_age_ms=engine.options.metadata_max_age_ms,
-                **{name: value for name, value in vars(self._options).items() if name != "protocol"},
+                **configs,
             )
-            engine.forget_topics(())  # the partitions of `assign()`
+            if engine.topics:
+                engine.forget_topics(())  # the partitions of `assign()`
             self._counts = {}
             self._midway = False
             self.membership = membership
@@ -254,14 +269,21 @@ class AssignmentFollower:
         """Read the partitions that metadata knows; the next calls try again with the others, without a rejoin."""
         engine = self._engine
         missing = sorted(self._assigned - engine.partitions.keys())
-        names = {key.topic for key in missing}
+        ready: list[TopicPartition] = []
+        unknown: list[TopicPartition] = []
+        known: dict[str, TopicMetadata | None] = {}
         try:
-            known = {name: engine.cluster.find_topic(name) for name in names}  # unlike a look-up, this creates no topic
-            unknown = [key for key in missing if (found := known[key.topic]) and key.partition not in found.partitions]
+            for key in missing:
+                if key.topic not in known:
+                    known[key.topic] = engine.cluster.find_topic(key.topic)  # unlike a look-up, this creates no topic
+                if (topic := known[key.topic]) is not None:
+                    (ready if key.partition in topic.partitions else unknown).append(key)
             if unknown:
                 engine.cluster.update({key.topic for key in unknown})
-                known = {name: engine.cluster.topic_metadata(name) for name in names}
-            ready = [key for key in missing if (found := known[key.topic]) and key.partition in found.partitions]
+                for key in unknown:
+                    topic = engine.cluster.topic_metadata(key.topic)
+                    if topic is not None and key.partition in topic.partitions:
+                        ready.append(key)
             engine.assign(engine.find(ready), self._new_partitions(ready))
         except KafkaException as error:
             group, text = engine.options.consumer_group, "group %s: the assignment cannot be read yet: %s; trying again"
@@ -282,3 +304,56 @@ class AssignmentFollower:
             count = 0 if found is None else len(found.partitions)
             self._counts.setdefault(name, count if is_first else 0)
         return {key for key in keys if key.partition >= self._counts[key.topic]}
+
+
+def make_membership(
+    protocol: str, cluster: BaseCluster, hooks: AssignmentHooks, identity: Membership, topics: Topics, **configs: Any
+) -> GroupMembership:
+    """Return a membership that subscribes to topics.
+
+    :param protocol: one of `PROTOCOLS`
+    :param hooks: the consumer
+    :param identity: generation and member id of its commits
+    :param configs: of the membership
+    :raises TypeError, ValueError: see `Subscription`; or the protocol has no patterns for the broker
+    """
+    check_pattern(protocol, topics)
+    membership = _make(protocol, cluster, hooks, identity, **configs)
+    membership.subscribe(topics)
+    return membership
+
+
+def _make(
+    protocol: str, cluster: BaseCluster, hooks: AssignmentHooks, identity: Membership, **configs: Any
+) -> GroupMembership:
+    """Return a membership; protocols other than the usual one are loaded when they are used."""
+    if protocol == CLASSIC:
+        return ClassicMembership(cluster, hooks, identity, **configs)
+    if protocol == CONSUMER:
+        from pykafka.groups.kip848.membership import ConsumerGroupMembership
+
+        return ConsumerGroupMembership(cluster, hooks, identity, **configs)
+    if protocol == ZOOKEEPER:
+        return _by_zookeeper(cluster, hooks, identity, **configs)
+    from pykafka.groups.auto_membership import AutoMembership
+
+    return AutoMembership(_make, cluster, hooks, identity, **configs)
+
+
+def _by_zookeeper(
+    cluster: BaseCluster, hooks: AssignmentHooks, identity: Membership, **configs: Any
+) -> GroupMembership:
+    """Return a membership of a group that ZooKeeper keeps.
+
+    :raises ValueError: no option has the address of ZooKeeper, or the member has a `group_instance_id`
+    :raises RuntimeError: the client runs on an event loop
+    """
+    hosts = configs["zookeeper_hosts"] or cluster.zookeeper_hosts
+    if not hosts:
+        raise ValueError(NO_HOSTS)
+    if configs["group_instance_id"] is not None:
+        raise ValueError(NO_STATIC_MEMBERS)
+    cluster.handler.kazoo()
+    from pykafka.groups.zookeeper.membership import ZooKeeperMembership  # needs kazoo
+
+    return ZooKeeperMembership(cluster, hooks, identity, **{**configs, "zookeeper_hosts": hosts})

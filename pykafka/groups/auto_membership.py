@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.exceptions import GroupIdNotFound, KafkaException, UnsupportedVersion, error_for
 from pykafka.groups.coordinator_connection import CoordinatorConnection
-from pykafka.groups.protocol_choice import CONSUMER, Facts, assignor_for, check_pattern, choose
+from pykafka.groups.options import CONSUMER, Facts, assignor_for, check_pattern, choose
 from pykafka.groups.subscription import TOPICS_POLL_INTERVAL_S, Subscription
 from pykafka.protocol import wire
 

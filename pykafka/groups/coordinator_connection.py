@@ -6,6 +6,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -91,7 +92,7 @@ class JoinConnections:
 
         :raises KafkaException: the broker has left the cluster, or the client was closed
         """
-        return broker.shared("lent connections", lambda: cls(broker))
+        return broker.shared("lent connections", partial(cls, broker))
 
     def acquire(self) -> str:
         """Return the name of a channel that is the caller's until it releases it, or drops it."""
@@ -375,21 +376,17 @@ class PendingJoin:
 
     def __init__(self, link: CoordinatorConnection) -> None:
         self._link = link
-        self._sent: _SentRequest | None = None
+        #: The request whose answer is due; None for none.
+        self.sent: _SentRequest | None = None
         #: Returns whether a call that waits for the answer has to end at once; None: only its deadline ends it.
         self.interrupted: Callable[[], bool] | None = None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether an answer is due."""
-        return self._sent is not None
 
     def of(self, kind: type[R]) -> R | None:
         """Return the request, if it is of a kind and was sent to the present coordinator of the group.
 
         :param kind: the request's class
         """
-        sent = self._sent
+        sent = self.sent
         if sent is None or sent.coordinator is not self._link.coordinator or not isinstance(sent.request, kind):
             return None
         return sent.request
@@ -415,7 +412,7 @@ class PendingJoin:
         except BaseException:
             self._link.drop_connection()  # it may be on its way all the same
             raise
-        self._sent = _SentRequest(coordinator, request, pending)
+        self.sent = _SentRequest(coordinator, request, pending)
 
     def answer(self, deadline: float | None) -> Any:
         """Wait for the answer and return it.
@@ -424,7 +421,7 @@ class PendingJoin:
         :raises DeadlinePassed: it has not come by the deadline, or `interrupted` ends the call; the next call waits for it
         :raises KafkaException: none will come
         """
-        sent = self._sent
+        sent = self.sent
         if sent is None:
             raise ConsumerStoppedException(f"group {self._link.group_id}: the member was closed meanwhile")
         try:
@@ -444,14 +441,14 @@ class PendingJoin:
         except KafkaException:
             self._end(sent)
             raise
-        self._sent = None
+        self.sent = None
         self._link.release()
         return response
 
     def _end(self, sent: _SentRequest) -> None:
         """Wait no more for an answer that cannot come, or cannot be read."""
-        if self._sent is sent:
-            self._sent = None
+        if self.sent is sent:
+            self.sent = None
             self._link.drop_connection()
 
     def _is_interrupted(self, sent: _SentRequest, deadline: float | None) -> bool:
@@ -469,11 +466,11 @@ class PendingJoin:
 
     def forget(self) -> None:
         """Wait for the answer no more; the connection stays open."""
-        self._sent = None
+        self.sent = None
 
     def drop(self) -> None:
         """Wait for the answer no more, and end the connection: the next request must not wait behind this one."""
-        sent, self._sent = self._sent, None
+        sent, self.sent = self.sent, None
         if sent is not None and not sent.pending.done:
             self._link.drop_connection()
 
@@ -485,7 +482,7 @@ class PendingJoin:
         :param timeout_ms: how long to wait
         :returns: empty if no such answer is due, or it did not come
         """
-        sent = self._sent
+        sent = self.sent
         if sent is None or not isinstance(sent.request, wire.JoinGroupRequest):
             return ""
         try:

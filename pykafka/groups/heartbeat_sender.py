@@ -148,9 +148,9 @@ class HeartbeatSender(ABC, Generic[T]):
 
     # -- what a protocol defines -------------------------------------------------------------------------------------
 
-    @abstractmethod
     def _needs_heartbeat(self) -> bool:
-        """Return whether to send a heartbeat now."""
+        """Return whether the interval is over, or nearly so: the heartbeats of many members then go out together."""
+        return self.heartbeat.ttl() <= min(TOGETHER_S, self.heartbeat.interval / EARLY)
 
     @abstractmethod
     def _heartbeat_call(self, target: T) -> Call:
@@ -268,11 +268,6 @@ class HeartbeatSender(ABC, Generic[T]):
             return self._leave_call(target)
         self._failed(target, error)
         return None
-
-    @property
-    def _is_time(self) -> bool:
-        """Whether the interval is over, or nearly so: the heartbeats of many members then go out together."""
-        return self.heartbeat.ttl() <= min(TOGETHER_S, self.heartbeat.interval / EARLY)
 
     def _timeout(self, target: T) -> float:
         return min(self.heartbeat.timeout, target.broker.socket_timeout_ms / 1000)

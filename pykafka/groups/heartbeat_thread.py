@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -98,7 +99,7 @@ class HeartbeatThread:
 
         :raises KafkaException: the broker has left the cluster, or the client was closed
         """
-        return broker.shared("heartbeats", lambda: cls(handler, broker))
+        return broker.shared("heartbeats", partial(cls, handler, broker))
 
     def __len__(self) -> int:
         return len(self._members)
@@ -288,7 +289,7 @@ class _Run:
 
     def _take_inbox(self) -> None:
         now = self._native.now()
-        in_flight = {request.member for request in self._in_flight} if self._inbox else ()
+        in_flight = {request.member for request in self._in_flight} if self._in_flight else ()
         while self._inbox:
             member = self._inbox.popleft()
             if member not in in_flight:

@@ -1,12 +1,14 @@
-"""The options of members of a group, one row each."""
+"""The options of members of a group, one row each; and which protocol a member uses: one table, and the rules of "auto"."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, NamedTuple
 
-from pykafka.groups.assignors.known import AssignorLike
-from pykafka.groups.protocol_choice import NO_STATIC_MEMBERS, PROTOCOLS, ZOOKEEPER, assignor_for, valid_group_assignor
+from pykafka.common import SubscriptionPattern
+from pykafka.groups.assignors import JAVA_NAMES, KNOWN, AssignorLike, valid_assignor
 from pykafka.utils import get_string
 from pykafka.utils.option_table import (
     INT32_MAX,
@@ -22,6 +24,109 @@ STATIC = (
     "does not leave the group, and a consumer that starts with the same id within the session timeout gets the same "
     "partitions, without a rebalance"
 )
+
+CLASSIC, CONSUMER, ZOOKEEPER, AUTO = "classic", "consumer", "zookeeper", "auto"
+#: The values of the setting `protocol`.
+PROTOCOLS = (CLASSIC, CONSUMER, ZOOKEEPER, AUTO)
+#: The assignor that the broker and members of the classic protocol have in common.
+COMMON = "range"
+#: The assignor of members of the classic protocol that name none.
+DEFAULT = "range"
+#: The assignors that members of groups in ZooKeeper have.
+BY_TOPIC = ("range", "roundrobin")
+NO_STATIC_MEMBERS = "a group in ZooKeeper has no static members: leave group_instance_id out"
+
+
+def valid_group_assignor(value: Any, name: str) -> Any:
+    """Return assignors as `valid_assignor` does, but a single unknown name as it is: the broker may know it.
+
+    :raises TypeError, ValueError: see `valid_assignor`
+    """
+    if isinstance(value, str) and value and JAVA_NAMES.get(value, value) not in KNOWN:
+        return value
+    return valid_assignor(value, name)
+
+
+def assignor_for(protocol: str, value: Any) -> Any:
+    """Return the assignors that a protocol takes.
+
+    :param value: of `valid_group_assignor`, or None
+    :returns: for "classic" a tuple of them, for "zookeeper" one name, else one name for the broker or None; for "auto" the
+        value
+    :raises ValueError: the protocol does not know them, by name
+    """
+    if protocol == CLASSIC:
+        return valid_assignor(DEFAULT if value is None else value, "assignor")
+    if protocol == ZOOKEEPER:
+        return _in_zookeeper(value)
+    at_broker = value if isinstance(value, str) else COMMON if value == (COMMON,) else None
+    if protocol == CONSUMER and value is not None and at_broker is None:
+        names = ", ".join(repr(one if isinstance(one, str) else one.name) for one in value)
+        raise ValueError(
+            f'assignor {names} runs in the client, and with protocol="consumer" the broker assigns: give "uniform" or '
+            '"range", or None for what the broker has by default; or protocol="classic"'
+        )
+    return at_broker if protocol == CONSUMER else value
+
+
+def _in_zookeeper(value: Any) -> str:
+    if value is None:
+        return DEFAULT
+    if isinstance(value, tuple) and len(value) == 1 and value[0] in BY_TOPIC:
+        return str(value[0])
+    raise ValueError(
+        "members of a group in ZooKeeper cannot agree on an assignor, so all must have the same: give assignor="
+        f"{' or '.join(map(repr, BY_TOPIC))}, not {value!r}"
+    )
+
+
+class Facts(NamedTuple):
+    """The facts that decide: about the coordinator and the group."""
+
+    #: Whether the coordinator takes members of the next-generation protocol.
+    offered: bool
+    #: Whether the group has members of the classic protocol, and is not of the next generation yet.
+    has_classic_members: bool = False
+    #: Why the coordinator refused the next-generation protocol to this member; empty if it did not.
+    refused: str = ""
+    #: Whether the brokers keep groups at all, as they do from 0.9 on.
+    keeps_groups: bool = True
+
+
+def choose(assignor: Any, by_broker_pattern: bool, facts: Facts) -> tuple[str, str]:
+    """Return the protocol that "auto" means, and why.
+
+    :param assignor: see `assignor_for`
+    :param by_broker_pattern: whether the member subscribes by a pattern for the broker
+    """
+    if not facts.keeps_groups:
+        return ZOOKEEPER, "the brokers keep no groups"
+    if by_broker_pattern:
+        return CONSUMER, "only the broker matches a SubscriptionPattern"
+    if isinstance(assignor, str):
+        return CONSUMER, f"only the broker has the assignor {assignor!r}"
+    if assignor is not None and assignor != (COMMON,):
+        return CLASSIC, "assignor= names one that runs in the client"
+    if not facts.offered:
+        return CLASSIC, "the coordinator does not offer the next-generation protocol"
+    if facts.refused:
+        return CLASSIC, f"the coordinator refused the next-generation protocol: {facts.refused}"
+    if facts.has_classic_members:
+        return CLASSIC, "the group has members of the classic protocol"
+    return CONSUMER, "the coordinator offers it, and the group has no members of the classic protocol"
+
+
+def check_pattern(protocol: str, topics: Any) -> None:
+    """Check that a protocol takes the patterns of a subscription.
+
+    :raises ValueError: only the next-generation protocol has patterns for the broker
+    """
+    given = [topics] if isinstance(topics, (str, bytes, re.Pattern, SubscriptionPattern)) else topics
+    if protocol in (CLASSIC, ZOOKEEPER) and any(isinstance(one, SubscriptionPattern) for one in given):
+        raise ValueError(
+            'SubscriptionPattern is for the broker, which matches it with protocol="consumer" or "auto"; otherwise give a '
+            "compiled pattern, or a text that begins with ^"
+        )
 
 
 @dataclass(frozen=True)

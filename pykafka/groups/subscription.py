@@ -167,10 +167,11 @@ class GroupTopics:
         :param timeout_ms: for asking about those that metadata lacks; by default each broker has the socket timeout
         """
         self._check({*names, *self.assigned_topics}, timeout_ms)
-        changed = any(self._count(name, count) != count for name, count in self.assigned_topics.items())
-        if changed:
-            self.assigned_topics = {}
-        return changed
+        for name, count in self.assigned_topics.items():
+            if self._count(name, count) != count:
+                self.assigned_topics = {}
+                return True
+        return False
 
     def _check(self, names: Iterable[str], timeout_ms: int | None) -> None:
         """Look for topics in the metadata; ask the cluster regularly about those that it lacks."""
@@ -281,9 +282,14 @@ class TopicWatch:
 
     def refused(self, subscription: Subscription) -> list[Exception]:
         """Return errors of topics that this client may not read: once, until it may."""
-        errors = {name: self._cluster.topic_error(name) for name in sorted(subscription.names)}
-        refused = {name: error for name, error in errors.items() if error is not None and not error.retriable}
-        fresh: list[Exception] = [error for name, error in refused.items() if name not in self.refused_names]
+        refused = set()
+        fresh: list[Exception] = []
+        for name in sorted(subscription.names):
+            error = self._cluster.topic_error(name)
+            if error is not None and not error.retriable:
+                refused.add(name)
+                if name not in self.refused_names:
+                    fresh.append(error)
         self.refused_names = frozenset(refused)
         return fresh
 

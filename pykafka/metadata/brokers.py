@@ -156,9 +156,9 @@ class Brokers:
     # -- asking ----------------------------------------------------------------------------------------------------
 
     def candidates(self, seeds: Callable[[], Iterable[tuple[str, int]]]) -> Iterator[Node]:
-        """Yield those that are connected, then the others, then the seeds; the seeds first where a bootstrap is due.
+        """Yield those that are connected, then the others, then the seeds; the seeds first if a bootstrap is due.
 
-        :param seeds: gives their (host, port) where it comes to that
+        :param seeds: gives their (host, port) if it comes to that
         """
         brokers = list(self.by_id.values())
         self._handler.random.shuffle(brokers)
@@ -264,7 +264,7 @@ def first_answer(
     :param brokers: the brokers to ask, in this order
     :param ask: asks one broker
     :param what: the request's name in logs
-    :param telling: returns whether an answer is useful; a useless one is returned only where all are
+    :param telling: returns whether an answer is useful; a useless one is returned only if all are
     :param left_ms: returns how long brokers may still be asked (ms), 0 at the end; None for no limit
     :raises NoBrokersAvailableError: none answered; `.attempts` has every attempt
     :raises ProtocolClientError: one has refused
@@ -290,9 +290,9 @@ def first_answer(
                 return answer
             empty.append(answer)
         except KafkaException as error:
-            # without its traceback, whose frames would hold the callers' objects for as long as somebody keeps the error
+            # without its traceback, whose frames would hold the callers' objects for as long as the error is kept
             error_copy = error.again()
-            # also one that tells its versions late: that is a part of connecting
+            # also one that sends its versions late: that is a part of connecting
             late = isinstance(error, (ConnectTimeoutError, TokenTimeoutError)) or (
                 hurried and isinstance(error, ResponseTimeoutError)
             )
@@ -338,7 +338,7 @@ def _explain(attempts: list[Any]) -> str:
 
 
 def _tell(address: str, error: Any) -> str:
-    """Return why a broker could not be reached, and of each of its addresses where it has several."""
+    """Return why a broker could not be reached, and of each of its addresses if it has several."""
     text = error.text if isinstance(error, KafkaException) else str(error)
     steps = getattr(error, "ledger", ())
     where = dict.fromkeys(f"{step.address} ({step.error})" for step in steps if isinstance(step, Attempt))

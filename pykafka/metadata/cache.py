@@ -64,7 +64,7 @@ class MetadataCache:
         self._cluster_id: str | None = None
         #: By name.
         self.topics: dict[str, KnownTopic] = {}
-        #: The error code that brokers gave about a topic, by name, where they do not describe it.
+        #: The error code that brokers gave about a topic, by name, if they do not describe it.
         self.errors: dict[str, int] = {}
 
     def take_over_topics(self, response: wire.MetadataResponse, names: list[str] | None) -> dict[str, TopicMetadata]:
@@ -81,7 +81,7 @@ class MetadataCache:
             name = topic.name
             if name is None or topic.error_code == UnknownTopicOrPartition.ERROR_CODE:
                 continue
-            if topic.error_code and not topic.partitions:  # an error tells nothing about the partitions
+            if topic.error_code and not topic.partitions:  # an error says nothing about the partitions
                 errors[name] = topic.error_code
                 if name in self.topics:
                     found[name] = self.topics[name]
@@ -139,7 +139,7 @@ class MetadataCache:
         return NO_EPOCH if known is None else known.epochs.get(partition, NO_EPOCH)
 
     def after_fork(self) -> None:
-        """Take a new lock: nobody would release the parent's."""
+        """Take a new lock: the parent's would stay taken."""
         self._lock = self._handler.Lock()
 
     def leader(self, topic: str, partition: int) -> Node | None:
@@ -150,7 +150,7 @@ class MetadataCache:
     def check(self, broker: Node, response: wire.MetadataResponse) -> None:
         """Check that metadata can be used.
 
-        :raises RebootstrapRequired: the broker tells this client to begin again at the bootstrap addresses
+        :raises RebootstrapRequired: the broker asks this client to begin again at the bootstrap addresses
         :raises ForeignClusterError: the broker belongs to another cluster
         """
         if response.error_code:
@@ -158,7 +158,7 @@ class MetadataCache:
                 self._brokers.send_back()
             raise error_for(response.error_code, broker=broker.address, api="Metadata")
         if self._cluster_id and response.cluster_id and response.cluster_id != self._cluster_id:
-            broker.drop_connections()  # the name is looked up anew, and may lead back
+            broker.drop_connections()  # the name is looked up again, and may lead back
             raise ForeignClusterError(
                 f"{broker.address} belongs to cluster {response.cluster_id} now, and this client began with "
                 f"{self._cluster_id}: nothing is taken over from it; correct addresses or DNS, or make a new KafkaClient if "
@@ -198,7 +198,7 @@ class MetadataCache:
     def _take_over_brokers(
         self, addresses: Mapping[int, tuple[str, int]], controller_id: int | None, is_first: bool
     ) -> list[Node]:
-        """Take over the brokers of fresh metadata: those that moved are made anew; return those to part with."""
+        """Take over the brokers of fresh metadata: those that moved are replaced; return those to part with."""
         self.controller_id = controller_id if controller_id is not None and controller_id >= 0 else None
         left = self._brokers.take_over(addresses)
         if not self._brokers.by_id and is_first:
@@ -255,13 +255,13 @@ def _described(name: str, topic: Any) -> KnownTopic:
 def _newest(known: KnownTopic | None, described: KnownTopic) -> KnownTopic:
     """Return the topic as a broker describes it, except partitions with a newer known leader epoch.
 
-    Without ids nobody can tell an old answer from a topic that was made anew, whose epochs begin at 0: then the answer counts.
+    Without ids an old answer looks like a topic that was recreated, whose epochs begin at 0: then the answer counts.
     """
     if known is None or known.id is None:
         return described
     if described.id is not None and described.id != known.id:
         log.info(  # producers and consumers of it warn
-            "topic %s was deleted and made anew: its id was %s and is %s now",
+            "topic %s was deleted and recreated: its id was %s and is %s now",
             described.metadata.name,
             known.id,
             described.id,

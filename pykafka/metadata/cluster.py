@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import UUID
 
+from pykafka.common import TopicPartition
 from pykafka.exceptions import (
     ClientClosedError,
     KafkaException,
@@ -27,7 +28,7 @@ from pykafka.metadata.elections import (
 )
 from pykafka.metadata.internal_topics import InternalTopics
 from pykafka.metadata.lifecycle import Closables, close_at_exit
-from pykafka.metadata.list_offsets import FoundOffset, Question, list_offsets
+from pykafka.metadata.list_offsets import FoundOffset, OffsetQuery, list_offsets
 from pykafka.metadata.options import MetadataSettings
 from pykafka.metadata.partition import TopicMetadata
 from pykafka.metadata.refresh import MetadataRefresh, RefreshSchedule
@@ -233,7 +234,7 @@ class BaseCluster:
             self.refresh(self.generation)
 
     def refresh_older(self, max_age_s: float, topics: Iterable[str], timeout_ms: int | None = None) -> None:
-        """Update topics, and all that the application holds, where the answer about one of them is this old (s).
+        """Update topics, and all that the application holds, if the answer about one of them is this old (s).
 
         :param timeout_ms: see `update`
         """
@@ -280,14 +281,14 @@ class BaseCluster:
         )
 
     def topic_id(self, name: str) -> UUID | None:
-        """Return the known id of a topic, without I/O; None for an unknown topic, and where brokers (before 2.8) give none.
+        """Return the known id of a topic, without I/O; None for an unknown topic, and if brokers (before 2.8) give none.
 
-        A topic that was deleted and made anew has another id (KIP-516).
+        A topic that was deleted and recreated has another id (KIP-516).
         """
         return self._cache.topic_id(name)
 
     def leader_epoch(self, topic: str, partition: int) -> int:
-        """Return the leader epoch of a partition, without I/O; -1 where none is known: brokers tell since Kafka 2.1."""
+        """Return the leader epoch of a partition, without I/O; -1 if it is not known: brokers report it since Kafka 2.1."""
         return self._cache.leader_epoch(topic, partition)
 
     def ask_metadata(self, topics: list[str] | None, timeout_ms: int | None = None) -> wire.MetadataResponse:
@@ -333,7 +334,7 @@ class BaseCluster:
         return self._cache.metadata(name) is not None
 
     def ask_to_create(self, names: list[str], timeout_ms: int | None = None) -> None:
-        """Ask a broker to create topics, if brokers and client allow that; a later request tells whether it did.
+        """Ask a broker to create topics, if brokers and client allow that; a later request shows whether it did.
 
         :param timeout_ms: see `update`
         :raises NoBrokersAvailableError: no broker answered
@@ -342,7 +343,7 @@ class BaseCluster:
             self.call(metadata_request(names, True), within_ms=timeout_ms)
 
     def find_topic(self, name: str, timeout_ms: int | None = None) -> TopicMetadata | None:
-        """Return a topic's metadata, asking the cluster where it is unknown; None for no such topic. This creates no topic.
+        """Return a topic's metadata, asking the cluster if it is unknown; None for no such topic. This creates no topic.
 
         :param timeout_ms: see `update`
         :raises NoBrokersAvailableError: no broker answered
@@ -375,7 +376,7 @@ class BaseCluster:
         return names
 
     def wait_for_topic(self, name: str, timeout_ms: int | None = None) -> TopicMetadata:
-        """Ask for a topic until it exists; this creates it where this client and the brokers allow that.
+        """Ask for a topic until it exists; this creates it if this client and the brokers allow that.
 
         A client that creates no topics waits for leaders only, not for a topic that the broker does not know.
 
@@ -400,7 +401,7 @@ class BaseCluster:
 
         :param timeout_ms: for each broker; by default the socket timeout
         :param within_ms: for all of them; None for no limit
-        :param telling: returns whether an answer is useful; a useless one is returned only where all are
+        :param telling: returns whether an answer is useful; a useless one is returned only if all are
         :raises NoBrokersAvailableError: none answered; `.attempts` has every attempt
         """
         if self._closed:
@@ -445,7 +446,7 @@ class BaseCluster:
         return self._seeds.look_up(lambda: not self._closed)
 
     def leader(self, topic: str, partition: int, timeout_ms: int | None = None) -> Node:
-        """Return the broker that leads a partition; ask for metadata where it is unknown, but not twice in a moment.
+        """Return the broker that leads a partition; ask for metadata if it is unknown, but not twice in a moment.
 
         :param timeout_ms: see `update`
         :raises UnknownTopicOrPartition: the cluster has no such partition
@@ -474,7 +475,7 @@ class BaseCluster:
         )
 
     def find_leaders(self, partitions: Iterable[tuple[str, int]], timeout_ms: int | None = None) -> None:
-        """Ask for metadata in one request where leaders are unknown, but not twice in a moment.
+        """Ask for metadata in one request if leaders are unknown, but not twice in a moment.
 
         :param partitions: (topic, partition) pairs
         :param timeout_ms: see `update`
@@ -503,8 +504,10 @@ class BaseCluster:
         :returns: {(topic, partition): FoundOffset(offset, timestamp, offsets)}
         :raises ProtocolClientError: a partition's error, when retrying did not help
         """
-        question = Question(timestamps, max_offsets, isolation_level)
-        return list_offsets(self, question, timeout_ms or self.socket_timeout_ms)
+        times = {TopicPartition(*key): timestamp for key, timestamp in timestamps.items()}
+        query = OffsetQuery(times, max_offsets, isolation_level)
+        found: dict[Any, FoundOffset] = list_offsets(self, query, timeout_ms or self.socket_timeout_ms)
+        return found
 
     def get_group_coordinator(self, consumer_group: str | bytes, timeout_ms: int | None = None) -> Node:
         """Return the broker that keeps a group's offsets and members, waiting while the cluster makes up its mind.

@@ -154,7 +154,7 @@ class Coordinators:
         self.after_fork()
 
     def after_fork(self) -> None:
-        """Start afresh in a forked child, where nobody would release the locks."""
+        """Start afresh in a forked child, in which the locks would stay taken."""
         self._found: dict[str, tuple[float, Node]] = {}
         self._asking: dict[str, LockType] = {}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Self, TypeVar
 from uuid import UUID
 
@@ -18,7 +18,7 @@ CHANNEL = "offsets"
 #: partitions anyway, and should not fail before.
 COMMIT_CEILING = 9
 FETCH_CEILING = 7
-#: The versions that tell topics by their ids (KIP-848, Kafka 4.2), and the first one that asks for several groups.
+#: The versions that name topics by their ids (KIP-848, Kafka 4.2), and the first one that asks for several groups.
 COMMIT_BY_ID = 10
 FETCH_BY_ID = 10
 FETCH_GROUPS = 8
@@ -28,7 +28,7 @@ STABLE_FROM = 7
 #: Up to this version of OffsetFetch (before Kafka 0.10.2), UNKNOWN_TOPIC_OR_PARTITION means that nothing is committed; later
 #: brokers answer a partition without a commit with offset -1.
 UNKNOWN_IS_NONE = 1
-#: From which version of OffsetCommit on brokers tell static members that were fenced (KIP-345).
+#: From which version of OffsetCommit on brokers report static members that were fenced (KIP-345).
 STATIC_FROM = 7
 
 
@@ -69,7 +69,6 @@ def commit_request(
     :param ids: the topics' ids, which `COMMIT_BY_ID` needs
     :param epochs: the leader epoch of the record before each offset, as far as they are known (KIP-320)
     """
-    known = epochs or {}
     topic = wire.OffsetCommitRequest.Topic
     ids = ids or {}
     return wire.OffsetCommitRequest(
@@ -78,22 +77,30 @@ def commit_request(
         member_id=identity[1],
         group_instance_id=group_instance_id if version >= STATIC_FROM else None,
         topics=[
-            topic(
-                name=name,
-                topic_id=ids.get(name, NO_ID),
-                partitions=[
-                    topic.Partition(
-                        partition_index=id_,
-                        committed_offset=value.offset,
-                        committed_leader_epoch=known.get(TopicPartition(name, id_), -1),
-                        committed_metadata=value.metadata,
-                    )
-                    for id_, value in partitions.items()
-                ],
-            )
-            for name, partitions in by_topic(offsets).items()
+            topic(name=name, topic_id=ids.get(name, NO_ID), partitions=partitions)
+            for name, partitions in commits_by_topic(topic.Partition, offsets, epochs or {}).items()
         ],
     )
+
+
+def commits_by_topic(
+    make: Callable[..., V], offsets: Mapping[TopicPartition, OffsetAndMetadata], epochs: Mapping[TopicPartition, int]
+) -> dict[str, list[V]]:
+    """Return the partitions of a commit request by topic.
+
+    :param make: the class of the request's partitions
+    :param epochs: the leader epoch of the record before each offset, as far as they are known (KIP-320)
+    """
+    found: dict[str, list[V]] = {}
+    for (topic, id_), value in offsets.items():
+        part = make(
+            partition_index=id_,
+            committed_offset=value.offset,
+            committed_leader_epoch=epochs.get(TopicPartition(topic, id_), -1),
+            committed_metadata=value.metadata,
+        )
+        found.setdefault(topic, []).append(part)
+    return found
 
 
 def commit_failures(
@@ -107,7 +114,7 @@ def commit_failures(
     :param asked: partitions that were to be committed; one that the answer leaves out counts as not committed
     :param ids: the topics' ids that the request had
     """
-    names = _names(ids)
+    names = {id_: name for name, id_ in ids.items()} if ids else {}
     failures: dict[TopicPartition, KafkaException] = {
         TopicPartition(topic, id_): IncompleteResponseError(
             broker=broker, topic=topic, partition=id_, api="OffsetCommit"
@@ -162,7 +169,7 @@ def committed_offsets(
     :param asked: partitions
     :param ids: the topics' ids that the request had
     :param version: that of the request
-    :raises ProtocolClientError: the broker cannot tell; an error that does not pass by itself, if there is one
+    :raises ProtocolClientError: an error of the broker; one that is not retriable, if there is one
     :raises IncompleteResponseError: the answer leaves one of the partitions out
     """
     found, errors = committed_each(response, broker, asked, ids, version=version)
@@ -179,32 +186,37 @@ def committed_each(
     *,
     version: int,
 ) -> tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, KafkaException]]:
-    """Return the group's commit for each partition, and an error for each of which the answer does not say it.
+    """Return the group's commit for each partition, and an error for each that the answer leaves out.
 
     Parameters: see `committed_offsets`.
 
-    :raises ProtocolClientError: the broker cannot tell it of any partition
+    :raises ProtocolClientError: an error of the broker about all partitions
     """
     answer: Any = response.groups[0] if response.groups else response
     if answer.error_code:
         raise error_for(answer.error_code, broker=broker, api="OffsetFetch")
-    found: dict[TopicPartition, CommittedOffset] = {}
-    errors: dict[TopicPartition, KafkaException] = {}
-    names = _names(ids)
+    read: dict[TopicPartition, CommittedOffset | KafkaException] = {}
+    names = {id_: name for name, id_ in ids.items()} if ids else {}
     for topic in answer.topics:
         topic_name = topic.name or names.get(topic.topic_id, "")
         for part in topic.partitions:
             key = TopicPartition(topic_name, part.partition_index)
             if part.error_code and not means_no_commit(part.error_code, version):
-                errors[key] = error_for(
+                read[key] = error_for(
                     part.error_code, broker=broker, topic=topic_name, partition=key[1], api="OffsetFetch"
                 )
             else:
-                found[key] = CommittedOffset.of(part.committed_offset, part.metadata or "", part.committed_leader_epoch)
+                read[key] = CommittedOffset.of(part.committed_offset, part.metadata or "", part.committed_leader_epoch)
+    found: dict[TopicPartition, CommittedOffset] = {}
+    errors: dict[TopicPartition, KafkaException] = {}
     for key in asked:
-        if key not in found and key not in errors:  # which is not to say that nothing is committed
-            errors[key] = IncompleteResponseError(broker=broker, topic=key[0], partition=key[1], api="OffsetFetch")
-    return {key: found[key] for key in asked if key in found}, {key: errors[key] for key in asked if key in errors}
+        value = read.get(key)
+        if isinstance(value, CommittedOffset):
+            found[key] = value
+        else:  # a partition that the answer leaves out may have a commit all the same
+            missing = IncompleteResponseError(broker=broker, topic=key[0], partition=key[1], api="OffsetFetch")
+            errors[key] = value or missing
+    return found, errors
 
 
 def means_no_commit(error_code: int, version: int) -> bool:
@@ -213,7 +225,3 @@ def means_no_commit(error_code: int, version: int) -> bool:
     :param version: of OffsetFetch
     """
     return error_code == UnknownTopicOrPartition.ERROR_CODE and version <= UNKNOWN_IS_NONE
-
-
-def _names(ids: Mapping[str, UUID] | None) -> dict[UUID, str]:
-    return {id_: name for name, id_ in (ids or {}).items()}

@@ -121,7 +121,7 @@ class InternalTopics:
         if cluster is None or broker is None or not broker.has(wire.DescribeConfigsRequest):
             return []
         topics = [one for one in FACTORS if one != SHARES or broker.has(wire.ShareGroupHeartbeatRequest)]
-        return [reason for one in topics if (reason := _reason(cluster, one, certain=True))]
+        return [reason for topic in topics if (reason := _reason(cluster, topic, certain=True))]
 
 
 def is_unavailable(error: KafkaException) -> bool:

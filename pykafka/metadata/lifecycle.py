@@ -30,9 +30,9 @@ _open_clusters: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class Tether:
-    """Ends a worker with its client, also where the application has dropped what the worker works for.
+    """Ends a worker with its client, also if the application has dropped what the worker works for.
 
-    Such a worker holds its owner weakly, and looks for it only now and then; nobody else refers to the worker. So the worker
+    Such a worker holds its owner weakly, and looks for it only now and then; nothing else refers to the worker. So the worker
     itself holds the tether, and the cluster knows it (`stop_at_close`). It does nothing to a worker whose owner is there.
 
     :param wake: makes the worker look
@@ -68,7 +68,7 @@ class Closables:
         :param ended: whether the event loop is closed: what would have to wait is left undone
         """
         errors: list[KafkaException] = []
-        # Tethers come last: their workers' owners, where these are there, have ended them by then.
+        # Tethers come last: their workers' owners, if they still exist, have ended them by then.
         try:
             for stoppable in sorted(self._all, key=lambda one: isinstance(one, Tether)):
                 stop = getattr(stoppable, "stop_midway", stoppable.stop) if midway else stoppable.stop

@@ -7,6 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from pykafka.common import TopicPartition
 from pykafka.exceptions import (
     IncompleteResponseError,
     KafkaException,
@@ -29,15 +30,12 @@ log = logging.getLogger(__name__)
 
 #: How many leaders are asked at a time, besides the one that the caller asks.
 MOST_WORKERS = 16
-#: A request has at least so long (ms), also where the time is up: enough for one quick answer.
+#: A request has at least so long (ms), also when the time is up: enough for one quick answer.
 LEAST_MS = 50
 #: How long the warning about a topic without timestamps is not repeated (s).
 WARN_AGAIN_S = 3600.0
 #: From this version on the request says which leader is meant (KIP-320).
 EPOCHS_FROM = 4
-
-TopicPartition = tuple[str, int]
-
 
 WARNING = (
     "the log of topic %s is in message format 0.9 or older (message.format.version), which has no timestamps: a time leads to "
@@ -67,10 +65,10 @@ class Leaders(Protocol):
 
 
 class FoundOffset(NamedTuple):
-    """An answer to a question for an offset by time.
+    """The answer of a leader that was asked for an offset by time.
 
-    :param offset: the first one found; -1 if there is none
-    :param timestamp: of the message there (ms since 1970); -1 where the broker does not say
+    :param offset: the first one; -1 if there is none
+    :param timestamp: of the message there (ms since 1970); -1 if the broker does not name it
     :param offsets: all that the broker named: one, or none; brokers before 0.10.1 may name several
     :param by_segment: whether the broker named starts of log segments written before the time, so that none means that all
         are newer, and not that all are older: it is older than 0.10.1, or the topic is in message format 0.9 or older
@@ -82,8 +80,8 @@ class FoundOffset(NamedTuple):
     by_segment: bool = False
 
 
-class Question(NamedTuple):
-    """A question to the leaders of partitions.
+class OffsetQuery(NamedTuple):
+    """The offsets that leaders are asked for.
 
     :param timestamps: {(topic, partition): milliseconds since 1970, -1 for the end or -2 for the start}
     :param max_offsets: brokers before 0.10.1 may give as many
@@ -99,111 +97,180 @@ class Question(NamedTuple):
 Answers = tuple[dict[TopicPartition, FoundOffset], dict[TopicPartition, KafkaException]]
 
 
-def list_offsets(cluster: Leaders, question: Question, timeout_ms: int) -> dict[TopicPartition, FoundOffset]:
+def list_offsets(cluster: Leaders, query: OffsetQuery, timeout_ms: int) -> dict[TopicPartition, FoundOffset]:
     """Ask for offsets by time; parameters and errors as `Cluster.list_offsets` has them."""
-    found, errors = list_each(cluster, question, timeout_ms, patient=True)
+    offsets, errors = list_each(cluster, query, timeout_ms, patient=True)
     if errors:
         raise next(iter(errors.values()))
-    return found
+    return offsets
 
 
 def list_each(
-    cluster: Leaders, question: Question, timeout_ms: int, patient: bool = False, once: bool = False
+    cluster: Leaders, query: OffsetQuery, timeout_ms: int, patient: bool = False, once: bool = False
 ) -> Answers:
     """Ask for offsets by time; return the answers, and an error for each partition without one.
 
-    Several leaders are asked at a time, so a silent one holds up no other.
+    It asks several leaders at a time, so a silent one holds up no other.
 
-    :param timeout_ms: how long all of it may take; None of its requests takes longer than the socket timeout
-    :param patient: whether to wait for leaders that are to be elected, and to stop at an error that does not pass by itself
+    :param timeout_ms: how long all of it may take; no request takes longer than the socket timeout
+    :param patient: whether to wait for leaders that are to be elected, and to stop at an error that is not retriable
     :param once: return instead of asking a leader again
     """
-    now = cluster.handler.now
-    deadline = now() + timeout_ms / 1000
-    found: dict[TopicPartition, FoundOffset] = {}
-    given_up: dict[TopicPartition, KafkaException] = {}
-    missing = dict(question.timestamps)
-    failures = 0
-    while missing:
-        seen = cluster.generation
-        errors = _ask_leaders(cluster, question._replace(timestamps=missing), deadline, patient, found)
-        missing = {key: timestamp for key, timestamp in missing.items() if key not in found}
-        for key in missing:
-            error = errors.setdefault(key, IncompleteResponseError(topic=key[0], partition=key[1], api="ListOffsets"))
-            if once or not _may_pass(cluster, error, patient) or now() >= deadline:
-                given_up[key] = error
-        if patient and given_up:
-            break
-        missing = {key: timestamp for key, timestamp in missing.items() if key not in given_up}
-        if not missing:
-            break
-        failures += 1
-        cluster.handler.sleep(min(cluster.retry_backoff.seconds(failures), max(deadline - now(), 0.0)))
-        try:
-            cluster.refresh(seen, sorted({topic for topic, _ in missing}), *_bound(deadline, now, patient))
-        except KafkaException as error:
-            if patient:
-                raise
-            given_up |= dict.fromkeys(missing, error)
-            break
-    return found, given_up
+    return _Search(cluster, query, timeout_ms, patient).run(once)
 
 
-def _may_pass(cluster: Leaders, error: KafkaException, patient: bool) -> bool:
-    return cluster.may_pass(error) and (
-        patient or not isinstance(error, (LeaderNotFoundError, UnknownTopicOrPartition))
-    )
+class _Search:
+    """One call of `list_each`, which has the parameters."""
 
+    def __init__(self, cluster: Leaders, query: OffsetQuery, timeout_ms: int, patient: bool) -> None:
+        self._cluster = cluster
+        self._query = query
+        self._patient = patient
+        self._deadline = cluster.handler.now() + timeout_ms / 1000
+        self._offsets: dict[TopicPartition, FoundOffset] = {}
 
-def _bound(deadline: float, now: Callable[[], float], patient: bool) -> list[int]:
-    """Return what is left of the time (ms), as an argument of calls that take one; none for a patient caller."""
-    return [] if patient else [max(LEAST_MS, round((deadline - now()) * 1000))]
-
-
-def _ask_leaders(
-    cluster: Leaders, question: Question, deadline: float, patient: bool, found: dict[TopicPartition, FoundOffset]
-) -> dict[TopicPartition, KafkaException]:
-    """Ask each leader once; put the answers into `found` and return the errors."""
-    by_leader: dict[Node, list[TopicPartition]] = defaultdict(list)
-    errors: dict[TopicPartition, KafkaException] = {}
-    now = cluster.handler.now
-    try:
-        cluster.find_leaders(question.timestamps, *_bound(deadline, now, patient))
-    except KafkaException:
-        if patient:
-            raise  # else those that are known are asked
-    for topic, partition in question.timestamps:
-        try:
-            by_leader[cluster.known_leader(topic, partition)].append((topic, partition))
-        except KafkaException as problem:
-            errors[topic, partition] = problem
-    waiting = deque(by_leader.items())
-
-    def ask_next() -> None:
-        while waiting:
+    def run(self, once: bool) -> Answers:
+        cluster, now = self._cluster, self._cluster.handler.now
+        failed: dict[TopicPartition, KafkaException] = {}
+        missing = dict(self._query.timestamps)
+        attempts = 0
+        while missing:
+            seen = cluster.generation
+            errors = self._ask_leaders(missing)
+            for key in list(missing):
+                if key not in self._offsets:
+                    error = errors.get(key) or IncompleteResponseError(
+                        topic=key[0], partition=key[1], api="ListOffsets"
+                    )
+                    if not once and self._may_pass(error) and now() < self._deadline:
+                        continue
+                    failed[key] = error
+                del missing[key]
+            if self._patient and failed:
+                break
+            if not missing:
+                break
+            attempts += 1
+            cluster.handler.sleep(min(cluster.retry_backoff.seconds(attempts), max(self._deadline - now(), 0.0)))
             try:
-                broker, keys = waiting.popleft()
-            except IndexError:  # another worker has taken it
-                return
-            asked = question._replace(timestamps={key: question.timestamps[key] for key in keys})
-            try:
-                errors.update(_ask(cluster, broker, asked, None if patient else deadline, found))
-            except KafkaException as problem:
-                errors.update(dict.fromkeys(keys, problem))
+                cluster.refresh(seen, sorted({topic for topic, _ in missing}), self._left_ms())
+            except KafkaException as error:
+                if self._patient:
+                    raise
+                failed |= dict.fromkeys(missing, error)
+                break
+        return self._offsets, failed
 
-    try:
-        workers = _spawned(cluster.handler, ask_next, len(by_leader) - 1)
-        ask_next()
-    except BaseException:  # an interrupt: the workers begin no other question
-        waiting.clear()
-        raise
-    for worker in workers:
-        worker.join()  # each of its requests has a limit
-    return errors
+    def _may_pass(self, error: KafkaException) -> bool:
+        return self._cluster.may_pass(error) and (
+            self._patient or not isinstance(error, (LeaderNotFoundError, UnknownTopicOrPartition))
+        )
+
+    def _left_ms(self) -> int | None:
+        """Return the rest of the time (ms); None for a patient caller: each request has the socket timeout."""
+        return None if self._patient else max(LEAST_MS, round((self._deadline - self._cluster.handler.now()) * 1000))
+
+    def _ask_leaders(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, KafkaException]:
+        """Ask each leader once, keep the offsets, and return the errors."""
+        cluster = self._cluster
+        by_leader: dict[Node, dict[TopicPartition, int]] = defaultdict(dict)
+        errors: dict[TopicPartition, KafkaException] = {}
+        try:
+            cluster.find_leaders(timestamps, self._left_ms())
+        except KafkaException:
+            if self._patient:
+                raise  # else the known leaders are asked
+        for key, timestamp in timestamps.items():
+            try:
+                by_leader[cluster.known_leader(*key)][key] = timestamp
+            except KafkaException as error:
+                errors[key] = error
+        waiting = deque(by_leader.items())
+
+        def ask_next() -> None:
+            while waiting:
+                try:
+                    broker, asked = waiting.popleft()
+                except IndexError:  # another worker has taken it
+                    return
+                try:
+                    errors.update(self._ask(broker, asked))
+                except KafkaException as error:
+                    errors.update(dict.fromkeys(asked, error))
+
+        try:
+            workers = _spawned(cluster.handler, ask_next, len(by_leader) - 1) if len(by_leader) > 1 else []
+            ask_next()
+        except BaseException:  # an interrupt: the workers begin no other request
+            waiting.clear()
+            raise
+        for worker in workers:
+            worker.join()  # each of its requests has a limit
+        return errors
+
+    def _ask(self, broker: Node, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, KafkaException]:
+        """Ask one leader, and by the oldest version for topics without timestamps; return the errors of partitions."""
+        left_ms = self._left_ms()
+        if left_ms is not None:
+            broker.connect_within(min(left_ms, broker.socket_timeout_ms))
+        version = broker.api_version(wire.ListOffsetsRequest)
+        errors = self._ask_by(version, broker, timestamps)
+        timeless = {
+            key: timestamps[key] for key, error in errors.items() if isinstance(error, UnsupportedForMessageFormat)
+        }
+        if not timeless:
+            return errors
+        try:
+            oldest = broker.api_version(wire.ListOffsetsRequest, 0)
+        except UnsupportedVersion:
+            return errors
+        if oldest == version:
+            return errors
+        for topic in sorted({topic for topic, _ in timeless}):
+            self._cluster.limiter.warn(log, topic, WARNING, topic, again_s=WARN_AGAIN_S)
+        left = {key: error for key, error in errors.items() if key not in timeless}
+        return left | self._ask_by(oldest, broker, timeless)
+
+    def _ask_by(
+        self, version: int, broker: Node, timestamps: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, KafkaException]:
+        """Ask one leader by a version of the request, keep the offsets, and return the errors of partitions."""
+        by_topic: dict[str, list[wire.ListOffsetsRequest.Topic.Partition]] = defaultdict(list)
+        for (topic, partition), timestamp in timestamps.items():
+            entry = wire.ListOffsetsRequest.Topic.Partition(partition_index=partition, timestamp=timestamp)
+            if version >= EPOCHS_FROM:
+                # A former leader that does not know of the election refuses, as does a new one that does not know of it yet.
+                entry.current_leader_epoch = self._cluster.leader_epoch(topic, partition)
+            if version == 0:
+                entry.max_num_offsets = self._query.max_offsets
+            by_topic[topic].append(entry)
+        topics = [wire.ListOffsetsRequest.Topic(name=name, partitions=parts) for name, parts in by_topic.items()]
+        request = wire.ListOffsetsRequest(replica_id=-1, topics=topics)
+        if version >= 2:  # before, there were no transactions
+            request.isolation_level = self._query.isolation_level
+        left_ms = self._left_ms()
+        timeout_ms = None if left_ms is None else min(left_ms, broker.socket_timeout_ms)
+        response = broker.call(request, version=version, timeout_ms=timeout_ms)
+        errors: dict[TopicPartition, KafkaException] = {}
+        for answer in response.topics:
+            for part in answer.partitions:
+                key = TopicPartition(answer.name, part.partition_index)
+                if part.error_code:
+                    errors[key] = error_for(
+                        part.error_code, broker=broker.address, topic=key[0], partition=key[1], api="ListOffsets"
+                    )
+                elif version == 0:
+                    offsets = list(part.old_style_offsets)
+                    self._offsets[key] = FoundOffset(offsets[0] if offsets else -1, -1, offsets, by_segment=True)
+                else:
+                    self._offsets[key] = FoundOffset(
+                        part.offset, part.timestamp, [part.offset] if part.offset >= 0 else []
+                    )
+        return errors
 
 
 def _spawned(handler: Handler, target: Callable[[], object], count: int) -> list[Worker]:
-    """Start up to `MOST_WORKERS` workers; none where the system starts none at present: the caller does all then."""
+    """Start up to `MOST_WORKERS` workers; none if the system starts none at present: the caller does all then."""
     workers: list[Worker] = []
     try:
         for _ in range(min(count, MOST_WORKERS)):
@@ -211,79 +278,3 @@ def _spawned(handler: Handler, target: Callable[[], object], count: int) -> list
     except RuntimeError as error:
         log.info("leaders are asked one after another: %s", error)
     return workers
-
-
-def _ask(
-    cluster: Leaders,
-    broker: Node,
-    question: Question,
-    deadline: float | None,
-    found: dict[TopicPartition, FoundOffset],
-) -> dict[TopicPartition, KafkaException]:
-    """Ask one leader, again by the oldest version for topics that store no timestamps; return the errors of partitions.
-
-    :param deadline: for connecting, and for the answer (s); None for the socket timeout each
-    """
-    if deadline is not None:
-        broker.connect_within(_left_ms(cluster, broker, deadline))
-    version = broker.api_version(wire.ListOffsetsRequest)
-    errors = _ask_by(version, cluster, broker, question, deadline, found)
-    timeless = {
-        key: question.timestamps[key] for key, error in errors.items() if isinstance(error, UnsupportedForMessageFormat)
-    }
-    if not timeless:
-        return errors
-    try:
-        oldest = broker.api_version(wire.ListOffsetsRequest, 0)
-    except UnsupportedVersion:
-        return errors
-    if oldest == version:
-        return errors
-    for topic in sorted({topic for topic, _ in timeless}):
-        cluster.limiter.warn(log, topic, WARNING, topic, again_s=WARN_AGAIN_S)
-    left = {key: error for key, error in errors.items() if key not in timeless}
-    return left | _ask_by(oldest, cluster, broker, question._replace(timestamps=timeless), deadline, found)
-
-
-def _left_ms(cluster: Leaders, broker: Node, deadline: float) -> int:
-    return min(_bound(deadline, cluster.handler.now, False)[0], broker.socket_timeout_ms)
-
-
-def _ask_by(
-    version: int,
-    cluster: Leaders,
-    broker: Node,
-    question: Question,
-    deadline: float | None,
-    found: dict[TopicPartition, FoundOffset],
-) -> dict[TopicPartition, KafkaException]:
-    """Ask one leader by a version of the request; put the answers into `found` and return the errors of partitions."""
-    by_topic: dict[str, list[wire.ListOffsetsRequest.Topic.Partition]] = defaultdict(list)
-    for (topic, partition), timestamp in question.timestamps.items():
-        entry = wire.ListOffsetsRequest.Topic.Partition(partition_index=partition, timestamp=timestamp)
-        if version >= EPOCHS_FROM:
-            # A former leader that does not know yet that it is none refuses, as does one that has not heard of its election.
-            entry.current_leader_epoch = cluster.leader_epoch(topic, partition)
-        if version == 0:
-            entry.max_num_offsets = question.max_offsets
-        by_topic[topic].append(entry)
-    topics = [wire.ListOffsetsRequest.Topic(name=name, partitions=parts) for name, parts in by_topic.items()]
-    request = wire.ListOffsetsRequest(replica_id=-1, topics=topics)
-    if version >= 2:  # before, there were no transactions
-        request.isolation_level = question.isolation_level
-    left_ms = None if deadline is None else _left_ms(cluster, broker, deadline)
-    response = broker.call(request, version=version, timeout_ms=left_ms)
-    errors: dict[TopicPartition, KafkaException] = {}
-    for topic_found in response.topics:
-        for part in topic_found.partitions:
-            key = (topic_found.name, part.partition_index)
-            if part.error_code:
-                errors[key] = error_for(
-                    part.error_code, broker=broker.address, topic=key[0], partition=key[1], api="ListOffsets"
-                )
-            elif version == 0:
-                offsets = list(part.old_style_offsets)
-                found[key] = FoundOffset(offsets[0] if offsets else -1, -1, offsets, by_segment=True)
-            else:
-                found[key] = FoundOffset(part.offset, part.timestamp, [part.offset] if part.offset >= 0 else [])
-    return errors

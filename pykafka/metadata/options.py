@@ -32,7 +32,7 @@ class MetadataSettings(Options):
         REBOOTSTRAP,
         _valid_strategy,
         "what to do when no known broker gives metadata: rebootstrap begins again at `hosts` (or ZooKeeper), with names looked "
-        "up anew; none keeps asking the known ones",
+        "up again; none keeps asking the known ones",
         allowed=f"`{REBOOTSTRAP!r}`, `{STAY!r}`",
         costs="`none` cannot follow a cluster whose brokers have all moved.",
     )

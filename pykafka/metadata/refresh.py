@@ -112,7 +112,7 @@ class RefreshSchedule:
         return all(self._covered.get(name, 0) > seen for name in names)
 
     def due(self, names: Iterable[str]) -> list[str]:
-        """Return which topics to ask about at once where these are wanted: them, and others without leaders.
+        """Return which topics to ask about at once if these are wanted: them, and others without leaders.
 
         None if all of these were found without leaders a moment ago.
         """
@@ -132,7 +132,7 @@ class RefreshSchedule:
         """Note that topics were asked about.
 
         :param names: which; None: all there are
-        :param led: tells whether each partition of a topic has a leader now
+        :param led: returns whether each partition of a topic has a leader now
         :param names_brokers: whether the answer named brokers, so that it can be believed
         """
         self.generation += 1
@@ -178,7 +178,7 @@ class MetadataRefresh:
     State: `_lock` is held during each update, so that any number of workers that find a leader gone cause one request.
 
     :param handler: supplies the lock
-    :param freshness: keeps the books on what was asked when
+    :param schedule: has the times of the updates
     :param update: asks the cluster for some topics (None: all), for so long (ms; None: as long as it takes), and takes the
         answer over; called under the lock
     :param held: gives the names of the topics that the application holds
@@ -219,7 +219,7 @@ class MetadataRefresh:
             self._update(names, timeout_ms)
 
     def since(self, seen: int, names: list[str] | None, timeout_ms: int | None = None) -> None:
-        """Update topics, unless that was done since a generation; all topics in use where the metadata is old.
+        """Update topics, unless that was done since a generation; all topics in use if the metadata is old.
 
         :param seen: the generation
         :param names: None for all topics in use
@@ -236,7 +236,7 @@ class MetadataRefresh:
                 self._update_if_due(names, timeout_ms)
 
     def older(self, max_age_s: float, names: list[str], timeout_ms: int | None = None) -> None:
-        """Update topics, and those that the application holds, where the oldest answer about them is this old (s).
+        """Update topics, and those that the application holds, if the oldest answer about them is this old (s).
 
         :param timeout_ms: see `topics`
         """
@@ -269,7 +269,7 @@ class MetadataRefresh:
         if timeout_ms is None:
             return None
         left_ms = countdown(self._handler.now, timeout_ms)
-        # Not `acquire(timeout=...)`: Ctrl-C could come before the `try` behind it, and nobody could update any more.
+        # Not `acquire(timeout=...)`: Ctrl-C could come before the `try` behind it, and no worker could update any more.
         while self._lock.locked():
             if not left_ms():
                 raise NoBrokersAvailableError(

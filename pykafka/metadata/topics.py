@@ -62,12 +62,12 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
     """The topics of a cluster by name; names may be str or bytes.
 
     Listing it makes no `Topic`; looking one up does, and holds it weakly. A name that the cluster does not have is asked
-    for, which creates the topic where the brokers' auto.create.topics.enable allows it; a warning then names the topic with
+    for, which creates the topic if the brokers' auto.create.topics.enable allows it; a warning then names the topic with
     nearly the same name, if there is one. A client with `allow_auto_create_topics=False` creates no topics.
     A topic that does not exist and is not created raises `TopicNotFoundError`, which is a KeyError.
 
     The cluster keeps up with topics in use alone. Who lists or counts them has it ask for all, every five minutes at most,
-    and raises NoBrokersAvailableError where no broker answers, and ClientClosedError once the client was closed;
+    and raises NoBrokersAvailableError if no broker answers, and ClientClosedError once the client was closed;
     `update_cluster()` asks at once. Printing it asks, too, for five seconds at most, and raises neither: it shows the topics
     that are known then. On an event loop, where it cannot wait, it shows them at once.
     """
@@ -106,7 +106,7 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
         cluster = self._cluster()
         if cluster is None:
             return
-        if cluster.closed:  # also where all topics are known, so that the behaviour does not depend on the time
+        if cluster.closed:  # also if all topics are known, so that the behaviour does not depend on the time
             raise ClientClosedError("this client was closed: its topics cannot be listed; make a new KafkaClient")
         cluster.know_all()
 
@@ -154,7 +154,7 @@ class TopicDict(dict[Any, "weakref.ref[T] | None"], Generic[T]):
         return topic if topic is not None else self._make(name)
 
     def get(self, key: str | bytes, default: Any = None) -> Any:
-        """Return the topic of this name where the cluster has it, else `default`; this never creates one."""
+        """Return the topic of this name if the cluster has it, else `default`; this never creates one."""
         if key not in self:
             return default
         return self[key]

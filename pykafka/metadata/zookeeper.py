@@ -46,7 +46,7 @@ def new_client(hosts: str, handler: Handler, timeout_s: float) -> Any:
 
     def connecting(*args: Any) -> tuple[float, float]:
         read_ms, connect_ms = connect(*args)
-        vars(client)[AGREED] = read_ms * 3 / 2  # kazoo keeps to two thirds of what was agreed, and tells nobody
+        vars(client)[AGREED] = read_ms * 3 / 2  # kazoo keeps to two thirds of what was agreed
         return read_ms, connect_ms
 
     client._connection._connect = connecting
@@ -61,7 +61,7 @@ def agreed_timeout_s(client: Any) -> float:
 def is_connected(client: Any, timeout_s: float) -> bool:
     """Connect a KazooClient and return whether that succeeded in time.
 
-    Its own `start()` raises a greenlet's timeout where it fails, which no code could tell from the caller's own.
+    Its own `start()` raises a greenlet's timeout if it fails, which code cannot distinguish from the caller's own.
     """
     client.start_async().wait(timeout_s)
     return bool(client.connected)
@@ -109,7 +109,7 @@ def opened(hosts: str, handler: Handler, timeout_s: float) -> Iterator[Any]:
     :raises ZooKeeperError: no host answered in time
     """
     client = KazooClient(hosts, timeout=timeout_s, handler=handler.kazoo())
-    ending = FinalSteps(handler, "pykafka.ZooKeeper.end")
+    final_steps = FinalSteps(handler, "pykafka.ZooKeeper.end")
     try:
         if not is_connected(client, timeout_s):
             raise ZooKeeperError(
@@ -117,7 +117,7 @@ def opened(hosts: str, handler: Handler, timeout_s: float) -> Iterator[Any]:
             )
         yield client
     finally:
-        ending.take(partial(end_session, client), timeout_s + KAZOO_S)
+        final_steps.take(partial(end_session, client), timeout_s + KAZOO_S)
 
 
 def broker_addresses(hosts: str, handler: Handler, timeout_ms: int) -> list[tuple[str, int]]:
@@ -129,7 +129,7 @@ def broker_addresses(hosts: str, handler: Handler, timeout_ms: int) -> list[tupl
     :raises NoBrokersAvailableError: ZooKeeper cannot be reached, or no broker is registered there
     """
     zookeeper = KazooClient(hosts, timeout=timeout_ms / 1000, handler=handler.kazoo(), read_only=True)
-    ending = FinalSteps(handler, "pykafka.ZooKeeper.end")
+    final_steps = FinalSteps(handler, "pykafka.ZooKeeper.end")
     try:
         if not is_connected(zookeeper, timeout_ms / 1000):
             raise NoBrokersAvailableError(
@@ -141,7 +141,7 @@ def broker_addresses(hosts: str, handler: Handler, timeout_ms: int) -> list[tupl
             f"ZooKeeper at {hosts} gave no brokers ({type(error).__name__}: {error}); check zookeeper_hosts= and its chroot"
         ) from error
     finally:
-        ending.take(partial(end_session, zookeeper), timeout_ms / 1000 + KAZOO_S)
+        final_steps.take(partial(end_session, zookeeper), timeout_ms / 1000 + KAZOO_S)
     found = [(str(node["host"]), int(node["port"])) for node in map(json.loads, nodes) if node.get("host")]
     if not found:
         raise NoBrokersAvailableError(
@@ -160,7 +160,7 @@ class NodeOffset(NamedTuple):
 def topics_read(content: bytes) -> frozenset[str] | None:
     """Return the topics that a member reads, by the content of its node: PyKafka's store a name, Java's a JSON object.
 
-    :returns: None for a pattern, or where it does not say
+    :returns: None for a pattern, or if it does not say
     """
     text = content.decode(errors="replace")
     try:
@@ -222,7 +222,7 @@ class GroupNodes:
 
     def _read(self, places: Mapping[str, TopicPartition]) -> dict[TopicPartition, NodeOffset | KafkaException]:
         found = self._get(places)
-        return {key: _offset(key, path, *found[path]) for path, key in places.items() if path in found}
+        return {key: node_offset(key, path, *found[path]) for path, key in places.items() if path in found}
 
     def store(self, key: TopicPartition, offset: int, over: int | None) -> None:
         """Write the offset of a partition.
@@ -273,7 +273,8 @@ class GroupNodes:
         return found
 
 
-def _offset(key: TopicPartition, path: str, content: bytes, stat: Any) -> NodeOffset | KafkaException:
+def node_offset(key: TopicPartition, path: str, content: bytes, stat: Any) -> NodeOffset | KafkaException:
+    """Return the offset in a node's content, or the error if it has none."""
     text = content.decode("ascii", errors="replace").strip()
     if text.isdecimal():
         return NodeOffset(int(text), int(stat.version))

@@ -68,6 +68,10 @@ def _ssl_config_of(wrap: Callable[[Any], Any]) -> SslConfigLike | None:
         return _Wrapper(wrap)
 
 
+#: The settings of a connection that was given none.
+_PLAINTEXT = ConnectionSettings()
+
+
 @old_attributes("_wrap_socket")
 class BrokerConnection:
     """A connection to one broker. One worker may read while another writes; any may disconnect.
@@ -133,7 +137,7 @@ class BrokerConnection:
         self._handler = handler
         self._buffer_size = buffer_size
         if settings is None:
-            settings = ConnectionSettings(ssl_config=ssl_config)
+            settings = _PLAINTEXT if ssl_config is None else ConnectionSettings(ssl_config=ssl_config)
         self._ssl_config = settings.ssl_config
         self.configure(settings, client_id, advertised)
 
@@ -162,7 +166,7 @@ class BrokerConnection:
         made = self._made
         if made is None:
             source = (self.source_host, int(self.source_port))
-            setup = self._setup or _Setup(ConnectionSettings())
+            setup = self._setup or _Setup(_PLAINTEXT)
             made = self._made = Dialer(
                 get_string(self.host),
                 int(self.port),
@@ -340,7 +344,7 @@ class BrokerConnection:
         limit = self._timeout if timeout is None else timeout
         try:
             # views: their text, in reports of errors, has no contents
-            stream.send([memoryview(buffers[0])] if len(buffers) == 1 else _join_small(buffers), limit)
+            stream.send([memoryview(buffers[0])] if len(buffers) == 1 else join_small(buffers), limit)
         except TimeoutError as error:
             text = f"the broker did not take a request within {limit:.3g} s; it may be overloaded"
             raise self._broken(SocketDisconnectedError(text, broker=self.address)) from error
@@ -430,7 +434,7 @@ class BrokerConnection:
         return frame[4:]
 
 
-def _join_small(buffers: Sequence[Buffer]) -> list[Buffer]:
+def join_small(buffers: Sequence[Buffer]) -> list[Buffer]:
     """Return the buffers with small neighbours joined, as views."""
     joined: list[Buffer] = []
     small: list[Buffer] = []

@@ -57,7 +57,7 @@ class ConnectionSettings(Options):
         ALL_ADDRESSES,
         _valid_dns_lookup,
         "use_all_dns_ips tries each address of a name; resolve_canonical_bootstrap_servers_only also replaces the names in "
-        "`hosts` by the canonical names of their addresses, as Kerberos needs where one name stands for several brokers",
+        "`hosts` by the canonical names of their addresses, as Kerberos needs if one name stands for several brokers",
         allowed=f"`{ALL_ADDRESSES!r}`, `{CANONICAL!r}`",
         costs="The second needs reverse records in DNS.",
     )

@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
-from pykafka.deadletters import DeadLetters
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ProducerStoppedException
-from pykafka.parallel.options import ParallelOptions
-from pykafka.parallel.run import ParallelRun
+from pykafka.record import K, V
 
 if TYPE_CHECKING:
     from pykafka.common import TopicPartition
     from pykafka.consumer.engine import ConsumerEngine
     from pykafka.consumer.options import KafkaConsumerOptions
+    from pykafka.groups.assignment_follower import AssignmentFollower
     from pykafka.groups.membership import RevocationHooks
     from pykafka.handlers import Handler
     from pykafka.handlers.base import LockType
     from pykafka.parallel.options import OnAbandoned
-    from pykafka.parallel.ports import DeadLetterSink, Group
+    from pykafka.parallel.ports import DeadLetterSink
     from pykafka.parallel.retry import Retry
+    from pykafka.parallel.run import ParallelRun
     from pykafka.parallel.tasks import Order
     from pykafka.record import Record
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class InParallel(Generic[K, V]):
     """The calls about parallel work."""
 
     _engine: ConsumerEngine
-    _sharing: Group
+    _sharing: AssignmentFollower
     _handler: Handler
     _options: KafkaConsumerOptions
     _closed: bool
@@ -67,8 +64,8 @@ class InParallel(Generic[K, V]):
 
         :param handle: called with each record, on any worker of the pool
         :param workers: how many records are handled at a time
-        :param order: what is handled in order: the records of each "key" (those without key in any order), of each
-            "partition", or nothing
+        :param order: which records are handled in order: those of each "key" (without a key: in any order), of each
+            "partition", or none
         :param manual_ack: whether a record is acknowledged by `record.ack()` only, and not when `handle` returns
         :param retry: how a record is handled again after `handle` has raised
         :param dead_letters: takes records that failed for good: `DeadLetters`, or the name of a topic, in which `{topic}`
@@ -86,6 +83,10 @@ class InParallel(Generic[K, V]):
         :raises TypeError, ValueError: an option is out of bounds, by name
         :raises KafkaException: `auto_commit` is on, or another run of this consumer has not ended
         """
+        from pykafka.deadletters import DeadLetters
+        from pykafka.parallel.options import ParallelOptions
+        from pykafka.parallel.run import ParallelRun
+
         options = ParallelOptions(
             workers=workers,
             order=order,
@@ -199,7 +200,7 @@ class _Source:
 
     def _mine(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         read: Collection[TopicPartition] = () if self._consumer._closed else self._engine.partitions
-        return [one for one in partitions if one in read]
+        return [partition for partition in partitions if partition in read]
 
     def pause(self, *partitions: TopicPartition) -> None:
         if mine := self._mine(partitions):

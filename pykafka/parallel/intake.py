@@ -148,7 +148,7 @@ class Intake:
     # -- commits ------------------------------------------------------------------------------------------------------
 
     def _due_to_commit(self, progresses: Iterable[Progress]) -> bool:
-        return self._commits and any(one.tracker.committable != one.committed for one in progresses)
+        return self._commits and any(progress.tracker.committable != progress.committed for progress in progresses)
 
     def _commit(self, progresses: Iterable[Progress], positions: bool = True) -> None:
         """Commit acknowledged offsets that are not committed yet; an error is logged, and the next interval tries again.

@@ -41,7 +41,7 @@ class ParallelOptions(Options):
     order: Order = option(
         "key",
         _order,
-        'what is handled in order: the records of each "key" (those without key in any order), of each "partition", or nothing',
+        'which records are handled in order: those of each "key" (without a key: in any order), of each "partition", or none',
         allowed='`"key"`, `"partition"`, `None`',
         costs="In order, a record waits for those before it, also while they are tried again.",
     )

@@ -133,7 +133,7 @@ class Pool:
         return all(ended)
 
     def interrupt(self) -> None:
-        """End the workers that are still in `handle()`, where the handler can."""
+        """End the workers that are still in `handle()`, if the handler can."""
         for worker in list(self._workers):
             if worker.is_alive():
                 worker.interrupt()

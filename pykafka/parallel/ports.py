@@ -36,17 +36,6 @@ class Source(Protocol):
         """End the `poll` that waits now, or the next one, at once; any worker may call this."""
 
 
-class Group(Protocol):
-    """The consumer's part that follows its assignment in a group."""
-
-    #: Set to have the call that reads end, also where it waits for the group.
-    wakeup_requested: bool
-
-    @property
-    def is_stable(self) -> bool:
-        """See `Source`."""
-
-
 class Sent(Protocol):
     """A dead letter on its way."""
 

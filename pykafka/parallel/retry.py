@@ -27,7 +27,7 @@ class Retry:
 
     :param times: how often a record is tried again after its first failure; None for as long as it fails
     :param backoff: the first pause (s)
-    :param max_backoff: the longest pause (s); `backoff` where that is longer
+    :param max_backoff: the longest pause (s); `backoff` if that is longer
     :param retry_on: the class of errors, or a tuple of them, after which a record is tried again
     :raises TypeError, ValueError: a value is out of bounds, by name
     """
@@ -84,7 +84,7 @@ class Failures:
 
     :param handler: for the chance in pauses
     :param retry: None for no second attempt
-    :param dead_letters: takes the records that are not tried again; None where the run ends with the first of them
+    :param dead_letters: takes the records that are not tried again; None if the run ends with the first of them
     """
 
     def __init__(self, handler: Handler, retry: Retry | None, dead_letters: DeadLetterSink | None) -> None:

@@ -59,7 +59,7 @@ class OffsetTracker(Generic[T]):
     def give(self, offsets: Sequence[int], items: Sequence[T]) -> int:
         """Add entries and return the number of the first; the others have the numbers that follow.
 
-        :param offsets: ascending, and not below `end`: call `rewind` first where the consumer went back
+        :param offsets: ascending, and not below `end`: call `rewind` first if the consumer went back
         :param items: one for each
         :raises ValueError: the first offset is below `end`
         """

@@ -13,7 +13,7 @@ from pykafka.parallel.task import ENDED, PAUSED, READY, RETURNED, RUNNING, Progr
 
 Order = Literal["key", "partition"] | None
 
-#: The key of all records of a partition, where they are handled in its order.
+#: The key of all records of a partition, if they are handled in its order.
 _ALL = "all"
 
 

@@ -293,7 +293,7 @@ class RecordAccumulator:
     def shut(self, queue: PartitionQueue) -> ProducerBatch | None:
         """Take the open batch of a partition away, and leave none, also where it is empty; return one with messages.
 
-        In one step: an `append` between a look and a store would write into a batch that nobody has any more.
+        In one step: an `append` between a look and a store would write into a batch that has left the queue.
         """
         with self.lock:
             batch = queue.open

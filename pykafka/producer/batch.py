@@ -25,7 +25,7 @@ BATCH_HEADER = 61
 #: What a batch may take beyond its delivery timeout and the last request's (s).
 MARGIN_S = 5.0
 #: How often waiting callers check whether a sender ended by an error (s).
-LOOK_S = 1.0
+STOP_POLL_INTERVAL_S = 1.0
 
 
 class BrokerQueue:
@@ -105,9 +105,9 @@ class ProducerBatch:
         self.wire: list[Any] | None = None
         self.wire_form: Any = None
         self.in_flight: Any = None
-        #: The indexes of failed messages whose error somebody was given by `Delivery.get()`.
+        #: The indexes of failed messages whose error `Delivery.get()` has raised.
         self.raised_indexes: set[int] | None = None
-        #: Whether somebody waits for this batch: it does not linger.
+        #: Whether a caller waits for this batch: it does not linger.
         self.urgent = False
         self.event: EventType | None = None
         #: How `Delivery.get` waits for it; None for the documented producer's.
@@ -255,7 +255,7 @@ class DeliveryWait:
                     topic=batch.topic,
                     partition=batch.partition_id,
                 )
-            batch.event.wait(min(left, LOOK_S))
+            batch.event.wait(min(left, STOP_POLL_INTERVAL_S))
 
 
 class _IsDone:

@@ -57,7 +57,7 @@ class BufferPool:
 
     @property
     def short(self) -> bool:
-        """Whether somebody waits for room: nothing lingers meanwhile."""
+        """Whether a caller waits for room: batches do not linger meanwhile."""
         return bool(self.waiting) or (self.shared is not None and bool(self.shared.waiting))
 
     @property
@@ -86,11 +86,11 @@ class BufferPool:
             self.shared.give(nbytes)
 
     def join(self, spender: Spender) -> None:
-        """Tell a producer of callers that wait for room."""
+        """Wake a producer, as callers wait for room."""
         self._spenders.add(spender)
 
     def after_fork(self) -> None:
-        """Begin anew in a forked child, whose producers have sent nothing."""
+        """Begin again in a forked child, whose producers have sent nothing."""
         self._lock = self._handler.Lock()
         self.used = 0
         self.waiting = {}
@@ -122,7 +122,7 @@ class BufferPool:
 
 @dataclass(frozen=True)
 class Bounds:
-    """How much may wait for somebody.
+    """The limit of bytes that wait.
 
     :param messages: from this many on it is too much
     :param bytes: or from this many bytes on

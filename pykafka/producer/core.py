@@ -50,7 +50,7 @@ class FallibleTransaction(Transaction, Protocol):
 class ProducerCore(ABC):
     """Own what `Producer`, its senders and its routing work on.
 
-    State: `accumulator`, `identity` and `completion` are of one process, and made anew after a fork; `flushing`, and what they
+    State: `accumulator`, `identity` and `completion` are of one process, and made again after a fork; `flushing`, and what they
     hold, changes under `lock`.
 
     :param cluster: to which to produce

@@ -5,13 +5,9 @@ from contextvars import Context
 from datetime import datetime
 from typing import Any, Generic, Self, final
 
-from typing_extensions import TypeVar
-
 from pykafka.exceptions import KafkaException
 from pykafka.protocol.message import Headers
-
-K = TypeVar("K", default=bytes)
-V = TypeVar("V", default=bytes)
+from pykafka.record import K, V
 
 @final
 class Delivery(Generic[K, V]):

@@ -161,7 +161,7 @@ class DeliveryCallbacks:
         :param patience: how long to wait while no function returns (s)
         """
         if self.here:
-            return []  # the worker goes on when this call of a function of its has returned
+            return []  # the worker continues when its present callback has returned
         calls, deadline = self.calls, self._handler.now() + patience
         while self._waiting and (remaining := deadline - self._handler.now()) > 0:
             self.begin()

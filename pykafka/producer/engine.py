@@ -52,7 +52,7 @@ class ProducerEngine(ProducerCore):
 
     #: What a stopped producer's error says to do.
     ANEW = "call start(), or make another"
-    #: Whether a stop that somebody's timeout or cancellation ends may be called again, and goes on delivering.
+    #: Whether a stop that a timeout or cancellation ends may be called again, and continues to deliver.
     RESUMES = False
 
     def __init__(
@@ -109,7 +109,7 @@ class ProducerEngine(ProducerCore):
         self.routing.set_up()
 
     def hurry(self) -> None:
-        """Wake the senders: somebody waits for room."""
+        """Wake the senders: a caller waits for room."""
         for owned in list(self.routing.owned_brokers.values()):
             owned.wake.set()
 
@@ -139,7 +139,7 @@ class ProducerEngine(ProducerCore):
         self.routing = Routing(self)
 
     def stop(self, timeout_ms: int | None = None) -> None:
-        """Deliver what is queued and end the senders; errors as of `Producer.stop`.
+        """Deliver queued messages and end the senders; errors as for `Producer.stop`.
 
         :param timeout_ms: how long to wait at most; None: `pending_timeout_ms`, while no message gets through
         """
@@ -150,7 +150,7 @@ class ProducerEngine(ProducerCore):
                 self.accumulator.close()
             try:
                 if isinstance(self.worker_exception, (KeyboardInterrupt, SystemExit)):
-                    # A signal that came while a sender's greenlet ran: the program was told by it, and what is queued can go.
+                    # A signal that came while a sender's greenlet ran: the program has got it, and queued messages can go.
                     self.worker_exception = None
                     for owned in list(self.routing.owned_brokers.values()):
                         if owned.running:
@@ -167,7 +167,7 @@ class ProducerEngine(ProducerCore):
         self.raise_failures()
 
     def _end(self) -> None:
-        """End the senders and give up what is left, also where somebody's timeout ends this."""
+        """End the senders and give up the remaining batches, also if a timeout ends this."""
         with self.lock:
             self.routing.ended = True
         owned_brokers = list(self.routing.owned_brokers.values())
@@ -193,13 +193,13 @@ class ProducerEngine(ProducerCore):
         self.accumulator.closed = False
 
     def flush(self, timeout_ms: int | None = None, total: bool = False) -> None:
-        """Wait until what is queued is acknowledged or has failed; parameters and errors as of `Producer.flush`."""
+        """Wait until queued messages are acknowledged or have failed; parameters and errors as for `Producer.flush`."""
         patience = self.options.pending_timeout_ms if timeout_ms is None else timeout_ms
         left = self.wait_all(timeout_ms, total)
         self.raise_worker_exception()
         if left:
             failed = (
-                f" ({self.completion.failures.count} others have failed: the next flush() tells)"
+                f" ({self.completion.failures.count} others have failed: the next flush() raises them)"
                 if self.completion.failures.count
                 else ""
             )

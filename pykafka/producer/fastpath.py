@@ -32,7 +32,7 @@ class FastPath:
         return callback
 
     def produce(self, topic, value=None, *, key=None, headers=None, timestamp=None, partition=None, on_delivery=None):
-        """Send a message; return its delivery, which tells offset and error when they are known.
+        """Send a message; return its delivery, which has offset and error when they are known.
 
         :param topic: its name
         :param value: for the serializer of values, or bytes; None is a null value, a tombstone in compacted topics
@@ -48,10 +48,10 @@ class FastPath:
         :raises TopicNotFoundError: there is no such topic, and it is not created
         :raises TopicAuthorizationFailed: an ACL denies the topic
         :raises UnknownTopicOrPartition: the topic has no such partition, also after `max_block_ms`
-        :raises NoBrokersAvailableError: no broker told of the topic within `max_block_ms`
+        :raises NoBrokersAvailableError: no broker returned the topic's metadata within `max_block_ms`
         :raises ProducerStoppedException: the producer is closed
-        :raises MessagesNotDelivered: `max_failed_messages` or `max_failed_bytes` of earlier messages failed and nobody was
-            told of them; this message was not taken
+        :raises MessagesNotDelivered: `max_failed_messages` or `max_failed_bytes` of earlier messages failed without a
+            report; this message was not accepted
         :raises RuntimeError: the broker is too old for a timestamp (before 0.10) or headers (before 0.11)
         """
         if self._plain and partition is None and headers is None and timestamp is None:

@@ -4,15 +4,11 @@ import datetime
 from collections.abc import Callable, Iterable
 from typing import Any, Generic
 
-from typing_extensions import TypeVar
-
 from pykafka.exceptions import KafkaException
 from pykafka.producer.accumulator import RecordAccumulator
 from pykafka.producer.delivery import Delivery
 from pykafka.producer.producer_record import Headers
-
-K = TypeVar("K", default=bytes)
-V = TypeVar("V", default=bytes)
+from pykafka.record import K, V
 
 class FastPath(Generic[K, V]):
     _plain: bool

@@ -68,7 +68,7 @@ class RequestsCore(Protocol):
 
 
 class RequestOwner(BatchOwner, Protocol):
-    """The caller of a `LeaderRequests`, which it tells of requests and responses."""
+    """The caller of a `LeaderRequests`, which it notifies of requests and responses."""
 
     def sent(self, requests: LeaderRequests, request: Request) -> None: ...  # `request.pending` has the answer to come
     def on_response(self, requests: LeaderRequests, request: Request) -> None: ...  # for `LeaderRequests.read`
@@ -241,7 +241,7 @@ class LeaderRequests:
         return batches
 
     def _of_present_topics(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
-        """Fail the batches for a topic that was made anew, where that is wanted; return the others."""
+        """Fail the batches for a recreated topic, if the options ask for that; return the others."""
         gone: dict[str, TopicRecreatedError] = {}
         for topic in {batch.topic for batch in batches}:
             try:
@@ -270,7 +270,7 @@ class LeaderRequests:
     def _ids(self, batches: list[ProducerBatch]) -> dict[str, UUID]:
         """Return the ids of the topics of some batches; none if one of them is unknown.
 
-        :raises TopicRecreatedError: one was made anew, and the batches are for the former one
+        :raises TopicRecreatedError: one was recreated, and the batches are for the former one
         """
         ids: dict[str, UUID] = {}
         generation = self._schedule.generation
@@ -286,7 +286,7 @@ class LeaderRequests:
 
     def _version(self, ids: Mapping[str, UUID]) -> int:
         """Return the version of Produce for a request with these ids."""
-        # a broker hangs up on an id that it does not know where no answer is wanted that could tell
+        # a broker hangs up on an id that it does not know if it expects no answer that could report it
         by_id = bool(ids) and self._core.options.required_acks != 0
         ceiling, transaction = BY_ID if by_id else BY_NAME, self._core.transaction
         if transaction is not None:
@@ -421,7 +421,7 @@ class LeaderRequests:
         # not said that it leads; if another leads by now, it does not say so either.
         answered = is_answer(error) or isinstance(error, ThrottledError)
         tell = log.info if answered else self.broker.warn
-        # without its traceback, whose frames would hold connections for as long as somebody keeps the record
+        # without its traceback, whose frames would hold connections for as long as a log handler keeps the record
         tell("broker %s: %s; %d batches wait", self.broker.address, error.again(), len(batches))
         if not answered:
             self._owner.leaders_moved()

@@ -103,7 +103,8 @@ class ProducerOptions(Options):
         None,
         valid_callable,
         {
-            "topic": "`(partitions, key) -> partition`; by default one partition after another, whatever the keys: messages of "
+            "topic": "`(partitions, key) -> partition`; by default one partition after another, without regard to keys: "
+            "messages of "
             "one key go to all partitions, and have no order; `Murmur2Partitioner()` sends a key to one, as Kafka's Java "
             "producer does",
             "producer": "`(partitions, key) -> partition`, for messages that name none; None: by key, else uniform sticky",
@@ -276,9 +277,11 @@ class ProducerOptions(Options):
     enable_idempotence: bool | None = option(
         None,
         optional(valid_bool),
-        "number the batches of each partition (KIP-98), so that what is sent again is stored once and in its place, with up to "
-        "five batches under way; None: if all replicas have to acknowledge, retries are allowed, and brokers can (0.11 on); "
-        "True: or refuse",
+        "number the batches of each partition (KIP-98), so that messages that are sent again are stored once and in "
+        "order, with "
+        "up to five batches in flight; None: if all replicas have to acknowledge, retries are allowed, and brokers can "
+        "(0.11 on); "
+        "True: raise if that is not so",
         allowed="None, True, False",
         costs="Next to nothing. Without it a message that is sent again may be stored twice, and out of order.",
     )
@@ -287,7 +290,7 @@ class ProducerOptions(Options):
         valid_callable,
         {
             "topic": "`(error, message)`, called for each message when it is acknowledged (error is None) or has failed, by a "
-            "worker of its own, in the order of each partition; what it raises is logged; on greenlets it must not hold up "
+            "worker of its own, in the order of each partition; its errors are logged; on greenlets it must not hold up "
             "the hub. `flush()` and `stop()` wait for it. For an `offset` of -1 see `Message.offset`",
             "producer": "`(error, delivery)`, called for each message when it is acknowledged (error is None) or has failed, "
             "by a worker of its own, in the order of each partition; what it raises is logged, and raised by `flush()` and "
@@ -384,7 +387,7 @@ class KafkaProducerOptions(ProducerOptions):
     batch_size: int | None = option(
         None,
         optional(above_0),
-        "at which size a batch is full (bytes, uncompressed); None: when it fills a request. A larger message has a batch of "
+        "the size of a full batch (bytes, uncompressed); None: when it fills a request. A larger message has a batch of "
         "its own",
         allowed="None, 1 or more",
         costs="Small batches cost more CPU for each message, here and on the brokers. None costs no memory beyond what is "

@@ -8,21 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
 from pykafka.producer.delivery_callbacks import Callback
+from pykafka.record import K, V
 from pykafka.utils import INT64_MAX, milliseconds
 from pykafka.utils.name import Name
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
-
-    K = TypeVar("K", default=bytes)
-    V = TypeVar("V", default=bytes)
-else:
-    from typing import TypeVar
-
-    K, V = TypeVar("K"), TypeVar("V")
 
 Headers = Mapping[str, bytes | None] | Iterable[tuple[str, bytes | None]]
 

@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
 
 #: How long metadata must have lacked a topic that was written to before it counts as deleted (s).
-GONE_S = 3.0
+DELETED_AFTER_S = 3.0
 
 #: Callers that may wait less than this (s) have a worker look the topic up, which goes on when they give up.
 SHORT_S = 1.0
 #: How long that worker asks (s).
 BACKGROUND_S = 30.0
 #: How often waiting callers check whether the producer was stopped, or a sender ended by an error (s).
-LOOK_S = 1.0
+STOP_POLL_INTERVAL_S = 1.0
 #: Who has less time than this left (s) takes another caller's failure for its own.
 LEAST_S = 0.1
 #: How long closing waits for look-ups in the background, which end when their request does (s).
@@ -130,7 +130,7 @@ class MetadataWait:
                     "no broker has told of the topic within max_block_ms; it is being asked for: produce again",
                     topic=topic,
                 )
-            first.ended.wait(min(left, LOOK_S))
+            first.ended.wait(min(left, STOP_POLL_INTERVAL_S))
             if first.worker is not None and not first.worker.is_alive():
                 self._end(topic, first)  # it was ended from outside, maybe before it began
         error = first.error
@@ -181,7 +181,7 @@ class MetadataWait:
                 cause = error.__cause__
                 if isinstance(cause, ProtocolClientError) and not isinstance(cause, UnknownTopicOrPartition):
                     raise cause.with_context(topic=topic) from None  # as a denial by ACL
-                if not engine.written_to(topic) or now() - began > GONE_S:
+                if not engine.written_to(topic) or now() - began > DELETED_AFTER_S:
                     raise
                 last = error
             except PASSING as error:

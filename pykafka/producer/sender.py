@@ -41,8 +41,8 @@ OFTEN = 2
 
 log = logging.getLogger(__name__)
 
-#: How often a sender looks up that is not woken (s): what was queued may have gone out since, or its producer be gone.
-LOOK_UP_S = 5.0
+#: Maximum sleep without a wake-up (s): what was queued may have been sent since, or the producer may be gone.
+IDLE_POLL_INTERVAL_S = 5.0
 #: How often a sender checks whether the metadata is old (s).
 CHECK_AGE_S = 5.0
 #: How long a sender's worker stays without a message (s); the next one starts another.
@@ -568,7 +568,7 @@ def _run(reference: weakref.ref[Sender], wake: EventType, kept: list[Sender], _:
             if not owned.broker_queue.messages and owned._rests():
                 return
             del owned
-            wake.wait(LOOK_UP_S if pause is None else min(pause, LOOK_UP_S))
+            wake.wait(IDLE_POLL_INTERVAL_S if pause is None else min(pause, IDLE_POLL_INTERVAL_S))
             wake.clear()
     except BaseException as error:  # noqa: BLE001 - `produce()` raises it
         owned = reference()

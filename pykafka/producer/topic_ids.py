@@ -53,7 +53,7 @@ class TopicIds:
         if known is not None:
             if self.fails:
                 raise TopicRecreatedError(
-                    f"the topic was deleted and made anew (its id was {known} and is {found} now), and on_topic_recreated is "
+                    f"the topic was deleted and recreated (its id was {known} and is {found} now), and on_topic_recreated is "
                     '"fail": start the producer again, or make a new one, to write to the new topic',
                     known,
                     found,
@@ -61,7 +61,7 @@ class TopicIds:
                     api="Produce",
                 )
             log.warning(
-                "topic %s was deleted and made anew (its id was %s and is %s now): the producer goes on in the new topic; "
+                "topic %s was deleted and recreated (its id was %s and is %s now): the producer goes on in the new topic; "
                 "what the former one had stored went with it",
                 *(topic, known, found),
             )

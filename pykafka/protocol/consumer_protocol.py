@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Self, cast
 
-from pykafka.exceptions import CorruptResponseError, UnicodeException
-from pykafka.utils import get_bytes, get_string
-from pykafka.utils.struct_helpers import unpack_from
+from pykafka.exceptions import CorruptResponseError
+from pykafka.protocol.fields import array, binary, int32, string
+from pykafka.protocol.primitives import Cursor
+from pykafka.protocol.schema import Message, Struct
+from pykafka.utils import get_string
 
-#: The fields of a subscription by version (KIP-429, KIP-792, KIP-881); later versions only add more.
-_FIELDS = ("h [S] Y", "h [S] Y [S [i]]", "h [S] Y [S [i]] i", "h [S] Y [S [i]] i S")
+
+class _OfTopic(Struct):
+    """Partitions of one topic."""
+
+    topic: str = string("0+")
+    partitions: list[int] = array("int32", "0+")
+
+
+class _Subscription(Message, versions="0-3"):
+    """The fields of a subscription by version (KIP-429, KIP-792, KIP-881); later versions only add more."""
+
+    topics: list[str] = array("string", "0+")
+    user_data: bytes | None = binary("0+", nullable="0+")
+    owned_partitions: list[_OfTopic] = array(_OfTopic, "1+")
+    generation_id: int = int32("2+", -1)
+    rack_id: str | None = string("3+", None, nullable="3+")
+
+
+class _Assignment(Message, versions="0"):
+    """The fields of an assignment, without user data, which some clients leave out."""
+
+    partitions: list[_OfTopic] = array(_OfTopic, "0+")
 
 
 class ConsumerProtocolSubscription:
@@ -49,18 +70,15 @@ class ConsumerProtocolSubscription:
 
     def get_bytes(self) -> bytearray:
         """Return the bytes of the subscription."""
-        output = bytearray(self.version.to_bytes(2, "big", signed=True))
-        output += len(self.topic_names).to_bytes(4, "big")
-        for name in self.topic_names:
-            output += _short_string(name)
-        output += _long_bytes(self.user_data)
-        if self.version >= 1:
-            output += _partitions(self.owned_partitions)
-        if self.version >= 2:
-            output += self.generation_id.to_bytes(4, "big", signed=True)
-        if self.version >= 3:
-            output += b"\xff\xff" if self.rack_id is None else _short_string(self.rack_id)
-        return output
+        known = max(0, min(self.version, _Subscription.max_version))
+        fields = _Subscription(topics=list(map(get_string, self.topic_names)), user_data=self.user_data)
+        if known >= 1:
+            fields.owned_partitions = _by_topic(self.owned_partitions)
+        if known >= 2:
+            fields.generation_id = self.generation_id
+        if known >= 3:
+            fields.rack_id = self.rack_id
+        return bytearray(self.version.to_bytes(2, "big", signed=True) + fields.encode(known))
 
     @classmethod
     def from_bytestring(cls, buff: bytes | bytearray | memoryview) -> Self:
@@ -70,22 +88,20 @@ class ConsumerProtocolSubscription:
         """
         if not buff:
             return cls()
-        with _reading(buff, "a member's metadata"):
-            version = int.from_bytes(buff[:2], "big", signed=True)
-            known = _FIELDS[max(0, min(version, len(_FIELDS) - 1))]
-            _, names, user_data = unpack_from(_FIELDS[0], bytes(buff))
-            more: list[Any] = []
-            # PyKafka 2 writes no more than that, whatever the version.
-            if len(buff) > 10 + sum(2 + len(name) for name in names) + len(user_data or b""):
-                _, names, user_data, *more = unpack_from(known, bytes(buff))
-            subscription = cls(version, user_data=user_data)
-            subscription.topic_names = [get_string(name) for name in names]  # perhaps none
-            if more:
-                subscription.owned_partitions = [(get_string(name), list(ids)) for name, ids in more[0]]
-            if len(more) > 1:
-                subscription.generation_id = more[1]
-            if len(more) > 2 and more[2] is not None:
-                subscription.rack_id = get_string(more[2])
+        version, cursor = _begin(buff)
+        try:
+            fields = _Subscription.read(cursor, 0)
+            if version > 0 and cursor.pos < cursor.end:  # PyKafka 2 writes no more than that, whatever the version
+                cursor.pos = 2
+                fields = _Subscription.read(cursor, min(version, _Subscription.max_version))
+            if "" in fields.topics:
+                raise CorruptResponseError("a topic has no name")
+        except CorruptResponseError as error:
+            raise _corrupt("a member's metadata", buff) from error
+        user_data = None if fields.user_data is None else bytes(fields.user_data)
+        subscription = cls(version, fields.topics, user_data, (), fields.generation_id, fields.rack_id)
+        for one in fields.owned_partitions:
+            subscription.owned_partitions.append((one.topic, one.partitions))
         return subscription
 
 
@@ -106,9 +122,8 @@ class ConsumerProtocolAssignment:
 
     def get_bytes(self) -> bytearray:
         """Return the bytes of the assignment, without user data; `assignment_bytes` adds that."""
-        output = bytearray(self.version.to_bytes(2, "big", signed=True))
-        output += _partitions(self.partition_assignment)
-        return output
+        fields = _Assignment(partitions=_by_topic(self.partition_assignment))
+        return bytearray(self.version.to_bytes(2, "big", signed=True) + fields.encode(0))
 
     @classmethod
     def from_bytestring(cls, buff: bytes | bytearray | memoryview) -> Self:
@@ -118,9 +133,14 @@ class ConsumerProtocolAssignment:
         """
         if not buff:
             return cls(())
-        with _reading(buff, "a member's assignment"):
-            version, topics = unpack_from("h [S [i]]", bytes(buff))
-            return cls([(get_string(name), ids) for name, ids in topics], version)
+        version, cursor = _begin(buff)
+        try:
+            partitions = [(one.topic, one.partitions) for one in _Assignment.read(cursor, 0).partitions]
+            if any(not name for name, _ in partitions):
+                raise CorruptResponseError("a topic has no name")
+        except CorruptResponseError as error:
+            raise _corrupt("a member's assignment", buff) from error
+        return cls(partitions, version)
 
 
 def assignment_bytes(assignment: Any) -> bytes:
@@ -129,33 +149,19 @@ def assignment_bytes(assignment: Any) -> bytes:
     :param assignment: a `ConsumerProtocolAssignment`, or another object with `get_bytes()`, whose bytes stay as they are
     """
     content = bytes(assignment.get_bytes())
-    return content + _long_bytes(b"") if isinstance(assignment, ConsumerProtocolAssignment) else content
+    return content + bytes(4) if isinstance(assignment, ConsumerProtocolAssignment) else content
 
 
-def _partitions(pairs: Sequence[tuple[str, Sequence[int]]]) -> bytes:
-    output = bytearray(len(pairs).to_bytes(4, "big"))
-    for name, ids in pairs:
-        output += _short_string(name)
-        output += len(ids).to_bytes(4, "big")
-        for id_ in ids:
-            output += id_.to_bytes(4, "big", signed=True)
-    return bytes(output)
+def _by_topic(pairs: Iterable[tuple[str, Sequence[int]]]) -> list[_OfTopic]:
+    return [_OfTopic(topic=get_string(name), partitions=list(ids)) for name, ids in pairs]
 
 
-def _short_string(text: str | bytes) -> bytes:
-    raw = get_bytes(text)
-    return len(raw).to_bytes(2, "big") + raw
+def _begin(buff: bytes | bytearray | memoryview) -> tuple[int, Cursor]:
+    """Return the version, and a cursor at the fields."""
+    cursor = Cursor(memoryview(bytes(buff)))
+    cursor.pos = 2
+    return int.from_bytes(buff[:2], "big", signed=True), cursor
 
 
-def _long_bytes(content: bytes | None) -> bytes:
-    if content is None:
-        return (-1).to_bytes(4, "big", signed=True)
-    return len(content).to_bytes(4, "big") + content
-
-
-@contextmanager
-def _reading(buff: bytes | bytearray | memoryview, what: str) -> Iterator[None]:
-    try:
-        yield
-    except (CorruptResponseError, TypeError, UnicodeException) as error:  # cut short; a name that is null, or no UTF-8
-        raise CorruptResponseError(f"{what} cannot be read: {bytes(buff)[:40]!r}; who wrote it?") from error
+def _corrupt(what: str, buff: bytes | bytearray | memoryview) -> CorruptResponseError:
+    return CorruptResponseError(f"{what} cannot be read: {bytes(buff)[:40]!r}; who wrote it?")

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crc32c import crc32c
-
 from pykafka.exceptions import InvalidMessageError, UnpackedTooLargeError
-from pykafka.protocol.messagesets import open_entries
 from pykafka.protocol.records_read import BatchReader
 from pykafka.utils.compression import MAX_UNPACKED, decompress
 
@@ -122,6 +119,8 @@ class RawBatch:
         )
 
     def _open_entries(self, check_crc: bool, max_unpacked: int) -> BatchReader:
+        from pykafka.protocol.messagesets import open_entries  # few brokers have such batches
+
         kind = self.magic, self.codec, self.timestamp_type
         try:
             return open_entries(self.data, *kind, self.next_offset, check_crc, max_unpacked)
@@ -155,6 +154,8 @@ class RawBatch:
     def _records(self, check_crc: bool, max_unpacked: int) -> Any:
         view = self.data
         if check_crc:
+            from crc32c import crc32c  # here, as it takes as long to load as a tenth of this package
+
             found = crc32c(view[_CHECKED_FROM:])
             if found != self.crc:
                 raise InvalidMessageError(

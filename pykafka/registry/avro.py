@@ -34,7 +34,7 @@ def parsed(schema: Schema, needed: Mapping[str, Schema]) -> Parsed:
 
     :param schema: the schema
     :param needed: those that it refers to, each behind those that it refers to itself
-    :raises SchemaError: it is none of Avro
+    :raises SchemaError: it is not a valid Avro schema
     """
     import fastavro
 
@@ -60,11 +60,11 @@ def refused() -> Iterator[None]:
     except KafkaException:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise SchemaError(f"the schema is none of Avro: {type(error).__name__}: {error}") from error
+        raise SchemaError(f"not a valid Avro schema: {type(error).__name__}: {error}") from error
     except Exception as error:
         if not type(error).__module__.startswith("fastavro"):
             raise
-        raise SchemaError(f"the schema is none of Avro: {type(error).__name__}: {error}") from error
+        raise SchemaError(f"not a valid Avro schema: {type(error).__name__}: {error}") from error
 
 
 def check_bounded(schema: Parsed) -> None:
@@ -94,8 +94,8 @@ def _check(tree: Any, names: Mapping[str, Any], around: tuple[str, ...], depth: 
     if name in known:
         return known[name]
     inner = around if name is None else (*around, name)
-    parts = [tree.get(key) for key in ("type", "items", "values")] + [one["type"] for one in tree.get("fields", ())]
-    height = 1 + max(_check(one, names, inner, depth + 1, known) for one in parts)
+    parts = [tree.get(key) for key in ("type", "items", "values")] + [field["type"] for field in tree.get("fields", ())]
+    height = 1 + max(_check(part, names, inner, depth + 1, known) for part in parts)
     # Behind the walk, which has found types that contain themselves.
     if tree["type"] == "array" and _is_empty(tree["items"], names):
         raise SchemaError("it has an array whose items have no bytes: not read, for few bytes can fill the memory")
@@ -108,7 +108,7 @@ def _is_empty(tree: Any, names: Mapping[str, Any]) -> bool:
     """Return whether values of a type have no bytes; of a type that does not contain itself, or of one in a union."""
     if isinstance(tree, dict):
         if tree["type"] in ("record", "error"):
-            return all(_is_empty(one["type"], names) for one in tree["fields"])
+            return all(_is_empty(field["type"], names) for field in tree["fields"])
         return tree["size"] == 0 if tree["type"] == "fixed" else _is_empty(tree["type"], names)
     return tree == "null" or (isinstance(tree, str) and tree in names and _is_empty(names[tree], names))
 
@@ -143,7 +143,7 @@ def _loaded(schema: Schema) -> Any:
         # The name of a type alone is a schema, too, which some write without quotes.
         if schema.text.strip().isidentifier():
             return schema.text.strip()
-        raise SchemaError("the schema is none of Avro: its text is no JSON") from None
+        raise SchemaError("not a valid Avro schema: its text is not JSON") from None
 
 
 class _Defaults:
@@ -190,10 +190,10 @@ class _Defaults:
             return Decimal(int.from_bytes(data, "big", signed=True)).scaleb(-tree.get("scale", 0), _EXACT)
         if kind == "record" and isinstance(value, dict):
             return {
-                one["name"]: self._value(value[one["name"]], one["type"])
-                if one["name"] in value
-                else self._of_field(one)
-                for one in tree["fields"]
+                field["name"]: self._value(value[field["name"]], field["type"])
+                if field["name"] in value
+                else self._of_field(field)
+                for field in tree["fields"]
             }
         if kind == "array" and isinstance(value, list):
             return [self._value(one, tree["items"]) for one in value]

@@ -39,7 +39,7 @@ _SHORT_TRY_S = 1.0
 #: Ids have four bytes.
 _ID_MAX = 2**32 - 1
 #: How many unknown ids are kept: any record can have one.
-_UNKNOWN_MAX = 10_000
+UNKNOWN_MAX = 10_000
 #: What to do about errors of TLS, by words of OpenSSL's.
 _REMEDIES = {
     "mismatch": "use an address that the certificate names",
@@ -128,7 +128,7 @@ class Registry:
             try:
                 found = self._by_id[key] = _schema(self._ask("GET", path), self)
             except SchemaNotFoundError as error:
-                if len(self._unknown) >= _UNKNOWN_MAX:
+                if len(self._unknown) >= UNKNOWN_MAX:
                     self._unknown.clear()
                 self._unknown[key] = self._handler.now() + UNKNOWN_S
                 raise SchemaNotFoundError(_no_schema(key, self)) from error
@@ -346,15 +346,15 @@ def _body(schema: Schema) -> dict[str, Any]:
     if schema.kind != AVRO:
         body["schemaType"] = schema.kind
     if schema.references:
-        body["references"] = [vars(one) for one in schema.references]
+        body["references"] = [vars(reference) for reference in schema.references]
     return body
 
 
 def _schema(answer: Mapping[str, Any], registry: Registry) -> Schema:
     try:
         references = tuple(
-            Reference(str(one["name"]), str(one["subject"]), int(one["version"]))
-            for one in answer.get("references") or ()
+            Reference(str(reference["name"]), str(reference["subject"]), int(reference["version"]))
+            for reference in answer.get("references") or ()
         )
         text = answer["schema"]
     except (KeyError, TypeError, ValueError, OverflowError):

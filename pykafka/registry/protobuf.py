@@ -46,11 +46,11 @@ class ProtoFile:
 
         self._pool = descriptor_pool.DescriptorPool()
         try:
-            for one in descriptors:
-                self._pool.Add(one)
+            for descriptor in descriptors:
+                self._pool.Add(descriptor)
             self._file = self._pool.FindFileByName(descriptors[-1].name)
         except (KeyError, TypeError) as error:
-            raise SchemaError(f"the schema is none of Protobuf, or misses what it imports: {error}") from error
+            raise SchemaError(f"not a valid Protobuf schema, or its imports are missing: {error}") from error
         #: Full names of the file's messages, by their paths: number in the file, then in each message around.
         self._paths: dict[tuple[int, ...], str] = {}
         #: The same as some clients count: entries of maps, which no text declares, are messages of a descriptor, too.
@@ -78,13 +78,13 @@ class ProtoFile:
         counts: Callable[[Any, str], bool],
     ) -> None:
         index = -1
-        for one in messages:
-            name = f"{prefix}.{one.name}" if prefix else one.name
-            if not counts(one, name):
+        for message in messages:
+            name = f"{prefix}.{message.name}" if prefix else message.name
+            if not counts(message, name):
                 continue
             index += 1
             paths[(*around, index)] = name
-            self._note(one.nested_type, paths, (*around, index), name, counts)
+            self._note(message.nested_type, paths, (*around, index), name, counts)
 
     @property
     def messages(self) -> list[str]:
@@ -116,7 +116,7 @@ class ProtoFile:
         )
 
     def named(self, name: str) -> Any:
-        """Return the descriptor of a message by its name; it may lack the package where that is the file's.
+        """Return the descriptor of a message by its name; it may lack the package if that is the file's.
 
         :raises SchemaError: there is none
         """
@@ -135,7 +135,7 @@ def _groups(around: Any) -> set[str]:
     """
     is_file = hasattr(around, "message_type")
     fields = around.extension if is_file else (*around.field, *around.extension)
-    found = {one.type_name for one in fields if one.type == _GROUP}
+    found = {field.type_name for field in fields if field.type == _GROUP}
     return found.union(*map(_groups, around.message_type if is_file else around.nested_type))
 
 
@@ -152,7 +152,7 @@ def compiled(schema: Schema, needed: Mapping[str, Schema]) -> ProtoFile:
     imports = tuple((name, one.text) for name, one in needed.items())
     found = [_descriptor(name, text) for name, text in (*imports, ("", schema.text))]
     if None in found:
-        return of_set(_compile(imports, schema.text))
+        return of_set(compile_schema(imports, schema.text))
     return ProtoFile(_with_known(found))
 
 
@@ -210,8 +210,8 @@ def _with_known(descriptors: list[Any]) -> list[Any]:
             add(found.dependency)
             known.append(found)
 
-    for one in descriptors:
-        add(one.dependency)
+    for descriptor in descriptors:
+        add(descriptor.dependency)
     return [*known, *descriptors]
 
 
@@ -223,7 +223,7 @@ def _missing(name: str) -> str:
 
 
 @lru_cache(_COMPILED_MAX)
-def _compile(imports: tuple[tuple[str, str], ...], text: str) -> bytes:
+def compile_schema(imports: tuple[tuple[str, str], ...], text: str) -> bytes:
     """Return the descriptor set of a file with those that it imports, by a process of protoc: once, as each task asks again.
 
     :param imports: the name and the text of each, or its descriptor in base64
@@ -277,7 +277,7 @@ def _put(root: Path, named: Sequence[tuple[str, str]], google: Sequence[Path]) -
     """Write texts as files of their names; return the descriptors, and those of Confluent's files, as a set.
 
     :param google: directories with files that protoc prefers to descriptors
-    :raises SchemaError: a name is none of a file, or a descriptor cannot be used beside texts
+    :raises SchemaError: a name is not that of a file, or a descriptor cannot be used beside texts
     """
     from google.protobuf.descriptor_pb2 import FileDescriptorSet
 
@@ -322,7 +322,7 @@ def _refused(said: str) -> SchemaError:
     """Return the error about a schema that protoc refuses.
 
     :param said: what protoc has written
-    :raises ImportError: it misses a file of Google's, and the package that has it is not installed
+    :raises ImportError: it lacks a file of Google's, and the package that has it is not installed
     """
     said = _LOGGED.sub("", said)
     missing = _NOT_FOUND.search(said)

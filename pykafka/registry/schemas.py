@@ -66,7 +66,7 @@ class Registered:
     :param version: its number there, from 1 on
     :param id: its number in the registry, which never becomes another schema's
     :param schema: the schema
-    :param guid: its id in every registry; None where the registry has no such ids
+    :param guid: its id in every registry; None if the registry has no such ids
     """
 
     subject: str

@@ -11,9 +11,9 @@ from pykafka.exceptions import KafkaException, TokenUnavailableError
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler
 
-#: How often a login looks whether its call is done: at first, and later on (s).
-LOOK_FIRST_S = 0.001
-LOOK_MAX_S = 0.05
+#: How often a login checks whether its call is done: at first, and later on (s).
+FIRST_POLL_INTERVAL_S = 0.001
+MAX_POLL_INTERVAL_S = 0.05
 
 
 class BackgroundCall:
@@ -33,12 +33,12 @@ class BackgroundCall:
         :param wanted: False ends the wait
         """
         deadline = handler.now() + timeout
-        pause = LOOK_FIRST_S
+        pause = FIRST_POLL_INTERVAL_S
         while not self.done:
             if handler.now() >= deadline or not wanted():
                 return False
             handler.sleep(pause)
-            pause = min(pause * 2, LOOK_MAX_S)
+            pause = min(pause * 2, MAX_POLL_INTERVAL_S)
         return True
 
 
@@ -55,7 +55,7 @@ class BackgroundCalls:
         self._under_way: dict[str, BackgroundCall] = {}
 
     def join(self, handler: Handler, run: Callable[[Handler, BackgroundCall], object]) -> BackgroundCall:
-        """Return the call that is under way; begin one where none is.
+        """Return the call that is under way; begin one if none is.
 
         :param handler: supplies the native worker
         :param run: does the call; given the handler of that worker. It must set `error`, not raise
@@ -86,7 +86,7 @@ class BackgroundCalls:
         self._end(call)
 
     def _end(self, call: BackgroundCall, error: BaseException | None = None) -> None:
-        """Tell those who have joined a call that it is over.
+        """End a call for all who have joined it.
 
         :param error: what has ended it; None if it has run
         """

@@ -18,7 +18,7 @@ from pykafka.exceptions import TlsError
 #: A path of a file, or PEM text.
 PemLike = str | bytes | os.PathLike[str]
 
-#: What begins each block of PEM, and so tells text from a path.
+#: The beginning of each block of PEM, which distinguishes text from a path.
 MARK = "-----BEGIN"
 _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _JAVA_STORES = {b"\xfe\xed\xfe\xed": "JKS", b"\xce\xce\xce\xce": "JCEKS"}
@@ -151,7 +151,7 @@ def _as_pem(certificate: bytes) -> str:
 
 @contextmanager
 def as_file(text: str) -> Iterator[str]:
-    """Make text readable by a path, for OpenSSL, which reads keys from files alone; in memory where the system can.
+    """Make text readable by a path, for OpenSSL, which reads keys from files alone; in memory if the system can.
 
     :param text: PEM
     """
@@ -171,7 +171,7 @@ def as_file(text: str) -> Iterator[str]:
 
 
 def validity(text: str) -> tuple[datetime, datetime] | None:
-    """Return from when to when the first certificate of PEM text is valid; None if it cannot be told."""
+    """Return from when to when the first certificate of PEM text is valid; None if that is not known."""
     found = next((body for label, body in _BLOCK.findall(text) if label == "CERTIFICATE"), None)
     if found is None:
         return None

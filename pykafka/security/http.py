@@ -88,7 +88,7 @@ class _Timed(io.RawIOBase):
 
 
 class _StayHere(HTTPRedirectHandler):
-    """Follows no redirect: it could lead the secret to somebody else."""
+    """Follows no redirect: it could send the secret to another server."""
 
     def redirect_request(self, *_: Any) -> None:
         """Return nothing: the redirect is an error."""

@@ -37,7 +37,7 @@ _IAM_MODULE, _OAUTH_MODULE = "IAMLoginModule", "OAuthBearerLoginModule"
 _IAM = ("IAMClientCallbackHandler", "IAMOAuthBearerLoginCallbackHandler")
 #: The properties of a Java client that name such a class.
 CALLBACKS = ("sasl.client.callback.handler.class", "sasl.login.callback.handler.class")
-#: The lines for MSK, where a configuration has the mechanism alone.
+#: The lines for MSK, if a configuration has the mechanism alone.
 MSK_LINES = (
     "AWS_MSK_IAM needs the two lines that Java's clients have, sasl.jaas.config=software.amazon.msk.auth.iam.IAMLoginModule "
     "required; and sasl.client.callback.handler.class=software.amazon.msk.auth.iam.IAMClientCallbackHandler"

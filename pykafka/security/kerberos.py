@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NO_LAYER = 1
 #: How long a ticket that was just looked at counts as there (s).
 FRESH_S = 5.0
-#: Where the library's words are that tell more than the kind of the failure.
+#: Where the library's words are that say more than the kind of the failure.
 _MINOR = re.compile(r"Minor \(\d+\): (.+)")
 #: The first code of Kerberos' own table, and the advice by code from there on. MIT and Heimdal have the same codes.
 _TABLE = -1765328384
@@ -84,7 +84,7 @@ class Gssapi(Credentials):
         return f"<{type(self).__name__} service={self.service!r} principal={self.principal!r}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        # Tickets are got anew where this is unpickled.
+        # Tickets are got again when this is unpickled.
         return {name: value for name, value in vars(self).items() if name != "_tickets"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -99,7 +99,7 @@ class Gssapi(Credentials):
 
     @property
     def remedy(self) -> str:
-        """The advice for a user where a broker refuses the ticket."""
+        """The advice for a user if a broker refuses the ticket."""
         return f"check the ticket (klist), the clocks, and that the broker's principal is {self.service}/HOST"
 
     def for_host(self, host: str) -> Tickets:
@@ -187,7 +187,7 @@ class Tickets(Credentials):
 
     @property
     def remedy(self) -> str:
-        """The advice for a user where a broker refuses the ticket."""
+        """The advice for a user if a broker refuses the ticket."""
         service = self._credentials.service
         return f"check the ticket (klist), the clocks, and that the broker's principal is {service}/{self._host}"
 
@@ -297,6 +297,6 @@ def _library() -> Any:
     except ImportError as error:
         raise ImportError(
             "login by Kerberos needs the package gssapi: pip install 'pykafka[gssapi]', with Kerberos' headers installed "
-            f"(libkrb5-dev, krb5-devel) where it has to be built ({error})"
+            f"(libkrb5-dev, krb5-devel) if it has to be built ({error})"
         ) from None
     return gssapi

@@ -25,7 +25,7 @@ _MEMBERS = ("name", "begin", "prepare", "waits", "remedy")
 class Exchange(Protocol):
     """One login: the tokens that go back and forth. It does no I/O of its own with the broker.
 
-    One that sends secrets as they are may name them by `secrets`, a tuple of texts: no error repeats them where a broker does.
+    One that sends secrets as they are may name them by `secrets`, a tuple of texts: no error repeats them if a broker does.
     """
 
     @property
@@ -61,7 +61,7 @@ class Mechanism(Protocol):
 
     @property
     def remedy(self) -> str:
-        """The advice for a user where a broker refuses these credentials, the end of the error's sentence."""
+        """The advice for a user if a broker refuses these credentials, the end of the error's sentence."""
 
     def prepare(self, handler: Handler, timeout: float, wanted: Callable[[], bool] = ...) -> bool:
         """Get ready for a login, as by asking another service for a token; return whether the credentials are ready and fresh.
@@ -122,7 +122,7 @@ def valid_sasl(value: Any, name: str) -> Mechanism | None:
 
     :raises TypeError: the value is something else
     """
-    lacking = [] if value is None else [one for one in _MEMBERS if not hasattr(value, one)]
+    lacking = [] if value is None else [member for member in _MEMBERS if not hasattr(value, member)]
     if isinstance(value, type) or {"begin", "name"} & {*lacking}:
         # Not its text: people put passwords here.
         kind = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: A new token is asked for when between these parts of the old one's life have passed; where it lies is drawn for each token.
+#: A new token is asked for when between these parts of the old one's life have passed; the point is drawn for each token.
 REFRESH_FROM = 0.75
 REFRESH_TO = 0.85
 #: How long a token is used whose end is not known (s).
 UNKNOWN_LIFE_S = 60.0
-#: How often a token is asked for in a row, where the service may be able to give one a moment later.
+#: How often a token is asked for in a row, if the service may be able to give one a moment later.
 ATTEMPTS = 3
 #: Pause before the second attempt, and the longest one (ms).
 PAUSE_FIRST_MS = 200
@@ -75,7 +75,7 @@ OAuthToken.__init__ = concealing(OAuthToken.__init__)  # type: ignore[method-ass
 
 
 @dataclass(frozen=True)
-class _Held:
+class _CachedToken:
     """A token that this client has, with times in s since 1970."""
 
     token: OAuthToken
@@ -123,11 +123,11 @@ class OAuthBearer:
 
     def _forget(self) -> None:
         # All of it changes by single steps: logins are of threads, hubs and native threads at once.
-        self._held: _Held | None = None
+        self._cached: _CachedToken | None = None
         self._background_calls = BackgroundCalls("pykafka.OAuthBearer")
         self._failures = 0
         self._failure: KafkaException | None = None
-        self._told: KafkaException | None = None
+        self._reported: KafkaException | None = None
         self._retry_at = 0.0
 
     def __repr__(self) -> str:
@@ -135,7 +135,7 @@ class OAuthBearer:
         return f"<{type(self).__name__}{source}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        # A token is got anew where this is unpickled.
+        # A token is got again when this is unpickled.
         return {"_source": self._source, "_fixed": self._fixed, "_extensions": self._extensions}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -160,17 +160,17 @@ class OAuthBearer:
         :raises SaslAuthenticationFailed: the service refuses to give one
         """
         now = handler.time_ms() / 1000
-        held = self._held
-        if held is not None and now < held.refresh_at:
+        cached = self._cached
+        if cached is not None and now < cached.refresh_at:
             return True
-        valid = held is not None and now < held.ends_at
+        valid = cached is not None and now < cached.ends_at
         failure = self._failure
-        if held is not None and valid and failure is not None and failure is not self._told:
-            self._told = failure
+        if cached is not None and valid and failure is not None and failure is not self._reported:
+            self._reported = failure
             log.warning(
                 "no new token to log in with: %s; the present one serves for %.0f s more",
                 failure.text,
-                held.ends_at - now,
+                cached.ends_at - now,
             )
         if failure is not None and now < self._retry_at:
             if valid or not timeout:
@@ -190,7 +190,7 @@ class OAuthBearer:
     def _get(self, handler: Handler, refresh: BackgroundCall) -> None:
         """Get a token; on a native thread, which logs nothing."""
         try:
-            held = self._call_often(handler)
+            cached = self._call_often(handler)
         except KafkaException as error:
             failure = refresh.error = error.again()
             self._failures += 1
@@ -199,9 +199,9 @@ class OAuthBearer:
             self._failure = failure
         else:
             self._failures, self._failure = 0, None
-            self._held = held
+            self._cached = cached
 
-    def _call_often(self, handler: Handler) -> _Held:
+    def _call_often(self, handler: Handler) -> _CachedToken:
         pauses = Backoff(PAUSE_FIRST_MS, PAUSE_MAX_MS, handler.random)
         for attempt in range(1, ATTEMPTS):
             try:
@@ -211,12 +211,12 @@ class OAuthBearer:
         return self._call(handler)
 
     @concealing
-    def _call(self, handler: Handler) -> _Held:
+    def _call(self, handler: Handler) -> _CachedToken:
         try:
             given = self._fixed if self._source is None else self._source()
             token = OAuthToken(given) if isinstance(given, str) else given
             if not isinstance(token, OAuthToken):
-                raise TypeError(f"it returned {type(token).__name__}, where an OAuthToken or a str is wanted")
+                raise TypeError(f"it returned {type(token).__name__}, not an OAuthToken or a str")
         except KafkaException:
             raise
         except Exception as error:  # noqa: BLE001 - the callback's own
@@ -229,14 +229,14 @@ class OAuthBearer:
         if ends_at is None:
             ends_at = _expiry(token.value)
         if ends_at is None or not math.isfinite(ends_at):
-            return _Held(token, now + UNKNOWN_LIFE_S / 2, now + UNKNOWN_LIFE_S)
+            return _CachedToken(token, now + UNKNOWN_LIFE_S / 2, now + UNKNOWN_LIFE_S)
         if ends_at <= now:
             raise SaslAuthenticationFailed(
                 f"the token of {_name_of(self._source)} has expired {now - ends_at:.0f} s ago; get a new one, and compare the "
                 "clocks of both machines"
             )
         part = handler.random.uniform(REFRESH_FROM, REFRESH_TO)
-        return _Held(token, now + part * (ends_at - now), ends_at)
+        return _CachedToken(token, now + part * (ends_at - now), ends_at)
 
     def get(self, handler: Handler) -> tuple[str, float, dict[str, str]]:
         """Return (token, its end in s since 1970, extensions) of a call in this worker, for another client.
@@ -244,14 +244,14 @@ class OAuthBearer:
         :param handler: supplies the clock
         :raises TokenUnavailableError: there is none
         """
-        held = self._call(handler)
-        return held.token.value, held.ends_at, {**self._extensions, **held.token.extensions}
+        cached = self._call(handler)
+        return cached.token.value, cached.ends_at, {**self._extensions, **cached.token.extensions}
 
     def reject(self, token: OAuthToken) -> None:
         """Use a token no more, which a broker has refused."""
-        held = self._held
-        if held is not None and held.token is token:
-            self._held = None
+        cached = self._cached
+        if cached is not None and cached.token is token:
+            self._cached = None
 
     # -- logins ----------------------------------------------------------------------------------------------------
 
@@ -260,10 +260,10 @@ class OAuthBearer:
 
         :raises TokenUnavailableError: there is none; `prepare` gets one
         """
-        held = self._held
-        if held is None:
+        cached = self._cached
+        if cached is None:
             raise TokenUnavailableError("there is no token to log in with")
-        return OAuthExchange(held.token, self._extensions, self.reject)
+        return OAuthExchange(cached.token, self._extensions, self.reject)
 
 
 class OAuthExchange:
@@ -271,7 +271,7 @@ class OAuthExchange:
 
     :param token: to show
     :param extensions: beside those of the token
-    :param reject: called with the token where the broker refuses it
+    :param reject: called with the token if the broker refuses it
     """
 
     def __init__(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: A longer answer is none of a token endpoint (bytes).
+#: A longer answer is not that of a token endpoint (bytes).
 ANSWER_MAX = 1024 * 1024
 TOO_MANY_REQUESTS = 429
 SERVER_ERRORS = 500
@@ -37,7 +37,7 @@ class OidcClientCredentials:
     :param scope: what to ask for; None leaves that to the provider
     :param cafile: file with the certificates (PEM) of the authorities to trust, or PEM text; None for those of the system
     :param parameters: further parameters of the request, such as {"audience": "kafka"}
-    :param urlencode: encode id and secret as RFC 6749 says, where the provider decodes them; Kafka's own clients do not
+    :param urlencode: encode id and secret as RFC 6749 says, if the provider decodes them; Kafka's own clients do not
     :param timeout_s: how long one request may take (s)
     A URL that begins with http:// sends the secret in the clear: the client that uses it logs a warning.
 

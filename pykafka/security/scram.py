@@ -73,7 +73,7 @@ class Scram(Credentials):
 
     @property
     def remedy(self) -> str:
-        """The advice for a user where a broker refuses these credentials."""
+        """The advice for a user if a broker refuses these credentials."""
         return f"check user name and password, and that the user has a {self.name} password"
 
     @property
@@ -127,7 +127,7 @@ class DelegationToken(Scram):
 
     @property
     def remedy(self) -> str:
-        """The advice for a user where a broker refuses the token."""
+        """The advice for a user if a broker refuses the token."""
         return "the delegation token may have expired or been revoked, or id and HMAC do not belong together: make a new one"
 
 
@@ -174,8 +174,8 @@ class ScramExchange:
         iterations = int(text)
         if not ITERATIONS_MIN <= iterations <= ITERATIONS_MAX:
             raise _wrong(
-                f"wants {iterations} iterations, where {ITERATIONS_MIN} to {ITERATIONS_MAX} are safe; "
-                "make the user's password anew with such a number"
+                f"wants {iterations} iterations; {ITERATIONS_MIN} to {ITERATIONS_MAX} are safe; "
+                "set the user's password again with such a number"
             )
         salted = self._credentials.salted(salt, iterations)
         client_key = self._hmac(salted, b"Client Key")

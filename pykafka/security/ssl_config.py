@@ -62,13 +62,13 @@ class SslConfig:
     """The certificates to trust and to present; the broker's certificate must name its host.
 
     Files are read again when they have changed: new connections use the new certificates, without a restart. While a file is
-    missing or broken, new connections go on with the old ones, and a warning is logged.
+    missing or broken, new connections use the old ones, and a warning is logged.
 
     State: `_loaded` is replaced as a whole; two workers at the same moment may both read the files.
 
     :param cafile: the certificates of the authorities to trust: a file (PEM, DER, or a PKCS12 store), a directory as OpenSSL
         has them, or PEM text; None for those of the system
-    :param certfile: the client's certificate and the authorities between, where brokers ask for one: a file (PEM, or a PKCS12
+    :param certfile: the client's certificate and the authorities between, if brokers ask for one: a file (PEM, or a PKCS12
         store that has its key, too) or PEM text
     :param keyfile: its private key: a PEM file or PEM text; None if `certfile` has it
     :param password: of the private key or the PKCS12 store, or a function that returns it
@@ -124,7 +124,7 @@ class SslConfig:
         return f"<{type(self).__name__} cafile={shown(self.cafile)} certfile={shown(self.certfile)}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        # Contexts cannot be pickled; the files are read again where this is unpickled.
+        # Contexts cannot be pickled; the files are read again when this is unpickled.
         return {**self.__dict__, "_loaded": None, "_warned": None}
 
     @property
@@ -257,7 +257,7 @@ class SslConfig:
                 ) from error
 
     def identity_note(self, now_ms: int) -> str:
-        """Return what may be wrong with the client's certificate, as the end of a sentence; "" where nothing is.
+        """Return what may be wrong with the client's certificate, as the end of a sentence; "" if nothing is.
 
         :param now_ms: the time now (ms since 1970)
         """
@@ -323,7 +323,7 @@ def _load(parameter: str, value: PemLike, load: Callable[[], None]) -> None:
         if any(weak in str(error) for weak in _WEAK):
             raise TlsError(
                 f"the certificate in SslConfig's {parameter} {shown(value)} is too weak for OpenSSL here ({error}); have it "
-                "made anew, with RSA of 2048 bits or more, or EC, and SHA-256"
+                "issued again, with RSA of 2048 bits or more, or EC, and SHA-256"
             ) from error
         if isinstance(error, ssl.SSLError) or not isinstance(error, OSError):
             reason = str(error)

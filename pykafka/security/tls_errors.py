@@ -38,8 +38,8 @@ _CERTIFICATE = {
     ),
     **dict.fromkeys(
         _WEAK,
-        "the certificate of {host!r}, or that of its authority, is too weak for OpenSSL here ({message}); have the broker's "
-        "certificate made anew, with RSA of 2048 bits or more, or EC, and SHA-256",
+        "the certificate of {host!r}, or that of its authority, is too weak for OpenSSL here ({message}); give the "
+        "broker a new certificate, with RSA of 2048 bits or more, or EC, and SHA-256",
     ),
 }
 #: Parts of the alerts by which a broker refuses a client's certificate, and their sentences. Java's brokers say
@@ -96,7 +96,7 @@ def explain_tls_error(error: Exception, host: str, note: str = "") -> str:
 
 
 def explain_refusal(error: Exception, note: str = "") -> str | None:
-    """Return what it means where the broker has refused this client; None if it has not.
+    """Return the reason if the broker has refused this client; None if it has not.
 
     :param error: of the handshake, or of the first read: by TLS 1.3 the client has done its part before the broker refuses
     :param note: what may be wrong with the client's certificate, as `SslConfig.identity_note` returns it

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from pykafka.exceptions import DeserializationError
 from pykafka.record import Record
-from pykafka.serialization.adapting import deserializer_of, name_of
-from pykafka.serialization.offloading import Offload, may_wait
-from pykafka.utils.loglimit import LogLimiter
+
+if TYPE_CHECKING:
+    from pykafka.serialization.interfaces import Deserialize
+    from pykafka.serialization.offloading import Offload
+    from pykafka.utils.loglimit import LogLimiter
 
 log = logging.getLogger(__name__)
 
@@ -79,9 +81,14 @@ class RecordReader:
         limiter: LogLimiter,
         offload: Offload | None = None,
     ) -> None:
-        self._key = deserializer_of(key_deserializer, True, offload)
-        self._value = deserializer_of(value_deserializer, False, offload)
-        self._names = {"key": name_of(key_deserializer), "value": name_of(value_deserializer)}
+        self._key: Deserialize | None = None
+        self._value: Deserialize | None = None
+        if key_deserializer is not None or value_deserializer is not None:
+            from pykafka.serialization.adapting import deserializer_of, name_of
+
+            self._key = deserializer_of(key_deserializer, True, offload)
+            self._value = deserializer_of(value_deserializer, False, offload)
+            self._names = {"key": name_of(key_deserializer), "value": name_of(value_deserializer)}
         self._policy = valid_on_bad_record(on_bad_record, "on_bad_record")
         self._limiter = limiter
         #: How many records were skipped.
@@ -92,6 +99,8 @@ class RecordReader:
     @property
     def may_wait(self) -> bool:
         """Whether reading may wait for a schema registry or for a dead letter's acknowledgement."""
+        from pykafka.serialization.offloading import may_wait
+
         return may_wait(self._key) or may_wait(self._value) or self._policy not in {"raise", "skip"}
 
     @property

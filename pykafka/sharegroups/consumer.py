@@ -9,12 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Self
 
 from pykafka.common import TopicPartition
-from pykafka.consumer.call_arguments import unpacked, valid_topics
+from pykafka.consumer.options import unpacked, valid_topics
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ResponseTimeoutError
 from pykafka.handlers.interrupts import CloseOnce, SingleCaller
 from pykafka.metadata.brokers import countdown
 from pykafka.metadata.lifecycle import ClosedWithClient
-from pykafka.record import Record
+from pykafka.record import K, Record, V
 from pykafka.serialization.reading import RecordReader
 from pykafka.sharegroups.acquired_records import OPEN, Acknowledged, AcknowledgeType, AcquiredRecord, State
 from pykafka.sharegroups.engine import LEADER_POLL_INTERVAL_S, ShareEngine
@@ -34,19 +34,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-
-    K = TypeVar("K", default=bytes)
-    V = TypeVar("V", default=bytes)
-else:
-    from typing import TypeVar
-
-    K, V = TypeVar("K"), TypeVar("V")
-
 #: How many records `poll` returns by default: Kafka's own max.poll.records.
 POLL_RECORDS = 500
-#: What `commit` returns: the error of each partition, None where the broker has taken all.
+#: What `commit` returns: the error of each partition, None if the broker has taken all.
 Committed = dict[TopicPartition, KafkaException | None]
 OnCommit = Callable[[Committed], object]
 
@@ -243,7 +233,7 @@ class ShareConsumer(Generic[K, V]):
         """Return the next record.
 
         :param timeout: how long to wait for it (s); None for as long as it takes
-        :returns: None where there is none in time
+        :returns: None if there is none in time
         :raises ConsumerStoppedException: the consumer is closed
         :raises KafkaException: the group or a broker refuses this consumer; while brokers, leaders or the coordinator are away,
             calls wait
@@ -256,7 +246,7 @@ class ShareConsumer(Generic[K, V]):
 
         :param max_records: the most to return
         :param timeout: how long to wait for the first (s); None for as long as it takes; 0 does not wait
-        :returns: an empty list where there is none in time
+        :returns: an empty list if there is none in time
         :raises KafkaException: see `one`
         """
         return self._read(valid_int(max_records, name="max_records"), timeout)
@@ -336,7 +326,7 @@ class ShareConsumer(Generic[K, V]):
         The acknowledgement goes with the next fetch, within a second, or by `commit()`; `on_acknowledge` gets the outcome.
 
         :param record: from this consumer
-        :returns: whether that counts; False where the record is lost already, and comes again
+        :returns: whether that counts; False if the record is lost already, and comes again
         :raises ValueError: the record is not from this consumer
         :raises InvalidRecordState: it has another acknowledgement already
         """
@@ -374,8 +364,8 @@ class ShareConsumer(Generic[K, V]):
         """Send all acknowledgements, and wait for their outcome.
 
         :param timeout: how long to wait (s); None for the socket timeout of the client
-        :returns: for each partition that had some, the first error, or None; InvalidRecordState where a lock had timed out,
-            ResponseTimeoutError where no answer came in time
+        :returns: for each partition that had some, the first error, or None; InvalidRecordState if a lock had timed out,
+            ResponseTimeoutError if no answer came in time
         """
         timeout_s = self._cluster.socket_timeout_ms / 1000 if timeout is None else valid_timeout(timeout)
         deadline = self._handler.now() + timeout_s

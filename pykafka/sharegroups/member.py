@@ -190,7 +190,7 @@ class ShareMember:
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def leave(self, deadline: float) -> None:
-        """End the heartbeats, and leave the group; where that fails, the session times out.
+        """End the heartbeats, and leave the group; if that fails, the session times out.
 
         :param deadline: until when (s)
         """

@@ -413,7 +413,7 @@ def read(
     :param offload: of the handler
     :param max_unpacked: what a batch may unpack to (bytes)
     """
-    ranges = [(one.first_offset, one.last_offset) for one in part.acquired_records]
+    ranges = [(record.first_offset, record.last_offset) for record in part.acquired_records]
     found: RecordsByOffset = {}
     if ranges and part.records is not None:
         try:
@@ -434,22 +434,22 @@ def add_acquired(
     expires_at: float,
     rest: AcknowledgeType,
 ) -> list[Record[Any, Any]]:
-    """Note in the ledger what this member has acquired, and return the records. The caller holds the lock.
+    """Add the records that this member has acquired to those of the session, and return them. The caller holds the lock.
 
     Offsets without a record (ends of transactions, compacted ones) are acknowledged as gaps.
 
     :param owner: takes what the application decides
     :param expires_at: when the locks end (s)
-    :param rest: what becomes of offsets behind the last record: released, where bytes are no records
+    :param rest: what becomes of offsets behind the last record: released, if bytes are no records
     """
     good = []
     offsets = sorted(found)
-    for one in part.acquired_records:
-        first, last, at = one.first_offset, one.last_offset, one.first_offset
+    for record in part.acquired_records:
+        first, last, at = record.first_offset, record.last_offset, record.first_offset
         for offset in offsets[bisect_left(offsets, first) : bisect_right(offsets, last)]:
             if offset > at:
                 session_records.acknowledge_range(key, at, offset - 1, AcknowledgeType.GAP)
-            acquired = AcquiredRecord(owner, session_records, key, offset, one.delivery_count, expires_at)
+            acquired = AcquiredRecord(owner, session_records, key, offset, record.delivery_count, expires_at)
             session_records.add(acquired)
             found[offset]._set_ack(acquired)
             good.append(found[offset])

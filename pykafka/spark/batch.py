@@ -104,10 +104,10 @@ class KafkaBatchReader(Shipped, DataSourceReader):
         latest = {tp: at.latest for tp, at in bounds.items()}
         found = []
         for what, where in (("from", start), ("up to", end)):
-            held = offsets.behind_transactions(where, latest)
-            for tp, transaction in held.items():
+            uncommitted = offsets.behind_transactions(where, latest)
+            for tp, transaction in uncommitted.items():
                 report.uncommitted(f"{tp} was to be read {what} offset {where[tp]}", transaction)
-            found.append({tp: latest[tp] if tp in held else offset for tp, offset in where.items()})
+            found.append({tp: latest[tp] if tp in uncommitted else offset for tp, offset in where.items()})
         return found[0], found[1]
 
     def _narrowed(self, ranges: list[OffsetRange], offsets: OffsetReader) -> list[OffsetRange]:

@@ -82,8 +82,8 @@ class OffsetReader:
     def missing(self, found: Collection[TopicPartition]) -> list[str]:
         """Return the names of topics and partitions in the options that do not exist."""
         subscription, topics = self._options.subscription, {tp.topic for tp in found}
-        absent = [topic for topic in subscription.topics if topic not in topics]
-        return absent + sorted(str(tp) for tp in subscription.partitions.difference(found))
+        missing = [topic for topic in subscription.topics if topic not in topics]
+        return missing + sorted(str(tp) for tp in subscription.partitions.difference(found))
 
     def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
         """Return the offset of the oldest record of each partition.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ArrivingSource(DataSource):
-    """`format("pykafka")` where Pythons of Spark have this package only in an archive of the session.
+    """`format("pykafka")` if Pythons of Spark have this package only in an archive of the session.
 
     It travels by value, and hands everything to `KafkaDataSource`, which it finds there.
     """

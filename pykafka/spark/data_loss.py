@@ -170,7 +170,7 @@ class LossReporter:
 
 
 def warn(sentence: str) -> None:
-    """Log a warning, also in Spark's Python workers, where nothing configures logging: those print it to stderr."""
+    """Log a warning, also in Spark's Python workers, whose logging is not configured: those print it to stderr."""
     log.warning(sentence)
     if not logging.getLogger().handlers and logging.lastResort is not None:
         logging.lastResort.handle(log.makeRecord(log.name, logging.WARNING, "", 0, f"pykafka: {sentence}", (), None))

@@ -231,4 +231,4 @@ class Decisions:
 
 def parts_of(messages: Collection[object]) -> list[Part]:
     """Return the parts of tasks among the messages of tasks; None stands for a task that failed."""
-    return [part for one in messages if isinstance(part := getattr(one, "part", None), Part)]
+    return [part for message in messages if isinstance(part := getattr(message, "part", None), Part)]

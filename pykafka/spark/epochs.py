@@ -296,7 +296,7 @@ def decided(parts: Collection[Part]) -> tuple[Prepared, ...] | None:
 
     :raises EpochMismatchError: tasks whose rows are to be repeated have not repeated them
     """
-    prepared = sorted((one.prepared for one in parts if one.prepared is not None), key=lambda one: one.task)
+    prepared = sorted((part.prepared for part in parts if part.prepared is not None), key=lambda one: one.task)
     missing = next(iter(parts)).plan.missing
     if lacking := sorted(set(missing) - {one.task for one in prepared}):
         raise EpochMismatchError(_differs(lacking, "there are no such tasks now"))

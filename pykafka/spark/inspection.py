@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: How long each of these tasks holds its worker (s), so that Spark uses all of them.
-_HOLD_S = 0.3
+HOLD_S = 0.3
 _MOST_TASKS = 400
 
 
@@ -59,7 +59,7 @@ class Worker:
 
 
 #: The schema of the read.
-COLUMNS = ", ".join(f"{one.name} string" for one in fields(Worker))
+COLUMNS = ", ".join(f"{field.name} string" for field in fields(Worker))
 
 
 def this_python() -> Worker:
@@ -142,7 +142,7 @@ class InspectionReader(Shipped, DataSourceReader):
         if answer is None:
             from pykafka.spark.session import handler
 
-            handler.sleep(_HOLD_S)
+            handler.sleep(HOLD_S)
             answer = this_python()
         yield pa.RecordBatch.from_pydict(
             {one.name: [text] for one, text in zip(fields(answer), astuple(answer), strict=True)}

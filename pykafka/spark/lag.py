@@ -31,7 +31,7 @@ _KNOWN = find_spec("pyspark.sql.streaming.datasource") is not None
 class QueryLag:
     """The records that a query had not read when Spark planned its last micro-batch.
 
-    :param query: its name, or its id where it has none
+    :param query: its name, or its id if it has none
     :param batch: number of the micro-batch
     :param partitions: records not read, by partition
     """

@@ -250,8 +250,8 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
 
     def _waiting(self, start: Offsets, latest: Offsets) -> Offsets:
         # A partition whose start lies behind an open transaction waits there until the transaction ends.
-        held = self._offsets.behind_transactions({tp: at for tp, at in start.items() if tp in latest}, latest)
-        return latest | {tp: start[tp] for tp in held}
+        uncommitted = self._offsets.behind_transactions({tp: at for tp, at in start.items() if tp in latest}, latest)
+        return latest | {tp: start[tp] for tp in uncommitted}
 
     def _close_progress(self) -> None:
         progress, self._progress = self._progress, None
@@ -290,7 +290,7 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
             if found is not None:
                 self._ids.learn(found.ids)
                 self._anchored |= found.ids
-                for topic in found.absent:
+                for topic in found.missing:
                     self._report_absent(topic, {tp: at for tp, at in begin.items() if tp.topic == topic})
         self._may_continue = False
         self._ids.learn({tp.topic: id_ for tp in begin if (id_ := self._id(tp)) is not None})
@@ -337,7 +337,7 @@ class MicroBatchReader(Shipped, DataSourceStreamReader):
 
     def _resets(self, begin: Offsets, partitions: Collection[TopicPartition]) -> Offsets:
         """Return the ends of a micro-batch without rows: where it starts, and the start of topics that were recreated."""
-        topics = {tp.topic for tp in begin} & {one.topic for one in partitions}
+        topics = {tp.topic for tp in begin} & {partition.topic for partition in partitions}
         for one in self._ids.recreated(topics, self._offsets.ids):
             self._ids.move_on(one)
         self._reset = self._offsets.earliest(partitions)

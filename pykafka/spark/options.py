@@ -323,10 +323,10 @@ def _client(values: Mapping[str, Any], raw: Mapping[str, str]) -> ClientOptions:
 def _settings(values: Mapping[str, Any], kind: type[S]) -> S:
     """Return the settings of the Java client among the options, and the proxy."""
     found = {"proxy": values["proxy"]}
-    for one in fields(kind):
-        value = values.get(f"kafka.{one.name.replace('_', '.')}")
+    for field_ in fields(kind):
+        value = values.get(f"kafka.{field_.name.replace('_', '.')}")
         if value is not None:
-            found[one.name] = max(value, 0) if one.name == "connections_max_idle_ms" else value
+            found[field_.name] = max(value, 0) if field_.name == "connections_max_idle_ms" else value
     return kind.of(found)
 
 

@@ -47,11 +47,11 @@ class Kept(NamedTuple):
     """A group's knowledge of a query's topics.
 
     :param ids: by the topics' names
-    :param absent: the topics that were read, of which the group has no offset
+    :param missing: the topics that were read, of which the group has no offset
     """
 
     ids: Mapping[str, UUID]
-    absent: Collection[str]
+    missing: Collection[str]
 
 
 def texts(topics: Iterable[str], ids: Mapping[str, UUID]) -> dict[str, str]:
@@ -232,7 +232,7 @@ def read_anchors(client: ClientOptions, group: str, start: Offsets) -> Kept | No
         warn(f"it is unknown whether topics were recreated since the query's last run (commitProgressTo): {error}")
         return None
     found = kept(start, {tp: (one.offset, one.metadata) for tp, one in committed.items()})
-    if found.absent and not _may_commit(offsets, group):
+    if found.missing and not _may_commit(offsets, group):
         _warn_of_right(group, AclOperation.READ)
         return Kept(found.ids, ())
     return found

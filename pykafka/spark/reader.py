@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.consumer.arrow import ArrowDecoder
 from pykafka.consumer.fetch_request import IDS_CEILING, IDS_FROM, NO_ID
 from pykafka.consumer.fetch_response import AbortedTransactions
-from pykafka.consumer.leader_epochs import NO_EPOCH
-from pykafka.consumer.truncation import FETCH_COMPARES_FROM
+from pykafka.consumer.leader_epochs import FETCH_COMPARES_FROM, NO_EPOCH
 from pykafka.exceptions import (
     InconsistentTopicId,
     KafkaException,

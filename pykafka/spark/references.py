@@ -20,7 +20,7 @@ _LEAST = 3
 
 #: What the name of a secret has, or a text with one.
 _SECRET = re.compile(r"passw|secret|token|credential|jaas|sasl|keystore|(^|[._])key\b|private.key|proxy", re.IGNORECASE)
-#: A value with a secret, which somebody has given to another option.
+#: A value with a secret, given to another option.
 _LIKE_A_SECRET = re.compile(r"(passw\w*|secret|token\w*) *=|LoginModule|-----BEGIN|://[^/\s]*:[^/\s]*@", re.IGNORECASE)
 
 

@@ -1,4 +1,4 @@
-"""`BatchSender`: the record batches of a task on their way, by the producer's engine and without a worker of their own."""
+"""`BatchSender`: sends the record batches of a task by the producer's engine, without a worker of its own."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from pykafka.spark.options import WriteOptions
 
 
-#: Pause before what failed is tried again (ms); twice as long each time, up to the second one.
+#: First and longest pause before a batch is sent again (ms).
 RETRY_BACKOFF_MS = 100
 RETRY_BACKOFF_MAX_MS = 1000
-#: How often leaders are looked up at most, and the interval of checks for batches whose time has come (s).
-LOOK_UP_S = 0.1
+#: The shortest interval between look-ups of leaders, and the interval of checks for batches that are due (s).
+LEADER_POLL_INTERVAL_S = 0.1
 POLL_INTERVAL_S = 0.025
 #: Bytes that may wait for acknowledgements before more rows are taken.
 MAX_QUEUED_BYTES = 16 * 1024 * 1024
@@ -54,7 +54,7 @@ _SETTING_TIMEOUT_MS = 5000
 _COMPRESSED_SHARE = 0.9
 # Bytes of a batch before compression, by cluster and topic; entries are replaced whole, so they need no lock.
 _learnt: dict[tuple[ClientOptions, str], int] = {}
-# What the last task of this process left behind in good order.
+# The sequences that the last task of this process left, if all its batches were acknowledged.
 _kept: dict[tuple[int, ClientOptions], Sequences] = {}
 
 
@@ -78,11 +78,11 @@ class BatchSender:
     """Send the record batches of one task, whose worker takes every step itself.
 
     Each task is an idempotent producer (KIP-98): a batch that is sent again because its answer was lost is stored once,
-    and at its place. It is the `DispatchCore` and the `BatchOwner` of its dispatches, one a leader.
+    and at its place. It has a `LeaderRequests` for each leader, whose `RequestOwner` it is.
 
     :param cluster: to write to
     :param options: of the write
-    :param transaction: that the batches are part of; None: none
+    :param transaction: that the batches are part of; None for none
     """
 
     def __init__(self, cluster: BaseCluster, options: WriteOptions, transaction: Transaction | None = None) -> None:
@@ -102,13 +102,13 @@ class BatchSender:
         self.message_formats = self._sequences.message_formats
         self._backlog = BrokerQueue(self.handler.Event(), sys.maxsize, MAX_QUEUED_BYTES, 0)
         self._queues: dict[TopicPartition, PartitionQueue] = {}
-        self._dispatches: dict[Node, LeaderRequests] = {}
+        self._leaders: dict[Node, LeaderRequests] = {}
         self._requests: deque[tuple[LeaderRequests, Request]] = deque()
         self._stale = False
         self._look_up_at = 0.0
-        # What is to be raised, and of how many rows it is not known whether they are written, or known that they are not.
+        # The failure to raise; how many rows may be written, and how many are not.
         self._failure: tuple[ProducerBatch, KafkaException, bool] | None = None
-        self._uncertain = self._lost = 0
+        self._outcome_unknown = self._lost = 0
         self._ending = False
         #: Rows acknowledged so far, by topic.
         self.acknowledged: Counter[str] = Counter()
@@ -141,27 +141,27 @@ class BatchSender:
             self._advance()
         for queue in self._queues.values():
             queue.sender = None  # of this task
-        self._dispatches.clear()  # which refer to this one: neither would be freed before the next garbage collection
+        self._leaders.clear()  # which refer to this one: neither would be freed before the next garbage collection
         if self.transaction is None:
             keep(self._client, self._sequences)
 
     def describe_outcome(self) -> str:
-        """Take the answers that still come within a moment, and say what has become of the rows."""
+        """Take the answers that come within a moment; return a sentence about the rows that are and are not written."""
         self._ending = True
         until = self.handler.now() + LAST_ANSWERS_S
         while self._requests and self.handler.now() < until:
             if not self._take_answers():
                 self.handler.sleep(POLL_INTERVAL_S / 2)
         batches_in_flight = [in_flight for queue in self._queues.values() for in_flight in queue.window.batches]
-        uncertain = self._uncertain + sum(
+        unknown = self._outcome_unknown + sum(
             in_flight.count for in_flight in batches_in_flight if in_flight.on_wire or in_flight.outcome_unknown
         )
-        waiting = self._lost + self._backlog.messages - (uncertain - self._uncertain)
+        waiting = self._lost + self._backlog.messages - (unknown - self._outcome_unknown)
         written = ", ".join(f"{rows} to {topic}" for topic, rows in sorted(self.acknowledged.items())) or "0"
         if self.transaction is not None:
             return "None of this task's rows is committed: their transaction is aborted"
         return (
-            f"Of this task's rows {written} are written, {uncertain} may be and {waiting} waited; when Spark tries the "
+            f"Of this task's rows {written} are written, {unknown} may be and {waiting} waited; when Spark tries the "
             "task again, it writes all of them"
         )
 
@@ -175,7 +175,7 @@ class BatchSender:
     # -- sending -----------------------------------------------------------------------------------------------------
 
     def _advance(self) -> None:
-        """Take an answer, or where nothing is under way, wait for what is to be tried again."""
+        """Take an answer; if none is expected, wait until a batch is due to be sent again."""
         self._send_ready()
         if self._requests:
             self._take_answer()
@@ -184,16 +184,16 @@ class BatchSender:
             self.handler.sleep(POLL_INTERVAL_S)
 
     def _send_ready(self) -> None:
-        """Send all that may go now, and take the answers that are there.
+        """Send all batches that may go now, and take the answers that have arrived.
 
         :raises SinkError: a batch could not be delivered
         """
         self._take_answers()
         while ready := self._take_ready():
-            for dispatch, batches in ready.items():
+            for leader, batches in ready.items():
                 for some in divide(batches, self.options.max_request_size):
-                    dispatch.send(some)
-                if not dispatch.numbered:
+                    leader.send(some)
+                if not leader.numbered:
                     self._sequences.warn_unnumbered()
         self._raise_failure()
 
@@ -206,32 +206,32 @@ class BatchSender:
         for tp, queue in self._queues.items():
             if not queue.waiting:
                 continue
-            dispatch = self._dispatch_for(tp, queue, now)
-            if dispatch is None or dispatch.full or dispatch.must_wait(queue):
+            leader = self._leader_of(tp, queue, now)
+            if leader is None or leader.full or leader.must_wait(queue):
                 continue
-            batch = self._take(dispatch, queue, now)
+            batch = self._take(leader, queue, now)
             if batch is not None:
-                ready.setdefault(dispatch, []).append(batch)
+                ready.setdefault(leader, []).append(batch)
         return ready
 
-    def _take(self, dispatch: LeaderRequests, queue: PartitionQueue, now: float) -> ProducerBatch | None:
-        due = dispatch.due(queue, now)
-        throttled_for = dispatch.broker.throttled_for("produce")
+    def _take(self, leader: LeaderRequests, queue: PartitionQueue, now: float) -> ProducerBatch | None:
+        due = leader.due(queue, now)
+        throttled_for = leader.broker.throttled_for("produce")
         if due is not None and throttled_for:
-            due = dispatch.due_unheard(queue, max(due, now + throttled_for))
+            due = leader.due_unheard(queue, max(due, now + throttled_for))
         if due is None or due > now:
             return None
         with self.lock:
-            batch = take_next(queue, dispatch)
+            batch = take_next(queue, leader)
             if batch is not None and throttled_for:
-                dispatch.hold(batch, throttled_for)
+                leader.hold(batch, throttled_for)
         if batch is not None and throttled_for:
-            dispatch.results.check_age(batch)
+            leader.results.check_age(batch)
             return None
         return batch
 
-    def _dispatch_for(self, tp: TopicPartition, queue: PartitionQueue, now: float) -> LeaderRequests | None:
-        """Return the dispatch of the broker that leads a partition; None while there is none, or nothing may go."""
+    def _leader_of(self, tp: TopicPartition, queue: PartitionQueue, now: float) -> LeaderRequests | None:
+        """Return the requests to the leader of a partition; None while there is none, or no batch may go."""
         in_flight = queue.window.peek_retry()
         if in_flight is None and not queue.window.may_begin():
             return None
@@ -242,10 +242,10 @@ class BatchSender:
         except KafkaException as error:
             self._wait_for_leader(queue, error)
             return None
-        dispatch = self._dispatches.get(broker)
-        if dispatch is None:
-            dispatch = self._dispatches[broker] = LeaderRequests(self, broker, self)
-        return dispatch
+        leader = self._leaders.get(broker)
+        if leader is None:
+            leader = self._leaders[broker] = LeaderRequests(self, broker, self)
+        return leader
 
     def _wait_for_leader(self, queue: PartitionQueue, error: KafkaException) -> None:
         if queue.window.on_wire:
@@ -257,25 +257,25 @@ class BatchSender:
             self._results.unsent([batch], error)
 
     def _look_up(self, now: float) -> None:
-        self._stale, self._look_up_at = False, now + LOOK_UP_S
+        self._stale, self._look_up_at = False, now + LEADER_POLL_INTERVAL_S
         try:
             self.cluster.update(sorted({tp.topic for tp in self._queues}))
         except KafkaException as error:
-            # The batches are tried again until their time is over, and that names what went wrong then.
+            # The batches are sent again until their time is over; their error then has the cause.
             log.info("the leaders could not be looked up: %s", error.again())
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
     def _take_answers(self) -> bool:
-        """Take the answers that are there, in order; return whether there was one."""
+        """Take the answers that have arrived, in order; return whether there was one."""
         before = len(self._requests)
         while self._requests and _pending(self._requests[0][1]).done:
             self._take_answer()
         return len(self._requests) < before
 
     def _take_answer(self) -> None:
-        dispatch, request = self._requests.popleft()
-        self.on_response(dispatch, request)
+        leader, request = self._requests.popleft()
+        self.on_response(leader, request)
 
     def _raise_failure(self) -> None:
         if self._failure is None:
@@ -288,7 +288,7 @@ class BatchSender:
             partition=batch.partition_id,
         ) from error
 
-    # -- for its dispatches ------------------------------------------------------------------------------------------
+    # -- as `RequestOwner` -------------------------------------------------------------------------------------------
 
     def queue_of(self, batch: ProducerBatch) -> PartitionQueue:
         """Return the queue that a batch is from."""
@@ -301,14 +301,14 @@ class BatchSender:
     def leader_named(self) -> None:
         """Do nothing: each batch goes to the leader that the cluster knows then."""
 
-    def sent(self, dispatch: LeaderRequests, request: Request) -> None:
+    def sent(self, leader: LeaderRequests, request: Request) -> None:
         """Queue a request, whose answer is taken in its turn."""
-        self._requests.append((dispatch, request))
+        self._requests.append((leader, request))
 
-    def on_response(self, dispatch: LeaderRequests, request: Request) -> None:
-        """Settle what a request had; waits for its answer."""
-        dispatch.awaiting.pop(request, None)
-        dispatch.read(request, timeout=None)
+    def on_response(self, leader: LeaderRequests, request: Request) -> None:
+        """Complete the batches of a request; waits for its answer."""
+        leader.awaiting.pop(request, None)
+        leader.read(request, timeout=None)
 
     def delivered(self, batch: ProducerBatch) -> None:
         """Count the rows of a batch that was acknowledged."""
@@ -317,14 +317,14 @@ class BatchSender:
         self.acknowledged[batch.topic] += batch.count
 
     def failed(self, batch: ProducerBatch, error: KafkaException, given_up: bool) -> None:
-        """Note what fails the task: the first batch that has failed.
+        """Keep the first batch that failed, which fails the task.
 
         :param given_up: its time is over
         """
         batch.done = True
         self._backlog.release(batch.count, batch.queued_bytes)
         if batch.in_flight.outcome_unknown:
-            self._uncertain += batch.count
+            self._outcome_unknown += batch.count
         else:
             self._lost += batch.count
         if self._failure is None:
@@ -332,7 +332,7 @@ class BatchSender:
             self._failure = batch, about_a_row or error, given_up
 
     def divide(self, batch: ProducerBatch, error: KafkaException | None) -> list[ProducerBatch]:
-        """Cut a batch that the topic does not take, to what it takes; those that follow are cut there as well."""
+        """Split a batch that is too large for the topic; later batches are split at the same size."""
         limit = None
         if error is not None and not self._ending:
             size = batch.builder.size
@@ -350,12 +350,12 @@ def _pending(request: Request) -> InFlightRequest[wire.ProduceResponse]:
 
 
 def limit_of(options: ClientOptions, topic: str) -> int | None:
-    """Return what a batch of a topic may take before compression (bytes); None if none was refused."""
+    """Return the largest size of a topic's batches before compression (bytes); None if none was refused."""
     return _learnt.get((options, topic))
 
 
 def learn(cluster: BaseCluster, options: ClientOptions, topic: str, size: int, sent: int) -> int:
-    """Take note that a batch of several records was refused as too large; return what the topic's may take from now on.
+    """Note that a batch of several records was refused as too large; return the largest size of later ones.
 
     :param size: of the batch before compression (bytes)
     :param sent: of the batch as it was sent (bytes)
@@ -416,17 +416,17 @@ class Sequences:
         if not self._warned:
             self._warned = True
             warn(
-                "the cluster gives no producer id (it is older than Kafka 0.11, or denies it): where the answer to a batch "
+                "the cluster gives no producer id (it is older than Kafka 0.11, or denies it): if the answer to a batch "
                 "of rows is lost, the batch is sent again, and its rows may be stored twice"
             )
 
 
 def take(cluster: BaseCluster, options: ClientOptions) -> Sequences:
-    """Return what the last task kept, or a new beginning where there was none, or it ended otherwise."""
+    """Return the sequences that the last task kept; new ones if there was none, or it failed."""
     kept = _kept.pop((os.getpid(), options), None)
     return kept if kept is not None and kept.cluster is cluster else Sequences(cluster)
 
 
 def keep(options: ClientOptions, sequences: Sequences) -> None:
-    """Leave the numbers to the next task; only if all that was sent is acknowledged."""
+    """Leave the sequence numbers to the next task; only if all batches are acknowledged."""
     _kept[os.getpid(), options] = sequences

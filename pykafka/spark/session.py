@@ -40,7 +40,7 @@ _lock = handler.Lock()
 def cluster_for(options: ClientOptions) -> BaseCluster:
     """Return this process's connection to the cluster of these options; connect if there is none.
 
-    :raises NoBrokersAvailableError: no broker answered; `.ledger` has every attempt
+    :raises NoBrokersAvailableError: no broker answered; `.attempts` has every attempt
     :raises OptionError: a certificate or key cannot be read here, or a reference leads nowhere
     """
     with _lock:

@@ -177,7 +177,7 @@ class RowWriter:
         yield from zip(names, rows, strict=True)
 
     def _batches(self, topic: str, highest: int) -> TopicBatches:
-        # `highest` of the partitions that rows name: where the topic had not so many yet, it may have grown since.
+        # `highest` of the partitions that rows name: if the topic had not so many yet, it may have grown since.
         batches = self._topics.get(topic)
         if batches is None:
             batches = self._opened(topic, self._partition_count(topic) or self._grown(topic, 1))
@@ -244,7 +244,7 @@ def _bytes_column(column: pa.Array) -> BytesColumn:
 
     if (
         column.type != pa.binary()
-    ):  # string as it stands; large ones where spark.sql.execution.arrow.useLargeVarTypes is set
+    ):  # string as it stands; large ones if spark.sql.execution.arrow.useLargeVarTypes is set
         column = column.cast(pa.binary())
     return BytesColumn(column.buffers(), column.offset)
 

@@ -97,7 +97,7 @@ class Transacting:
         self._given("init_transactions()").init(timeout)
 
     def begin_transaction(self, timeout: float | None = None) -> None:
-        """Begin a transaction: messages from now on are part of it. Waits for brokers only where an epoch is needed.
+        """Begin a transaction: messages from now on are part of it. Waits for brokers only if an epoch is needed.
 
         :param timeout: how long to wait (s); None: `max_block_ms`
         :raises TransactionStateError: one is open, or its commit was interrupted

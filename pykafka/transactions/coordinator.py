@@ -46,7 +46,7 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.metadata.elections import wait_for_coordinator
-from pykafka.metadata.group_offsets import by_topic
+from pykafka.metadata.group_offsets import by_topic, commits_by_topic
 from pykafka.metadata.internal_topics import OFFSETS, is_unavailable
 from pykafka.metadata.internal_topics import TRANSACTIONS as TRANSACTION_STATE
 from pykafka.network.authentication import LOGIN_ERRORS, is_answer
@@ -306,19 +306,8 @@ class Coordinator:
             member_id=member[1],
             group_instance_id=member[2],
             topics=[
-                topic(
-                    name=name,
-                    partitions=[
-                        topic.Partition(
-                            partition_index=id_,
-                            committed_offset=value.offset,
-                            committed_leader_epoch=epochs.get(TopicPartition(name, id_), -1),
-                            committed_metadata=value.metadata,
-                        )
-                        for id_, value in partitions.items()
-                    ],
-                )
-                for name, partitions in by_topic(offsets).items()
+                topic(name=name, partitions=partitions)
+                for name, partitions in commits_by_topic(topic.Partition, offsets, epochs).items()
             ],
         )
 

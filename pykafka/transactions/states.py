@@ -181,7 +181,7 @@ class TransactionStatus:
     def ended(self, producer_id: int = -1, epoch: int = -1) -> None:
         """Record that the coordinator has ended the transaction.
 
-        :param producer_id: of the next transaction, where the coordinator names it (version 2)
+        :param producer_id: of the next transaction, if the coordinator names it (version 2)
         :param epoch: likewise
         """
         self.apply(Event.ENDED)
@@ -253,7 +253,7 @@ class TransactionalWindow(InFlightWindow):
 def number_in_transaction(
     status: TransactionStatus, batches: Iterable[ProducerBatch], queue_of: Callable[[ProducerBatch], PartitionQueue]
 ) -> None:
-    """Give batches their numbers in the present epoch, under the producer's lock where several workers send.
+    """Give batches their numbers in the present epoch, under the producer's lock if several workers send.
 
     :param status: has producer id and epoch
     :param queue_of: returns the queue of the partition of each

@@ -75,7 +75,7 @@ class Transactions:
     :param engine: of the producer
     :param transactional_id: of the producer
     :param timeout_ms: after which the coordinator aborts a transaction
-    :param max_block_ms: how long calls wait, where they are given no timeout
+    :param max_block_ms: how long calls wait if they are given no timeout
     """
 
     def __init__(self, engine: Engine, transactional_id: str, timeout_ms: int, max_block_ms: int) -> None:

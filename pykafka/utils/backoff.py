@@ -14,7 +14,7 @@ class Backoff:
     """Pauses that double with each failure, up to a bound, and differ a little by chance.
 
     :param first_ms: after the first failure
-    :param most_ms: the bound; `first_ms` where that is longer
+    :param most_ms: the bound; `first_ms` if that is longer
     :param chance: by which pauses differ: the handler's
     """
 

@@ -1,6 +1,6 @@
 """Codecs: what the broker and other clients understand, by packages that let go of the GIL while they work.
 
-gzip comes with Python; snappy, lz4 and zstd are cramjam's. Their frames are written here block by block where cramjam's
+gzip comes with Python; snappy, lz4 and zstd are cramjam's. Their frames are written here block by block if cramjam's
 own writer would hold the GIL (lz4) or speak a dialect that Kafka does not (snappy). What is read is bounded beforehand:
 a few hundred bytes can claim to unpack to gigabytes.
 """
@@ -236,7 +236,7 @@ def _guarded(name: str, function: Callable[..., Any], *args: Any) -> Any:
 
 def _bounded(name: str, data: Buffer, bound: int, claimed: int | None, max_size: int) -> memoryview:
     # `bound` is what the data can unpack to at most, `claimed` what its frames say. Only if it may be too much is a place of
-    # `max_size` bytes set aside and no more taken; the system backs it with memory only where it is written to.
+    # `max_size` bytes set aside and no more taken; the system backs only the pages that are written to.
     module = _cramjam(name)
     if claimed is not None and max_size < claimed <= bound:
         raise _too_much(name, max_size, claimed)

@@ -156,7 +156,7 @@ def valid_callable(param: F, name: str) -> F:
 
 
 def refuse_async(given: object, methods: Iterable[str], name: str) -> None:
-    """Refuse an object with methods that are coroutine functions, where nobody would await them.
+    """Refuse an object with methods that are coroutine functions, which would not be awaited.
 
     :param name: what the error calls it
     :raises TypeError: one of the methods is asynchronous

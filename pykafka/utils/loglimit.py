@@ -17,7 +17,7 @@ class Clock(Protocol):
     def now(self) -> float: ...
 
 
-class _Told(NamedTuple):
+class _Report(NamedTuple):
     """The time of a warning's last log line, and the number of its omitted repetitions."""
 
     at: float
@@ -27,14 +27,14 @@ class _Told(NamedTuple):
 class LogLimiter:
     """A logger of frequent warnings that omits repetitions; one for a whole client.
 
-    State: `_told` is changed by single operations; two workers at the same moment may both log.
+    State: `_reports` is changed by single operations; two workers at the same moment may both log.
 
     :param clock: a handler
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._told: dict[tuple[str, str], _Told] = {}
+        self._reports: dict[tuple[str, str], _Report] = {}
 
     def warn(
         self,
@@ -50,18 +50,18 @@ class LogLimiter:
         :param log: the logger
         :param about: the broker, topic or group that it is about: part of what makes it the same one
         :param text: by which the same one is known; followed by `args`, as for a logger
-        :param level: an error's, where it is one
+        :param level: an error's, if it is one
         :param again_s: how long it is not repeated (s)
         """
         now = self._clock.now()
-        last = self._told.get((text, about))
+        last = self._reports.get((text, about))
         if last is not None and now - last.at < again_s:
             last.left_out.append(None)  # which, unlike an addition, no other thread can come in between
             log.debug(text, *args)
             return
-        if len(self._told) >= REMEMBERED:
+        if len(self._reports) >= REMEMBERED:
             self._forget(now)
-        self._told[text, about] = _Told(now, [])
+        self._reports[text, about] = _Report(now, [])
         left_out = 0 if last is None else len(last.left_out)
         if last is not None and left_out:
             log.log(level, f"{text} (and %d more like it in the last %.0f s)", *args, left_out, now - last.at)
@@ -69,6 +69,6 @@ class LogLimiter:
             log.log(level, text, *args)
 
     def _forget(self, now: float) -> None:
-        for key, told in list(self._told.items()):
-            if now - told.at >= AGAIN_S:
-                self._told.pop(key, None)
+        for key, report in list(self._reports.items()):
+            if now - report.at >= AGAIN_S:
+                self._reports.pop(key, None)

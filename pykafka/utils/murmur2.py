@@ -1,4 +1,4 @@
-"""The hash by which Kafka's Java client partitions: MurmurHash2 with seed 0x9747b28c. Compiled where there is a compiler."""
+"""The hash by which Kafka's Java client partitions: MurmurHash2 with seed 0x9747b28c. Compiled if there is a compiler."""
 
 from __future__ import annotations
 

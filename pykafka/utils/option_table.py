@@ -140,13 +140,13 @@ def _rows(kind: Any, faces: tuple[str, ...]) -> tuple[Row, ...]:
 
     return tuple(
         Row(
-            one.name,
-            name=of_face(one.metadata["names"], one.name),
-            type=of_face(one.metadata["takes"]) or str(one.type).replace("'", '"'),
-            other=one.metadata["other"],
-            **{part: of_face(one.metadata[part]) for part in ("default", "check", "meaning", "allowed", "costs")},
+            field_.name,
+            name=of_face(field_.metadata["names"], field_.name),
+            type=of_face(field_.metadata["takes"]) or str(field_.type).replace("'", '"'),
+            other=field_.metadata["other"],
+            **{part: of_face(field_.metadata[part]) for part in ("default", "check", "meaning", "allowed", "costs")},
         )
-        for one in fields(kind)
+        for field_ in fields(kind)
     )
 
 

@@ -1,4 +1,4 @@
-"""`concealing`: functions whose errors show nothing of their arguments, also where a report shows the locals of frames."""
+"""`concealing`: functions whose errors show nothing of their arguments, also if a report shows the locals of frames."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ def unpack_from(fmt: str, buff: bytes | bytearray | memoryview, offset: int = 0)
     """Unpack in network order; the formats include three more than those of `struct.unpack_from`.
 
     `S` is a string (an int16 size, then bytes), `Y` is bytes (an int32 size, then bytes); a size of -1 gives None.
-    `[...]` is an array (an int32 count, then its elements): a list of tuples, or of values where one format that is no
+    `[...]` is an array (an int32 count, then its elements): a list of tuples, or of values if one format that is no
     array is inside.
     Spaces are ignored.
 

@@ -21,6 +21,7 @@ from pykafka.exceptions import (
 )
 from pykafka.rdkafka import RdKafkaSimpleConsumer
 from pykafka.topic import Topic
+from tests.support.inside import engine_of, options_of
 
 #: Numbers that no broker, and nobody here, has ever looked at: old code may give anything.
 UNUSED = {"generation_id", "queue_empty_timeout_ms"}
@@ -112,7 +113,7 @@ def test_what_is_of_another_kind(client: KafkaClient, topic: Topic, cls: type[An
 def test_where_to_begin_by_name(client: KafkaClient, topic: Topic, cls: type[Any]) -> None:
     for given, kept in (("earliest", -2), ("latest", -1), ("none", "none"), (OffsetType.LATEST, -1), (-2, -2)):
         made: Any = _make(cls, client, topic, auto_offset_reset=given)
-        options = made._engine.options if issubclass(cls, SimpleConsumer) else made._options
+        options = engine_of(made).options if issubclass(cls, SimpleConsumer) else options_of(made)
         assert options.auto_offset_reset == kept
     # Exactly so, as everywhere: not in upper case, and not as the old consumers of Java had them.
     for value in ("beginning", "", 0, -3, None, b"earliest", "EARLIEST", "Latest", "smallest", " latest"):

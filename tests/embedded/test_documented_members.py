@@ -30,6 +30,7 @@ from pykafka.protocol import (
 )
 from pykafka.topic import Topic
 from pykafka.utils.error_handlers import handle_partition_responses
+from tests.support.inside import engine_of
 
 
 @pytest.fixture(scope="module")
@@ -217,7 +218,7 @@ def test_a_producers_other_members(topic: Topic) -> None:
     message = producer.produce(b"v")
     producer._wait_all()
     assert message.offset == 0
-    producer._engine.worker_failed(ZeroDivisionError("a worker's"))
+    engine_of(producer).worker_failed(ZeroDivisionError("a worker's"))
     with pytest.raises(ZeroDivisionError, match="a worker's"):
         producer._raise_worker_exceptions()
     producer.stop()
@@ -266,7 +267,7 @@ def test_a_consumer_commits_what_it_returned(topic: Topic) -> None:
         assert consumer.consume(block=False) is None
         consumer._auto_commit()
         assert sum(found.offset for _, found in consumer.fetch_offsets()) == 4
-        consumer._engine.worker_failed(ZeroDivisionError("a worker's"))
+        engine_of(consumer).worker_failed(ZeroDivisionError("a worker's"))
         with pytest.raises(ZeroDivisionError, match="a worker's"):
             consumer._raise_worker_exceptions()
         consumer._raise_worker_exceptions()

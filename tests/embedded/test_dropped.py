@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pykafka import KafkaClient
-from pykafka.compat import group_worker
+from pykafka.compat import group_consumer
 from pykafka.consumer import commits, recovery
 from pykafka.embedded import EmbeddedCluster
 from pykafka.handlers import Handler
@@ -25,11 +25,11 @@ OFTEN_S = 0.1
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the intervals at which workers look around."""
     for module, name in (
-        (sender, "LOOK_UP_S"),
+        (sender, "IDLE_POLL_INTERVAL_S"),
         (delivery_callbacks, "IDLE_S"),
-        (group_worker, "GONE_S"),
-        (commits, "GONE_S"),
-        (recovery, "LOOK_S"),
+        (group_consumer, "OWNER_POLL_INTERVAL_S"),
+        (commits, "OWNER_POLL_INTERVAL_S"),
+        (recovery, "OWNER_POLL_INTERVAL_S"),
     ):
         monkeypatch.setattr(module, name, OFTEN_S)
 

@@ -15,7 +15,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.broker import Broker
-from pykafka.compat import group_worker
+from pykafka.compat import group_consumer
 from pykafka.consumer import commits, recovery
 from pykafka.embedded import EmbeddedCluster
 from pykafka.groups.coordinator_connection import CoordinatorConnection
@@ -26,6 +26,7 @@ from pykafka.metadata import lifecycle
 from pykafka.network import turns
 from pykafka.producer import delivery_callbacks, sender
 from pykafka.protocol import wire
+from tests.support.inside import engine_of, membership_of, transactions_of
 from tests.support.interrupts import Interrupted, interrupting
 from tests.support.leftovers import Belongings, left_since
 from tests.support.loops import Concurrency
@@ -43,11 +44,11 @@ PATIENCE_S = 15.0
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the intervals at which workers look around."""
     for module, name in (
-        (sender, "LOOK_UP_S"),
+        (sender, "IDLE_POLL_INTERVAL_S"),
         (delivery_callbacks, "IDLE_S"),
-        (group_worker, "GONE_S"),
-        (commits, "GONE_S"),
-        (recovery, "LOOK_S"),
+        (group_consumer, "OWNER_POLL_INTERVAL_S"),
+        (commits, "OWNER_POLL_INTERVAL_S"),
+        (recovery, "OWNER_POLL_INTERVAL_S"),
         (turns, "LASTING_GRACE_S"),
     ):
         monkeypatch.setattr(module, name, OFTEN_S)
@@ -198,7 +199,7 @@ def test_a_stop_that_was_interrupted_commits_when_it_is_called_again(
         consumer = client.topics["t"].get_simple_consumer(group, **options)
         message = consumer.consume()
         assert message is not None
-        _interrupt_once(monkeypatch, consumer._engine.recovery, "join")
+        _interrupt_once(monkeypatch, engine_of(consumer).recovery, "join")
         with pytest.raises(Interrupted):
             consumer.stop()
         consumer.stop()
@@ -218,15 +219,15 @@ def test_a_member_whose_close_was_interrupted_leaves_when_it_is_called_again(
         client.producer().produce("t", b"x").get()
         consumer = client.consumer("t", group=str(uuid.uuid4()), auto_offset_reset="earliest", session_timeout_ms=6000)
         assert consumer.one(20) is not None
-        shares = consumer._sharing.membership
+        shares = membership_of(consumer)
         assert shares is not None
         _interrupt_once(monkeypatch, getattr(consumer, part), name)
         with pytest.raises(Interrupted):
             consumer.close()
         consumer.close()
         consumer.close()
-        assert consumer._sharing.membership is None
-        assert not consumer._engine.running
+        assert membership_of(consumer) is None
+        assert not engine_of(consumer).running
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -238,12 +239,12 @@ def test_a_close_that_was_interrupted_while_a_member_left_lets_it_leave_when_it_
     client.producer().produce("t", b"x").get()
     consumer = client.consumer("t", group=str(uuid.uuid4()), protocol=protocol, auto_offset_reset="earliest")
     assert consumer.one(20) is not None
-    begun, left = consumer._cluster.handler.Event(), []
+    begun, left = client.cluster.handler.Event(), []
     leave_at = CoordinatorConnection._leave_at
 
     def slowly(link: CoordinatorConnection, once: Any, deadline: float) -> None:
         begun.set()
-        consumer._cluster.handler.Event().wait(0.5)
+        client.cluster.handler.Event().wait(0.5)
         leave_at(link, once, deadline)
         left.append(link.group_id)
 
@@ -266,11 +267,11 @@ def test_a_share_consumer_whose_close_was_interrupted_ends_when_it_is_called_aga
 ) -> None:
     with KafkaClient(cluster.hosts, **concurrency()) as client:
         consumer = client.share_consumer(group="g")
-        _interrupt_once(monkeypatch, consumer._engine, "stop")
+        _interrupt_once(monkeypatch, engine_of(consumer), "stop")
         with pytest.raises(Interrupted):
             consumer.close()
         stops: list[float] = []
-        monkeypatch.setattr(consumer._engine, "stop", stops.append)
+        monkeypatch.setattr(engine_of(consumer), "stop", stops.append)
         client.close()
         consumer.close()
         assert len(stops) == 1
@@ -283,7 +284,7 @@ def test_a_transaction_whose_abort_was_interrupted_is_aborted_when_close_is_call
         producer = client.producer(transactional_id=str(uuid.uuid4()))
         producer.begin_transaction()
         producer.produce("t", b"x")
-        transactions = producer._transactions
+        transactions = transactions_of(producer)
         assert transactions is not None
         aborts: list[float] = []
         really = transactions._abort
@@ -296,6 +297,6 @@ def test_a_transaction_whose_abort_was_interrupted_is_aborted_when_close_is_call
         _interrupt_once(monkeypatch, transactions, "_abort")
         with pytest.raises(Interrupted):
             producer.close()
-        assert producer._engine.running
+        assert engine_of(producer).running
         producer.close()
         assert len(aborts) == 1

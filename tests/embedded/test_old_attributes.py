@@ -11,6 +11,7 @@ import pytest
 from pykafka import EmbeddedCluster, KafkaClient
 from pykafka.exceptions import ConsumerStoppedException
 from pykafka.utils import OldAttribute
+from tests.support.inside import engine_of
 
 TOPIC = "internals"
 
@@ -40,7 +41,7 @@ def check_consumer(consumer: Any) -> None:
     assert (found["_running"], found["_fetch_min_bytes"], found["_consumer_group"]) == (True, 3, b"g")
     assert sorted(found["_partitions_by_id"]) == [0, 1]
     assert found["_worker_exception"] is None
-    consumer._engine.worker_failed(ConsumerStoppedException("a test"))
+    engine_of(consumer).worker_failed(ConsumerStoppedException("a test"))
     kind, error, _ = consumer._worker_exception
     assert (kind, str(error)) == (ConsumerStoppedException, "a test")
     with pytest.raises(ConsumerStoppedException, match="a test"):
@@ -49,7 +50,7 @@ def check_consumer(consumer: Any) -> None:
     assert not consumer._running
     consumer._running = True  # which hides the state, and changes nothing
     assert consumer._running
-    assert not consumer._engine.running
+    assert not engine_of(consumer).running
 
 
 def test_consumers(client: KafkaClient) -> None:

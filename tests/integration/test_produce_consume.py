@@ -30,6 +30,7 @@ from pykafka.topic import Topic
 from pykafka.utils import deserialize_utf8, serialize_utf8
 from tests.brokers import KafkaCluster
 from tests.support.features import kafka_since
+from tests.support.inside import engine_of, worker_of
 from tests.support.loops import Concurrency
 from tests.support.topics import create_topic
 from tests.support.waiting import until
@@ -90,14 +91,14 @@ def test_messages_spread_evenly_over_partitions(make_topic: Callable[..., Topic]
     assert sorted(read(topic, 300), key=str) == sorted(numbered(300))
 
 
-def test_a_consumer_takes_partitions_in_turn(make_topic: Callable[..., Topic]) -> None:
+def test_a_consumer_takes_partitions_in_turn(client: KafkaClient, make_topic: Callable[..., Topic]) -> None:
     topic = make_topic(3)
     with topic.get_producer() as producer:
         for value in numbered(900):
             producer.produce(value)
     consumer = topic.get_simple_consumer(consumer_timeout_ms=10_000)
     take(consumer)
-    client_handler = topic._cluster.handler
+    client_handler = client.cluster.handler
     client_handler.sleep(1.0)  # until all partitions have something buffered
     seen = [take(consumer).partition_id for _ in range(30)]
     consumer.stop()
@@ -254,10 +255,10 @@ def test_keys_choose_partitions(make_topic: Callable[..., Topic]) -> None:
     assert all(len(found) == 1 for found in places.values())
 
 
-def test_consume_without_messages_returns_none(make_topic: Callable[..., Topic]) -> None:
+def test_consume_without_messages_returns_none(client: KafkaClient, make_topic: Callable[..., Topic]) -> None:
     topic = make_topic(1)
     consumer = topic.get_simple_consumer(consumer_timeout_ms=300)
-    now = topic._cluster.handler.now
+    now = client.cluster.handler.now
     start = now()
     assert consumer.consume(block=False) is None
     assert now() - start < 0.25
@@ -271,7 +272,7 @@ def test_a_forgotten_consumer_stops_fetching(make_topic: Callable[..., Topic]) -
     topic = make_topic(1)
     consumer = topic.get_simple_consumer("group", auto_commit_enable=True, auto_commit_interval_ms=100)
     assert consumer.consume(block=False) is None
-    commits = consumer._engine.commits
+    commits = engine_of(consumer).commits
     assert commits is not None
     worker = commits.worker
     del commits  # which would keep the consumer
@@ -296,7 +297,7 @@ def test_a_forgotten_client_ends_its_connections(kafka: KafkaCluster, concurrenc
         del client, consumer, topic
         gc.collect()
     handler = fetcher._handler
-    until(handler, lambda: fetcher._worker is None or not fetcher._worker.is_alive(), 20)
+    until(handler, lambda: worker_of(fetcher) is None or not worker_of(fetcher).is_alive(), 20)
     until(handler, lambda: not any(channel.connected for _, channel in broker._channels), 20)
 
 

@@ -297,7 +297,7 @@ def test_the_peer_writes_protobuf_and_reads_ours(registry: str, peers: Peers) ->
     from google.protobuf import message_factory
 
     client = peers(registry)
-    file = protobuf.of_set(protobuf._compile((), PROTO))
+    file = protobuf.of_set(protobuf.compile_schema((), PROTO))
     for topic, name in (("orders", "shop.Order"), ("others", "shop.Other")):
         kind = message_factory.GetMessageClass(file.named(name))
         message = kind(id=5, who="me") if topic == "orders" else kind(z=3)

@@ -17,6 +17,7 @@ from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.exceptions import ConsumerStoppedException, FencedInstanceId, KafkaException, OffsetsNotCommitted
 from pykafka.groups.listener import RebalanceListener
 from pykafka.kafkaconsumer import KafkaConsumer
+from tests.support.inside import engine_of, membership_of
 from tests.support.subscribers import put_out
 from tests.support.topics import create_topic
 from tests.support.waiting import until
@@ -135,12 +136,12 @@ class Member(RebalanceListener):
     @property
     def _generation(self) -> int:
         # Not that of the shares: `close()` forgets these at once, while another worker may still be given partitions.
-        return max(self.consumer._engine.membership.generation_id, 0)
+        return max(int(engine_of(self.consumer).membership.generation_id), 0)
 
     @property
     def name(self) -> str:
         """The member's id, for messages."""
-        membership: Any = self.consumer._sharing.membership
+        membership: Any = membership_of(self.consumer)
         return "nobody" if membership is None else str(membership.identity.member_id)
 
     # -- what happens to it ----------------------------------------------------------------------------------------
@@ -155,14 +156,14 @@ class Member(RebalanceListener):
 
     def vanish(self) -> None:
         """End without a word to the coordinator."""
-        membership: Any = self.consumer._sharing.membership
+        membership: Any = membership_of(self.consumer)
         if membership is not None:
             membership.link.leave_by = lambda *_: None
         self.close()
 
     def be_put_out(self) -> None:
         """Remove it from its group, as the coordinator does with one that it has not heard of."""
-        membership: Any = self.consumer._sharing.membership
+        membership: Any = membership_of(self.consumer)
         if membership is not None and membership.member_id and membership.config["group_instance_id"] is None:
             put_out(membership, 3000)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -15,7 +16,8 @@ class Interrupted(BaseException):
 def interrupting(*files: str) -> Iterator[Callable[[Callable[[], Any]], Any]]:
     """Yield what calls a function and interrupts it: one step later each time, until there is no such step any more.
 
-    The steps: as a function of these files begins, and as a function of C returns to one of them.
+    The steps: as a function of these files begins, and as a function of C returns to one of them. The garbage collector waits
+    until the call has ended: Python ignores an interrupt inside a `__del__`, so it would not reach the call.
     """
     interrupt_at = 0
     ended = False
@@ -31,11 +33,13 @@ def interrupting(*files: str) -> Iterator[Callable[[Callable[[], Any]], Any]]:
                 if step == interrupt_at:
                     raise Interrupted
 
+        gc.disable()
         sys.setprofile(note)
         try:
             return function()
         finally:
             sys.setprofile(None)
+            gc.enable()
             ended = step < interrupt_at
 
     while not ended:

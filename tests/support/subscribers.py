@@ -11,8 +11,8 @@ from typing import Any
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.consumer.committed_offsets import GroupOffsets, Membership
-from pykafka.groups.membership_factory import make_membership
-from pykafka.groups.protocol_choice import CLASSIC, assignor_for, valid_group_assignor
+from pykafka.groups.assignment_follower import make_membership
+from pykafka.groups.options import CLASSIC, assignor_for, valid_group_assignor
 from pykafka.protocol import wire
 from tests.support.topics import create_topic
 

@@ -10,6 +10,7 @@ import pytest
 from pykafka.deadletters import MESSAGE_SIZE, PREFIX, STACK_SIZE, DeadLetters
 from pykafka.exceptions import DeadLetterError, DeserializationError, KafkaException
 from pykafka.record import Record
+from tests.support.inside import deserialize
 
 
 class Delivery:
@@ -92,7 +93,7 @@ def test_a_dead_letter_has_the_records_bytes_its_headers_and_the_reason() -> Non
 @pytest.mark.parametrize("part", ["key", "value"])
 def test_of_a_deserializers_failure_the_reason_is_its_cause(part: str) -> None:
     producer, given = Producer(), record()
-    given._set_deserialized("other", "other")
+    deserialize(given, "other", "other")
     error = DeserializationError("at offset 17", 17, b"v", b"k", part)
     error.__cause__ = failed("not that")
     DeadLetters(producer).send(given, error).get()

@@ -219,6 +219,13 @@ def test_imported_names_are_what_they_were() -> None:
             producer.reraise(*sys.exc_info())
 
 
+def test_a_star_import_takes_the_names_of_the_module() -> None:
+    namespace: dict[str, Any] = {}
+    exec("from pykafka.partitioners import *", namespace)
+    assert {"HashingPartitioner", "RandomPartitioner"} <= namespace.keys()
+    assert "FetchRequest" not in namespace
+
+
 def old_module(name: str) -> Any:
     """Return a module, whose old names checkers do not know."""
     return importlib.import_module(f"pykafka.{name}")

@@ -38,6 +38,7 @@ from pykafka.protocol.message import Message
 from pykafka.record import Record
 from pykafka.spark.pipeline.errors import DeclarationError
 from pykafka.spark.pipeline.tables import Problem
+from tests.support.inside import await_acknowledgement, deserialize
 
 
 def pickled(protocol: int) -> Callable[[Any], Any]:
@@ -244,12 +245,12 @@ def test_what_an_application_put_in_keeps_no_error_back() -> None:
 @pytest.mark.parametrize("way", COPIES)
 def test_consumed_ones_keep_their_contents(way: str) -> None:
     record = Record[Any, Any]("t", 1, 5, b"k", b"v", [("a", None)], 1000, 1, 3)
-    record._set_deserialized("k", {"v": 1})
+    deserialize(record, "k", {"v": 1})
     again = COPIES[way](record)
     names = ("topic", "partition", "offset", "key", "value", "headers", "timestamp", "timestamp_type", "leader_epoch")
     assert [getattr(again, name) for name in names] == [getattr(record, name) for name in names]
     assert (again.raw_key, again.raw_value, again.delivery_count) == (b"k", b"v", None)
-    record._set_ack(types.SimpleNamespace(delivery_count=3, lock=threading.Lock()))
+    await_acknowledgement(record, types.SimpleNamespace(delivery_count=3, lock=threading.Lock()))
     counted = COPIES[way](COPIES[way](record))
     assert (counted.delivery_count, counted.value) == (3, {"v": 1})
     assert counted._held() is None

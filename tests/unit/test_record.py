@@ -15,6 +15,7 @@ import pytest
 import pykafka
 from pykafka.exceptions import KafkaException
 from pykafka.record import Record
+from tests.support.inside import await_acknowledgement, deserialize
 
 FIELDS = ("topic", "partition", "offset", "key", "value", "headers", "timestamp", "timestamp_type", "leader_epoch")
 FULL = ("orders", 3, 2**62, b"k", b"v", [("trace", b"1"), ("none", None)], 1_700_000_000_000, 1, 7)
@@ -52,8 +53,8 @@ def test_equality_is_identity() -> None:
 
 def test_deserialized_records_keep_their_bytes() -> None:
     record: Record[Any, Any] = Record(*FULL)
-    record._set_deserialized("k", {"v": 1})
-    record._set_deserialized("k", {"v": 2})
+    deserialize(record, "k", {"v": 1})
+    deserialize(record, "k", {"v": 2})
     assert (record.key, record.value, record.raw_key, record.raw_value) == ("k", {"v": 2}, b"k", b"v")
 
 
@@ -63,9 +64,9 @@ def test_deserialized_records_keep_their_bytes() -> None:
 )
 def test_copies_have_the_same_contents_and_no_acknowledgement(copied: Any, deserialized: bool) -> None:
     record: Record[Any, Any] = Record(*FULL)
-    record._set_ack(object())
+    await_acknowledgement(record, object())
     if deserialized:
-        record._set_deserialized("k", [1])
+        deserialize(record, "k", [1])
     made = copied(record)
     assert contents(made) == contents(record)
     assert (made.raw_key, made.raw_value) == (b"k", b"v")
@@ -91,7 +92,7 @@ class Waiting:
 def test_ack_and_nack_call_what_waits_for_them() -> None:
     waiting = Waiting()
     record = Record(*FULL)
-    record._set_ack(waiting)
+    await_acknowledgement(record, waiting)
     error = ValueError()
     assert record.ack()
     assert not record.nack(error)
@@ -115,9 +116,9 @@ def test_circles_through_a_record_are_freed(way: str) -> None:
     referred = Referred()
     record: Record[Any, Any] = Record("orders", 0, 1, b"k", b"v")
     if way == "ack":
-        record._set_ack(referred)
+        await_acknowledgement(record, referred)
     else:
-        record._set_deserialized(None, referred)
+        deserialize(record, None, referred)
     referred["record"] = record
     gone = weakref.ref(referred)
     del referred, record
@@ -130,7 +131,7 @@ def test_its_repr_is_short_and_says_where_it_is_from() -> None:
     assert repr(record) == (
         f"<Record topic='orders', partition=3, offset=17, timestamp=5, key=b'k', value={b'x' * 40!r}... (1000 bytes)>"
     )
-    record._set_deserialized("y" * 50, list(range(1000)))
+    deserialize(record, "y" * 50, list(range(1000)))
     assert f"key='{'y' * 40}'... (50 characters), value=[0, 1, 2" in repr(record)
     assert len(repr(record)) < 250
     assert "headers=[('trace', b'1'), ('none', None)]" in repr(Record(*FULL))

@@ -147,7 +147,7 @@ class ApiVersionsSpec(NamedTuple):
     max: int
 
 
-class ApiVersionsResponse(Response[wire.ApiVersionsResponse]):
+class ApiVersionsResponse(Response[wire.ApiVersionsResponse], versions=(0,)):
     """The versions of each API that a broker supports: `.api_versions[API key]`.
 
     :param buff: the response's body, version 0
@@ -156,11 +156,6 @@ class ApiVersionsResponse(Response[wire.ApiVersionsResponse]):
     WIRE = wire.ApiVersionsResponse
     API_KEY: ClassVar[int] = 18
 
-    @classmethod
-    def get_versions(cls) -> dict[int, type[Any]]:
-        """Return the class for each version."""
-        return {0: ApiVersionsResponse, 1: ApiVersionsResponseV1}
-
     def _take(self, message: wire.ApiVersionsResponse) -> None:
         self.throttle_time = message.throttle_time_ms
         self.api_versions = {
@@ -168,10 +163,8 @@ class ApiVersionsResponse(Response[wire.ApiVersionsResponse]):
         }
 
 
-class ApiVersionsResponseV1(ApiVersionsResponse):
+class ApiVersionsResponseV1(ApiVersionsResponse, versions=(1,)):
     """The versions of each API that a broker supports; the body is of version 1, which has a throttle time."""
-
-    API_VERSION = 1
 
 
 def _specs(highest: Mapping[int, int]) -> dict[int, ApiVersionsSpec]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, NoReturn, Self, TypeVar
 
 from pykafka.exceptions import CorruptResponseError, error_for
@@ -12,6 +12,7 @@ from pykafka.metadata.partition import PartitionMetadata
 from pykafka.protocol import schema
 from pykafka.protocol.primitives import Cursor
 from pykafka.utils import ApiVersionAware, Serializable
+from pykafka.utils.name import Name
 
 W = TypeVar("W", bound=schema.Message)
 T = TypeVar("T")
@@ -22,7 +23,36 @@ def kept(given: Iterable[T]) -> Collection[T]:
     return given if isinstance(given, Collection) else list(given)
 
 
-class Request(ApiVersionAware, Serializable):
+def by_name(topics: Iterable[Any], made: Callable[[Any], T]) -> dict[str, dict[int, T]]:
+    """Return {topic name: {partition id: what `made` returns of the partition}} of a response."""
+    return {Name.of(topic.name): {part.partition_index: made(part) for part in topic.partitions} for topic in topics}
+
+
+class Versioned(ApiVersionAware):
+    """Base of documented classes: `class MetadataRequestV1(MetadataRequest, versions=(1,))` is the class for version 1.
+
+    :param versions: those of the class; a class with 0 begins the list that `get_versions()` returns
+    """
+
+    #: The version that `get_bytes` writes, or that the constructor reads.
+    API_VERSION: ClassVar[int] = 0
+    _versions: ClassVar[dict[int, type[Any]]] = {}
+
+    def __init_subclass__(cls, versions: Sequence[int] = ()) -> None:
+        super().__init_subclass__()
+        if 0 in versions:
+            cls._versions = {}
+        if versions:
+            cls.API_VERSION = versions[0]
+        cls._versions.update(dict.fromkeys(versions, cls))
+
+    @classmethod
+    def get_versions(cls) -> dict[int, type[Any]]:
+        """Return the class for each version."""
+        return dict(cls._versions)
+
+
+class Request(Versioned, Serializable):
     """Base of documented requests.
 
     `get_bytes` writes the documented version; `wire` returns the message for any version. Attributes have the arguments as
@@ -33,8 +63,6 @@ class Request(ApiVersionAware, Serializable):
     CLIENT_ID: ClassVar[bytes] = b"pykafka"
     #: The length of length prefix and header (bytes), with that name.
     HEADER_LEN: ClassVar[int] = 14 + len(CLIENT_ID)
-    #: The version that `get_bytes` writes.
-    API_VERSION: ClassVar[int] = 0
 
     @abstractmethod
     def wire(self, version: int) -> schema.Request[Any]:
@@ -85,7 +113,7 @@ class Request(ApiVersionAware, Serializable):
         struct.pack_into(header, buff, 0, size, self.API_KEY, api_version, correlation_id, len(name), name)
 
 
-class Response(ApiVersionAware, Generic[W]):
+class Response(Versioned, Generic[W]):
     """Base of documented responses.
 
     :param buff: the response's body, in the documented version
@@ -94,8 +122,6 @@ class Response(ApiVersionAware, Generic[W]):
 
     #: The wire message that this class wraps.
     WIRE: ClassVar[type[schema.Message]]
-    #: The version that the constructor reads.
-    API_VERSION: ClassVar[int] = 0
 
     def __init__(self, buff: bytes | bytearray | memoryview) -> None:
         message: Any = self.WIRE.read(Cursor(memoryview(buff)), self.API_VERSION)

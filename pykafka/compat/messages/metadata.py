@@ -14,6 +14,7 @@ from pykafka.compat.messages.base import (
     Request,
     Response,
     TopicMetadataV1,
+    by_name,
     kept,
 )
 from pykafka.metadata.partition import OffsetPartitionResponse, PartitionMetadata, TopicMetadata
@@ -27,25 +28,13 @@ _Topic = wire.MetadataResponse.Topic
 _Partition = wire.ListOffsetsResponse.Topic.Partition
 
 
-class MetadataRequest(Request):
+class MetadataRequest(Request, versions=(0,)):
     """A request for brokers, topics and leaders.
 
     :param topics: names; None asks for all
     """
 
     API_KEY = 3
-
-    @classmethod
-    def get_versions(cls) -> dict[int, type[Any]]:
-        """Return the class for each version."""
-        return {
-            0: MetadataRequest,
-            1: MetadataRequestV1,
-            2: MetadataRequestV2,
-            3: MetadataRequestV3,
-            4: MetadataRequestV4,
-            5: MetadataRequestV5,
-        }
 
     def __init__(self, topics: Iterable[str | bytes] | None = None, *_unused: Any) -> None:
         self.topics: Collection[str | bytes] = kept(topics or [])
@@ -56,32 +45,24 @@ class MetadataRequest(Request):
         return wire.MetadataRequest(topics=wanted or None)
 
 
-class MetadataRequestV1(MetadataRequest):
+class MetadataRequestV1(MetadataRequest, versions=(1,)):
     """A request for brokers, topics and leaders, version 1."""
 
-    API_VERSION = 1
 
-
-class MetadataRequestV2(MetadataRequestV1):
+class MetadataRequestV2(MetadataRequestV1, versions=(2,)):
     """A request for brokers, topics and leaders, version 2."""
 
-    API_VERSION = 2
 
-
-class MetadataRequestV3(MetadataRequestV2):
+class MetadataRequestV3(MetadataRequestV2, versions=(3,)):
     """A request for brokers, topics and leaders, version 3."""
 
-    API_VERSION = 3
 
-
-class MetadataRequestV4(MetadataRequestV3):
+class MetadataRequestV4(MetadataRequestV3, versions=(4,)):
     """A request for brokers, topics and leaders, version 4.
 
     :param topics: names; None asks for all
     :param allow_topic_autocreation: whether brokers may create topics that are named and unknown
     """
-
-    API_VERSION = 4
 
     def __init__(self, topics: Iterable[str | bytes] | None = None, allow_topic_autocreation: bool = True) -> None:
         super().__init__(topics)
@@ -94,13 +75,11 @@ class MetadataRequestV4(MetadataRequestV3):
         return message
 
 
-class MetadataRequestV5(MetadataRequestV4):
+class MetadataRequestV5(MetadataRequestV4, versions=(5,)):
     """A request for brokers, topics and leaders, version 5."""
 
-    API_VERSION = 5
 
-
-class MetadataResponse(Response[wire.MetadataResponse]):
+class MetadataResponse(Response[wire.MetadataResponse], versions=(0,)):
     """Brokers (`.brokers`, by id) and topics (`.topics`, by name).
 
     :param buff: the response's body, version 0
@@ -110,18 +89,6 @@ class MetadataResponse(Response[wire.MetadataResponse]):
 
     WIRE = wire.MetadataResponse
     API_KEY: ClassVar[int] = 3
-
-    @classmethod
-    def get_versions(cls) -> dict[int, type[Any]]:
-        """Return the class for each version."""
-        return {
-            0: MetadataResponse,
-            1: MetadataResponseV1,
-            2: MetadataResponseV2,
-            3: MetadataResponseV3,
-            4: MetadataResponseV4,
-            5: MetadataResponseV5,
-        }
 
     def _take(self, message: wire.MetadataResponse) -> None:
         self.throttle_time_ms = message.throttle_time_ms
@@ -149,10 +116,8 @@ class MetadataResponse(Response[wire.MetadataResponse]):
         }
 
 
-class MetadataResponseV1(MetadataResponse):
+class MetadataResponseV1(MetadataResponse, versions=(1,)):
     """Brokers, with their racks, and topics; the body is of version 1."""
-
-    API_VERSION = 1
 
     def _controller(self, message: wire.MetadataResponse) -> int | None:
         return message.controller_id
@@ -165,28 +130,20 @@ class MetadataResponseV1(MetadataResponse):
         return TopicMetadataV1(Name.of(topic.name or ""), topic.is_internal, self._partitions(topic), topic.error_code)
 
 
-class MetadataResponseV2(MetadataResponseV1):
+class MetadataResponseV2(MetadataResponseV1, versions=(2,)):
     """Brokers and topics; the body is of version 2, which names the cluster."""
 
-    API_VERSION = 2
 
-
-class MetadataResponseV3(MetadataResponseV2):
+class MetadataResponseV3(MetadataResponseV2, versions=(3,)):
     """Brokers and topics; the body is of version 3, which has a throttle time."""
 
-    API_VERSION = 3
 
-
-class MetadataResponseV4(MetadataResponseV3):
+class MetadataResponseV4(MetadataResponseV3, versions=(4,)):
     """Brokers and topics; the body is of version 4."""
 
-    API_VERSION = 4
 
-
-class MetadataResponseV5(MetadataResponseV4):
+class MetadataResponseV5(MetadataResponseV4, versions=(5,)):
     """Brokers and topics, with replicas that are offline; the body is of version 5."""
-
-    API_VERSION = 5
 
     def _partitions(self, topic: _Topic) -> dict[int, Any]:
         return {
@@ -202,18 +159,13 @@ class MetadataResponseV5(MetadataResponseV4):
         }
 
 
-class ListOffsetRequest(Request):
+class ListOffsetRequest(Request, versions=(0, 1)):
     """A request for offsets by time.
 
     :param partition_requests: the partitions and times
     """
 
     API_KEY = 2
-
-    @classmethod
-    def get_versions(cls) -> dict[int, type[Any]]:
-        """Return the class for each version."""
-        return {0: ListOffsetRequest, 1: ListOffsetRequest}
 
     def __init__(self, partition_requests: Iterable[PartitionOffsetRequest]) -> None:
         self._reqs: dict[str, dict[int, PartitionOffsetRequest]] = {}
@@ -234,7 +186,7 @@ class ListOffsetRequest(Request):
         return wire.ListOffsetsRequest(replica_id=-1, topics=topics)
 
 
-class ListOffsetResponse(Response[wire.ListOffsetsResponse]):
+class ListOffsetResponse(Response[wire.ListOffsetsResponse], versions=(0, 1)):
     """Offsets by time: `.topics[name][partition id]`.
 
     :param buff: the response's body, version 0
@@ -243,16 +195,8 @@ class ListOffsetResponse(Response[wire.ListOffsetsResponse]):
     WIRE = wire.ListOffsetsResponse
     API_KEY: ClassVar[int] = 2
 
-    @classmethod
-    def get_versions(cls) -> dict[int, type[Any]]:
-        """Return the class for each version."""
-        return {0: ListOffsetResponse, 1: ListOffsetResponse}
-
     def _take(self, message: wire.ListOffsetsResponse) -> None:
-        self.topics = {
-            Name.of(topic.name): {part.partition_index: self._partition(part) for part in topic.partitions}
-            for topic in message.topics
-        }
+        self.topics = by_name(message.topics, self._partition)
 
     def _partition(self, part: _Partition) -> Any:
         return OffsetPartitionResponse(_offsets(part), part.error_code)

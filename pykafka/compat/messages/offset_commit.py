@@ -12,6 +12,7 @@ from pykafka.compat.messages.base import (
     PartitionOffsetFetchRequest,
     Request,
     Response,
+    by_name,
 )
 from pykafka.protocol import wire
 from pykafka.utils import get_string
@@ -19,10 +20,6 @@ from pykafka.utils.name import Name
 
 # From this version on a commit has no retention time of its own.
 _WITHOUT_TIMESTAMP = 2
-
-
-def _text(metadata: str | None) -> str | None:
-    return None if metadata is None else Name.of(metadata)
 
 
 class OffsetCommitRequest(Request):
@@ -85,15 +82,10 @@ class OffsetCommitResponse(Response[wire.OffsetCommitResponse]):
     API_VERSION = 1
 
     def _take(self, message: wire.OffsetCommitResponse) -> None:
-        self.topics = {
-            Name.of(topic.name): {
-                part.partition_index: OffsetCommitPartitionResponse(part.error_code) for part in topic.partitions
-            }
-            for topic in message.topics
-        }
+        self.topics = by_name(message.topics, lambda part: OffsetCommitPartitionResponse(part.error_code))
 
 
-class OffsetFetchRequest(Request):
+class OffsetFetchRequest(Request, versions=(0,)):
     """A request for a group's committed offsets.
 
     :param consumer_group: name of the group
@@ -101,11 +93,6 @@ class OffsetFetchRequest(Request):
     """
 
     API_KEY = 9
-
-    @classmethod
-    def get_versions(cls) -> dict[int, type[Any]]:
-        """Return the class for each version."""
-        return {0: OffsetFetchRequest, 1: OffsetFetchRequestV1, 2: OffsetFetchRequestV2}
 
     def __init__(
         self, consumer_group: str | bytes, partition_requests: Iterable[PartitionOffsetFetchRequest] = ()
@@ -128,7 +115,7 @@ class OffsetFetchRequest(Request):
         return sent(group_id=get_string(self.consumer_group), topics=topics)
 
 
-class OffsetFetchResponse(Response[wire.OffsetFetchResponse]):
+class OffsetFetchResponse(Response[wire.OffsetFetchResponse], versions=(0,)):
     """A group's committed offsets: `.topics[name][partition id]`; `.err` is the error code of the whole group.
 
     :param buff: the response's body, version 0
@@ -137,42 +124,28 @@ class OffsetFetchResponse(Response[wire.OffsetFetchResponse]):
     WIRE = wire.OffsetFetchResponse
     API_KEY: ClassVar[int] = 9
 
-    @classmethod
-    def get_versions(cls) -> dict[int, type[Any]]:
-        """Return the class for each version."""
-        return {0: OffsetFetchResponse, 1: OffsetFetchResponseV1, 2: OffsetFetchResponseV2}
-
     def _take(self, message: wire.OffsetFetchResponse) -> None:
         self.err = message.error_code or next((group.error_code for group in message.groups if group.error_code), 0)
-        self.topics: dict[str, dict[int, OffsetFetchPartitionResponse]] = {}
-        # Since version 2: an error of the whole group replaces that of each partition.
-        for topic in message.topics:
-            self.topics[Name.of(topic.name)] = {
-                part.partition_index: OffsetFetchPartitionResponse(
-                    part.committed_offset, _text(part.metadata), part.error_code or message.error_code
-                )
-                for part in topic.partitions
-            }
+        self.topics = _committed(message)
         for group in message.groups:
-            for found in group.topics:
-                self.topics[Name.of(found.name)] = {
-                    kept.partition_index: OffsetFetchPartitionResponse(
-                        kept.committed_offset, _text(kept.metadata), kept.error_code or group.error_code
-                    )
-                    for kept in found.partitions
-                }
+            self.topics |= _committed(group)
 
 
-class OffsetFetchRequestV1(OffsetFetchRequest):
+def _committed(answer: Any) -> dict[str, dict[int, OffsetFetchPartitionResponse]]:
+    def made(part: Any) -> OffsetFetchPartitionResponse:
+        # Since version 2: an error of the whole group replaces that of each partition.
+        metadata = None if part.metadata is None else Name.of(part.metadata)
+        return OffsetFetchPartitionResponse(part.committed_offset, metadata, part.error_code or answer.error_code)
+
+    return by_name(answer.topics, made)
+
+
+class OffsetFetchRequestV1(OffsetFetchRequest, versions=(1,)):
     """A request for a group's committed offsets, version 1."""
 
-    API_VERSION = 1
 
-
-class OffsetFetchRequestV2(OffsetFetchRequestV1):
+class OffsetFetchRequestV2(OffsetFetchRequestV1, versions=(2,)):
     """A request for a group's committed offsets, version 2: of all partitions if none is named."""
-
-    API_VERSION = 2
 
     def wire(self, version: int) -> wire.OffsetFetchRequest:
         """Return this as a wire message."""
@@ -184,16 +157,12 @@ class OffsetFetchRequestV2(OffsetFetchRequestV1):
         return message
 
 
-class OffsetFetchResponseV1(OffsetFetchResponse):
+class OffsetFetchResponseV1(OffsetFetchResponse, versions=(1,)):
     """A group's committed offsets; the body is of version 1."""
 
-    API_VERSION = 1
 
-
-class OffsetFetchResponseV2(OffsetFetchResponseV1):
+class OffsetFetchResponseV2(OffsetFetchResponseV1, versions=(2,)):
     """A group's committed offsets; the body is of version 2, which has an error of the whole group."""
-
-    API_VERSION = 2
 
 
 class GroupCoordinatorRequest(Request):

@@ -39,7 +39,7 @@ class FetchPartitionResponse(NamedTuple):
     err: int
 
 
-class FetchRequest(Request):
+class FetchRequest(Request, versions=(0, 1)):
     """A request for messages of any number of partitions.
 
     :param partition_requests: the partitions and offsets to fetch
@@ -49,11 +49,6 @@ class FetchRequest(Request):
     """
 
     API_KEY = 1
-
-    @classmethod
-    def get_versions(cls) -> dict[int, type[Any]]:
-        """Return the class for each version."""
-        return {0: FetchRequest, 1: FetchRequest}
 
     def __init__(
         self,
@@ -94,7 +89,7 @@ class FetchRequest(Request):
         return wire.FetchRequest(max_wait_ms=self.timeout, min_bytes=self.min_bytes, topics=topics)
 
 
-class FetchResponse(Response[wire.FetchResponse]):
+class FetchResponse(Response[wire.FetchResponse], versions=(0,)):
     """The fetched messages: `.topics[name][partition id]`.
 
     :param buff: the response's body, version 0
@@ -108,11 +103,6 @@ class FetchResponse(Response[wire.FetchResponse]):
 
     WIRE = wire.FetchResponse
     API_KEY: ClassVar[int] = 1
-
-    @classmethod
-    def get_versions(cls) -> dict[int, type[Any]]:
-        """Return the class for each version."""
-        return {0: FetchResponse, 1: FetchResponseV1, 2: FetchResponseV2}
 
     def __init__(self, buff: bytes | bytearray | memoryview, offset: int = 0, broker_version: str = "0.9.0") -> None:
         super().__init__(memoryview(buff)[offset:])
@@ -137,16 +127,12 @@ class FetchResponse(Response[wire.FetchResponse]):
         return [] if buff is None else unpacked(buff, partition_id)
 
 
-class FetchResponseV1(FetchResponse):
+class FetchResponseV1(FetchResponse, versions=(1,)):
     """The fetched messages; the body is of version 1."""
 
-    API_VERSION = 1
 
-
-class FetchResponseV2(FetchResponseV1):
+class FetchResponseV2(FetchResponseV1, versions=(2,)):
     """The fetched messages; the body is of version 2."""
-
-    API_VERSION = 2
 
 
 class ProducePartitionResponse(NamedTuple):

@@ -47,7 +47,7 @@ def common_settings(cluster: BaseCluster) -> dict[str, Any]:
     :raises NoBrokersAvailableError: no broker answered
     :raises ValueError: librdkafka has no setting for this kind of TLS, or for the proxy
     """
-    own = _connection_settings(cluster.settings)
+    own = connection_settings(cluster.settings)
     brokers = list(cluster.brokers.values())
     settings: dict[str, Any] = {
         # The first addresses too: names that lead on when all brokers have moved.
@@ -67,10 +67,11 @@ def common_settings(cluster: BaseCluster) -> dict[str, Any]:
         # librdkafka takes brokers without ApiVersions for 0.10, and gets no answers.
         is_0_9 = wire.ListGroupsRequest.api_key in ranges
         settings |= {"api.version.request": False, "broker.version.fallback": "0.9.0.1" if is_0_9 else "0.8.2.2"}
-    return settings | own | _tls_settings(cluster.ssl_config) | _sasl_settings(cluster)
+    return settings | own | tls_settings(cluster.ssl_config) | sasl_settings(cluster)
 
 
-def _connection_settings(settings: ConnectionSettings) -> dict[str, Any]:
+def connection_settings(settings: ConnectionSettings) -> dict[str, Any]:
+    """Return the settings of librdkafka for connections."""
     if settings.proxy is not None:
         raise ValueError(
             f"librdkafka connects through no proxy, and this client has proxy={settings.proxy}; leave use_rdkafka=True out"
@@ -89,7 +90,8 @@ def _ignore(_: object) -> None:
     """Ignore reports of brokers that come and go: librdkafka goes on by itself, and messages have errors of their own."""
 
 
-def _tls_settings(config: Any) -> dict[str, Any]:
+def tls_settings(config: Any) -> dict[str, Any]:
+    """Return the settings of librdkafka for TLS."""
     if config is None:
         return {}
     if not isinstance(config, SslConfig):
@@ -125,7 +127,8 @@ def _tls_settings(config: Any) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def _sasl_settings(cluster: BaseCluster) -> dict[str, Any]:
+def sasl_settings(cluster: BaseCluster) -> dict[str, Any]:
+    """Return the settings of librdkafka for SASL."""
     sasl = cluster.sasl
     if sasl is None:
         return {}

@@ -96,6 +96,8 @@ def nearness(
     :param members: {member id: the metadata that it sent}
     :param racks: of the replicas of each partition
     """
+    if not racks:
+        return None
     of_members = {member: subscription.rack_id for member, subscription in members.items() if subscription.rack_id}
     used = frozenset(of_members.values())
     by_key = {key: racks_ & used for key, racks_ in racks.items()}

@@ -138,7 +138,7 @@ class AbstractCoordinator(ABC):
         """
 
     def _on_join_prepare(self, generation: int, member_id: str) -> None:  # noqa: B027 - some groups commit nothing
-        """Commit what was consumed; called before a rebalance revokes the present assignment, if there is one."""
+        """Commit the consumed messages; called before a rebalance revokes the present assignment, if there is one."""
 
     @abstractmethod
     def _perform_assignment(
@@ -206,7 +206,7 @@ class AbstractCoordinator(ABC):
         failures = 0
         while self.need_rejoin():
             if not self._prepared:
-                self._on_join_prepare(self.generation, self.member_id)
+                self._on_join_prepare(self.membership.generation_id, self.membership.member_id)
                 self._prepared = True
                 continue  # it may have left the group
             try:
@@ -229,25 +229,30 @@ class AbstractCoordinator(ABC):
         """Join once, get the assignment, and give it to `_on_join_complete`.
 
         :param deadline: of the handler's clock (s): the next call waits for a response that has not come by then
-        :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` tells whether to try again
+        :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` decides whether to try again
         """
         if self._sent(State.SYNCING, wire.SyncGroupRequest) is None:
             joined = self.join(deadline)
             self._assignments = {}
             if joined.leader == joined.member_id:
                 members = [(member.member_id, bytes(member.metadata)) for member in joined.members]
-                static = {member.member_id: member.group_instance_id for member in joined.members}
-                self.instance_ids = {member: id_ for member, id_ in static.items() if id_ is not None}
+                self.instance_ids = {
+                    member.member_id: member.group_instance_id
+                    for member in joined.members
+                    if member.group_instance_id is not None
+                }
                 assignments = self._perform_assignment(joined.leader, joined.protocol_name or "", members)
                 self._assignments = {member: encoded(assignment) for member, assignment in assignments.items()}
         assignment = self.sync(self._assignments, deadline)
-        self._on_join_complete(self.generation, self.member_id, self.membership.protocol, assignment)
+        self._on_join_complete(
+            self.membership.generation_id, self.membership.member_id, self.membership.protocol, assignment
+        )
 
     def join(self, deadline: float | None = None) -> wire.JoinGroupResponse:
         """Join once, and return the response, in which the leader finds all members; call `sync` next.
 
         :param deadline: as for `join_and_sync`
-        :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` tells whether to try again
+        :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` decides whether to try again
         """
         self._handle_reports()
         coordinator = self.link.find(None if deadline is None else self.link.left_ms(deadline))
@@ -309,7 +314,7 @@ class AbstractCoordinator(ABC):
             group_id=self.group_id,
             session_timeout_ms=config["session_timeout_ms"],
             rebalance_timeout_ms=max(config["max_poll_interval_ms"], config["session_timeout_ms"]),
-            member_id=self.member_id,
+            member_id=self.membership.member_id,
             group_instance_id=config["group_instance_id"],
             protocol_type=self.protocol_type(),
             protocols=[of(name=name, metadata=encoded(metadata)) for name, metadata in self.group_protocols()],
@@ -330,7 +335,7 @@ class AbstractCoordinator(ABC):
     ) -> wire.JoinGroupResponse:
         """Return the response to a request to join; send it again with the member id if the coordinator insists on one."""
         while True:
-            if not self.pending_join.is_open:
+            if self.pending_join.sent is None:
                 timeout_ms = request.session_timeout_ms if version == 0 else request.rebalance_timeout_ms
                 timeout_ms += self._cluster.socket_timeout_ms
                 self.pending_join.send(coordinator, request, version, timeout_ms, deadline)
@@ -348,7 +353,7 @@ class AbstractCoordinator(ABC):
 
     def _learn_member_id(self, timeout_ms: int) -> None:
         """Wait for the id that the coordinator is about to give this member, if it has none yet: it leaves with it."""
-        if self.config["group_instance_id"] is not None or self.member_id:
+        if self.config["group_instance_id"] is not None or self.membership.member_id:
             return
         member_id = self.pending_join.member_id(timeout_ms)
         if member_id and self.membership.state in {State.JOINING, State.STALE}:
@@ -359,9 +364,9 @@ class AbstractCoordinator(ABC):
 
         :param assignments: of all members, from the leader; empty from the others
         :param deadline: as for `join_and_sync`
-        :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` tells whether to try again
+        :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` decides whether to try again
         """
-        coordinator = self.coordinator
+        coordinator = self.link.coordinator
         if coordinator is None:
             self._failed(None)
             raise NotCoordinatorForGroup(
@@ -391,15 +396,20 @@ class AbstractCoordinator(ABC):
         # Answers to earlier heartbeats may report the very rebalance that ends here.
         self.sender.reports.clear()
         self.send_heartbeats(restart=False)
-        log.info("group %s: %s has its assignment of generation %d", self.group_id, self.member_id, self.generation)
+        log.info(
+            "group %s: %s has its assignment of generation %d",
+            self.group_id,
+            self.membership.member_id,
+            self.membership.generation_id,
+        )
         return assignment
 
     def _sync_request(self, assignments: Mapping[str, bytes], version: int) -> wire.SyncGroupRequest:
         of = wire.SyncGroupRequest.Assignment
         return wire.SyncGroupRequest(
             group_id=self.group_id,
-            generation_id=self.generation,
-            member_id=self.member_id,
+            generation_id=self.membership.generation_id,
+            member_id=self.membership.member_id,
             group_instance_id=self.config["group_instance_id"] if version >= 3 else None,
             protocol_type=self.protocol_type(),
             protocol_name=self.membership.protocol,
@@ -460,14 +470,14 @@ class AbstractCoordinator(ABC):
 
         :param restart: whether its session timeout begins now
         """
-        coordinator = self.coordinator
+        coordinator = self.link.coordinator
         if coordinator is None:
             return
         target = HeartbeatTarget(
             coordinator,
             self.group_id,
-            self.generation,
-            self.member_id,
+            self.membership.generation_id,
+            self.membership.member_id,
             self.config["group_instance_id"],
             coordinator.api_version(wire.HeartbeatRequest),
             coordinator.api_version(wire.LeaveGroupRequest),
@@ -536,7 +546,7 @@ class AbstractCoordinator(ABC):
 
         :param timeout_ms: how long leaving may take; by default 5,000
         """
-        nothing = self.membership.state is State.UNJOINED and not self.member_id and self.sender.has_ended
+        nothing = self.membership.state is State.UNJOINED and not self.membership.member_id and self.sender.has_ended
         if nothing and not self.link.closing:
             self._ending.wait()  # an earlier `close` may have been cut off while the member left
             return
@@ -547,7 +557,7 @@ class AbstractCoordinator(ABC):
         try:
             self.sender.stop()
             self._learn_member_id(timeout_ms)
-            member_id = self.member_id
+            member_id = self.membership.member_id
             self._forget_membership()
             self.link.drop_connection()  # a request to join that waits there would hold up the request to leave
             if self.config["group_instance_id"] is None and member_id:

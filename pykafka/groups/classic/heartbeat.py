@@ -114,9 +114,6 @@ class ClassicHeartbeats(HeartbeatSender[HeartbeatTarget]):
 
     # -- the thread's side -------------------------------------------------------------------------------------------
 
-    def _needs_heartbeat(self) -> bool:
-        return self._is_time
-
     def _heartbeat_call(self, target: HeartbeatTarget) -> Call:
         started = self._native.now()
         self.heartbeat.sent_heartbeat()

@@ -184,9 +184,9 @@ class ConsumerGroupHeartbeats(HeartbeatSender[ConsumerGroupTarget]):
             self._dropped = False
             self._fence(self._joined)
         if self.membership.state is not State.MEMBER:
-            return self._joined < self.joins and (self._is_time or self._view.subscription is None)
+            return self._joined < self.joins and (super()._needs_heartbeat() or self._view.subscription is None)
         changed = self._view.subscription != self.subscription or self._view.owned != self.owned
-        return changed or self._hurried or self._is_time
+        return changed or self._hurried or super()._needs_heartbeat()
 
     def _heartbeat_call(self, target: ConsumerGroupTarget) -> Call:
         if self._releases:
@@ -233,12 +233,14 @@ class ConsumerGroupHeartbeats(HeartbeatSender[ConsumerGroupTarget]):
         owned: Assignment,
         response: wire.ConsumerGroupHeartbeatResponse,
     ) -> None:
-        assignment = self._view.assignment if self.membership.state is State.MEMBER else {}
+        before = assignment = self._view.assignment if self.membership.state is State.MEMBER else {}
         if response.assignment is not None:
             assignment = {one.topic_id: tuple(one.partitions) for one in response.assignment.topic_partitions}
         self.membership.apply(Event.ANSWERED, response.member_epoch)
         self._joined, self._unreleased_since, self._may_be_known = join, None, False
-        self._view = CoordinatorView(subscription, owned, assignment)
+        revoked = {id_: tuple({*parts}.difference(assignment.get(id_, ()))) for id_, parts in before.items()}
+        # The coordinator waits for a report without the revoked partitions, also if no report had them yet.
+        self._view = CoordinatorView(subscription, None if _lacks(owned, revoked) else owned, assignment)
         interval = max(response.heartbeat_interval_ms, 1) / 1000
         # The coordinator may assign, or match a pattern, only after its first answer, so that the next one brings the result.
         self._empty_answers = 0 if assignment else self._empty_answers + 1

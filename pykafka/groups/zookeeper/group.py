@@ -19,14 +19,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from pykafka.exceptions import PartitionOwnedError, ZooKeeperError
-from pykafka.groups.zookeeper.session import SessionState
-from pykafka.handlers.interrupts import FinalSteps
-from pykafka.metadata.configs import DEFAULT_ZOOKEEPER
-from pykafka.metadata.zookeeper import BROKER_IDS, KAZOO_S, end_session, is_connected, new_client
-from pykafka.network.addresses import parse_address
+from pykafka.metadata.zookeeper import BROKER_IDS
 
 if TYPE_CHECKING:
-    from pykafka.handlers import Handler
+    from pykafka.groups.zookeeper.session import SessionState
 
 log = logging.getLogger(__name__)
 
@@ -48,141 +44,20 @@ class ZooKeeperGroup:
 
     State: belongs to the member's workers; what kazoo's workers change is in `session`.
 
-    :param handler: supplies the clock and kazoo's handler
     :param group: the group's name
     :param topic: the topic's name
     :param member: the member's id
-    :param timeout_ms: for connecting and for each answer (ms); also the session timeout of an own connection
-    :param changed: called when the session's state changes; must not wait
+    :param session: the member's, which others may use too
+    :param timeout_s: for each answer (s)
     """
 
-    def __init__(
-        self, handler: Handler, group: str, topic: str, member: str, timeout_ms: int, changed: Callable[[], object]
-    ) -> None:
-        self._handler = handler
+    def __init__(self, group: str, topic: str, member: str, session: SessionState, timeout_s: float) -> None:
         self._topic = topic
         self.member = member
-        self._timeout_s = timeout_ms / 1000
-        self._patience_s = 2 * self._timeout_s + KAZOO_S
-        self._changed = changed
-        self._ending = FinalSteps(handler, "pykafka.ZooKeeper.end")
+        self.session = session
+        self._timeout_s = timeout_s
         self.ids_path = f"/consumers/{group}/ids"
         self._owners_paths = [f"/consumers/{group}/owners/{name}" for name in (topic, repr(topic.encode()))]
-        self._session: SessionState | None = None
-        #: What `may_own` says while there is no session: as of the last one.
-        self._owned = True
-        #: How to end the session's use by this object.
-        self._end: Callable[[], object] = _nothing
-
-    @property
-    def session(self) -> SessionState:
-        """The session, as far as this member knows it.
-
-        :raises ZooKeeperError: there is none
-        """
-        if self._session is None:
-            raise ZooKeeperError("the connection to ZooKeeper was closed; start() the consumer", topic=self._topic)
-        return self._session
-
-    def may_own(self) -> bool:
-        """Return whether this member still owns its partitions, as far as it can tell."""
-        return self._owned if self._session is None else self._session.may_own()
-
-    # -- the connection --------------------------------------------------------------------------------------------
-
-    def connect(self, hosts: str) -> None:
-        """Open a connection, which `close` ends.
-
-        :param hosts: "host:port,host:port/chroot"
-        :raises ZooKeeperError: no host answered in time, or `hosts` is the default and nothing listens there
-        """
-        if hosts == DEFAULT_ZOOKEEPER:
-            self._check_default()
-        client = new_client(hosts, self._handler, self._timeout_s)
-        connected, began = False, self._handler.now()
-        try:
-            connected = is_connected(client, self._timeout_s)
-        finally:
-            if not connected:  # it would go on connecting
-                self._ending.take(partial(end_session, client), self._patience_s)
-        if not connected:
-            raise ZooKeeperError(
-                f"ZooKeeper at {hosts} did not answer within {self._timeout_s:g} s; check zookeeper_hosts=, or let "
-                "the brokers balance the group (0.9 and later): get_balanced_consumer(..., managed=True)",
-                topic=self._topic,
-            )
-        session = SessionState(self._handler, client, self._changed, began)
-        self.use_session(session)
-
-        def end() -> None:
-            session.end()
-            # beside the caller: kazoo's client would go on with its threads after an interrupt
-            self._ending.take(partial(end_session, client), self._patience_s)
-
-        self._end = end
-
-    def _check_default(self) -> None:
-        """Raise at once if nothing listens at the default address, which most users never gave on purpose.
-
-        kazoo goes on trying for as long as ZooKeeper may take to start, which is right for an address that the user gave.
-        """
-        try:
-            (address, *_) = self._handler.resolve(*parse_address(DEFAULT_ZOOKEEPER))
-            self._handler.connect(address, self._timeout_s).close()
-        except ConnectionRefusedError as error:
-            raise ZooKeeperError(
-                f"a balanced consumer looks for ZooKeeper at {DEFAULT_ZOOKEEPER} by default, where nothing listens; pass "
-                "managed=True to have the brokers coordinate the group (Kafka 0.9 and later), or the address of ZooKeeper "
-                'as zookeeper_connect="host:port"',
-                topic=self._topic,
-            ) from error
-        except OSError as error:
-            log.debug("whether ZooKeeper listens at %s cannot be found out: %s", DEFAULT_ZOOKEEPER, error)
-
-    def use(self, client: Any) -> None:
-        """Use a connection that the application has opened and will close.
-
-        :param client: a KazooClient, started, on a kazoo handler of the same kind of concurrency
-        :raises ZooKeeperError: it is not connected
-        """
-        if "_pykafka_parent" in vars(client):
-            raise ZooKeeperError(
-                "the KazooClient given as zookeeper= belongs to the parent process; after a fork make another, and a consumer "
-                "with it",
-                topic=self._topic,
-            )
-        if not client.connected:
-            raise ZooKeeperError(
-                "the KazooClient given as zookeeper= is not connected; start() it first, or give zookeeper_hosts=",
-                topic=self._topic,
-            )
-        session = SessionState(self._handler, client, self._changed)
-        self.use_session(session)
-        self._end = session.end
-
-    def use_session(self, session: SessionState) -> None:
-        """Use the session of another object, which ends it.
-
-        :param session: its state
-        """
-        self._session = session
-
-    @property
-    def client(self) -> Any:
-        """The KazooClient; None while there is none."""
-        return None if self._session is None else self._session.client
-
-    @property
-    def connected(self) -> bool:
-        """Whether there is a connection now, as far as kazoo knows."""
-        return self._session is not None and self._session.connected
-
-    def close(self) -> None:
-        """End an own connection; leave the application's open. May be repeated."""
-        end, self._end = self._end, _nothing
-        self._owned = self.may_own()
-        self._session = None
-        end()
 
     def answer_within(self, seconds: float) -> None:
         """Wait so long for each answer from now on (s)."""
@@ -195,12 +70,6 @@ class ZooKeeperGroup:
 
     def _answer(self, name: str, path: str, result: Any) -> Any:
         return self.session.answer(result, self._timeout_s, name, path, self._topic)
-
-    def leave_to_parent(self) -> None:
-        """Disable this process' copy of the connection after a fork."""
-        session, self._session, self._end = self._session, None, _nothing
-        if session is not None:
-            session.leave_to_parent(self._handler.cooperative)
 
     # -- members ---------------------------------------------------------------------------------------------------
 
@@ -218,14 +87,15 @@ class ZooKeeperGroup:
             topic=self._topic,
         )
 
-    def unregister(self) -> None:
-        """Remove this member."""
+    def leave(self) -> None:
+        """Release all partitions, and remove this member."""
+        self.keep(())
         self._delete(f"{self.ids_path}/{self.member}")
 
     def participants(self, watch: Watch | None = None) -> list[str]:
         """Return the ids of all members that consume this topic, in the order that all members agree on.
 
-        :param watch: called when a member comes or goes
+        :param watch: called when a member joins or leaves
         """
         found = []
         for member in self._children(self.ids_path, watch):
@@ -376,14 +246,14 @@ class ZooKeeperGroup:
     def watch_brokers(self, watch: Watch) -> None:
         """Call `watch`, once each, when brokers or topics come or go, or this topic gets partitions.
 
-        A ZooKeeper that no broker uses has no such nodes; then the brokers' metadata tells of changes.
+        A ZooKeeper that no broker uses has no such nodes; then the brokers' metadata reports changes.
         """
         for path in (BROKER_IDS, BROKER_TOPICS):
             self._children(path, watch, make=False)
         try:
             self._call("get", f"{BROKER_TOPICS}/{self._topic}", watch=watch)
         except NoNodeError:
-            log.debug("ZooKeeper does not know topic %s: metadata tells of its partitions", self._topic)
+            log.debug("ZooKeeper does not know topic %s: metadata has its partitions", self._topic)
 
     def _children(self, path: str, watch: Watch | None, make: bool = True) -> list[str]:
         try:
@@ -399,7 +269,3 @@ class ZooKeeperGroup:
             self._call("delete", path)
         except NoNodeError:
             log.debug("%s is gone already", path)
-
-
-def _nothing() -> None:
-    """End nothing."""

@@ -19,7 +19,7 @@ from pykafka.groups.assignment_change import CooperativeAssignmentChange, Genera
 from pykafka.groups.heartbeat_sender import Activity
 from pykafka.groups.polled_membership import PolledMembership
 from pykafka.groups.subscription import GroupTopics, TopicWatch
-from pykafka.groups.zookeeper.nodes import ANSWER_S, DIVISIONS, MemberNodes, parts
+from pykafka.groups.zookeeper.nodes import ANSWER_S, DIVISIONS, MemberNodes, node_names
 from pykafka.groups.zookeeper.session import ZooKeeperSession
 from pykafka.handlers.interrupts import FinalSteps
 
@@ -35,6 +35,8 @@ log = logging.getLogger(__name__)
 OWNER_POLL_INTERVAL_S = 10.0
 #: The pause before the next attempt to own a partition of another member (s), unless a watch comes first.
 RETRY_S = 1.0
+#: How long the first connection may take (s).
+CONNECT_S = 10.0
 #: How long leaving may take (s): it is a few requests to ZooKeeper.
 LEAVING_S = 20.0
 #: The shortest time limit for an answer of ZooKeeper (s), whatever the deadline of the call.
@@ -88,7 +90,7 @@ class ZooKeeperMembership(PolledMembership):
         self._hooks = hooks
         self.identity = identity
         self.group_id = configs["group_id"]
-        self._decide = DIVISIONS[configs["assignor"]]
+        self._divide = DIVISIONS[configs["assignor"]]
         self.activity = Activity()
         self._topics = GroupTopics(cluster)
         self._max_age_s = configs["metadata_max_age_ms"] / 1000
@@ -96,14 +98,17 @@ class ZooKeeperMembership(PolledMembership):
         #: Set by watches, and when the session's state changes: the assignment may have to change.
         self._poll_requested = False
         self._called = partial(_call, weakref.ref(self))
+        timeout_s = configs["session_timeout_ms"] / 1000
         self._session = ZooKeeperSession(
             self._handler,
             self.group_id,
             configs["zookeeper_hosts"],
-            configs["session_timeout_ms"] / 1000,
+            timeout_s,
+            min(timeout_s, CONNECT_S),
+            self._called,
+            'protocol="classic"',
             partial(_signs_of_life, weakref.ref(self)),
             configs["max_poll_interval_ms"] / 1000,
-            self._called,
         )
         self._ending = FinalSteps(self._handler, f"pykafka.Leaving.{self.group_id}")
         self._set_up_polling()
@@ -251,7 +256,7 @@ class ZooKeeperMembership(PolledMembership):
         if generation.generation_id < 0 or self._nodes is None:
             self._change.end_generation()  # of the parent process, after a fork
             self._nodes = MemberNodes(
-                self._handler, self.group_id, self._name, session.state, self._decide, self._called, self._answer_s
+                self.group_id, self._name, session.state, self._divide, self._called, self._answer_s
             )
             self._generations += 1
             generation.generation_id = self._generations
@@ -280,7 +285,7 @@ class ZooKeeperMembership(PolledMembership):
 
     def _take_assignment(self, subscription: Subscription, nodes: MemberNodes) -> None:
         """Revoke partitions of other members, then take those of this member's assignment."""
-        known = {name: parts(name, self._cluster.topic_metadata(name)) for name in sorted(subscription.topics)}
+        known = {name: node_names(name, self._cluster.topic_metadata(name)) for name in sorted(subscription.topics)}
         self._topics.assigned_topics = {name: len(ids) for name, ids in known.items()}
         assignments = {name: nodes.decided(name, ids) for name, ids in known.items()}
         gone = self._change.revoke_all_but(

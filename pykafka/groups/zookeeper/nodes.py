@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import PartitionOwnedError
-from pykafka.groups.assignors.range_and_roundrobin import decide_partitions_range, decide_partitions_roundrobin
+from pykafka.groups.assignors.range_and_roundrobin import in_runs, in_turn
 from pykafka.groups.zookeeper.group import ZooKeeperGroup
 
 if TYPE_CHECKING:
     from pykafka.groups.zookeeper.session import SessionState
-    from pykafka.handlers import Handler
+    from pykafka.metadata.partition import TopicMetadata
 
 log = logging.getLogger(__name__)
 
 #: How members of these groups divide the partitions of a topic, by the names of the assignors that do the same.
-DIVISIONS = {"range": decide_partitions_range, "roundrobin": decide_partitions_roundrobin}
+DIVISIONS: dict[str, Callable[..., dict[str, list[int]]]] = {"range": in_runs, "roundrobin": in_turn}
 #: How long an answer of ZooKeeper may take (s).
 ANSWER_S = 6.0
 
@@ -26,35 +26,16 @@ ANSWER_S = 6.0
 Assigned = Mapping[str, Mapping[int, str]]
 
 
-class _Named(NamedTuple):
-    name: str
-
-
-class _Leader(NamedTuple):
-    id: int
-
-
-class Part(NamedTuple):
-    """A partition, as members of these groups put them in order."""
-
-    id: int
-    leader: _Leader | None
-    topic: _Named
-    #: The name of its node.
-    slug: str
-
-
-def parts(name: str, metadata: Any) -> dict[int, Part]:
-    """Return the partitions of a topic.
+def node_names(topic: str, metadata: TopicMetadata | None) -> dict[int, str]:
+    """Return {partition id: name of its node}, in the order that all members agree on: as text, the leader's id first.
 
     :param metadata: of the topic; None if it is not known
     """
-    by_id = {}
-    for id_, part in metadata.partitions.items() if metadata is not None else ():
-        first = part.leader if part.leader >= 0 else next(iter(part.replicas), 0)
-        leader = _Leader(part.leader) if part.leader >= 0 else None
-        by_id[id_] = Part(id_, leader, _Named(name), f"{first}-{id_}")
-    return by_id
+    partitions = [] if metadata is None else metadata.partitions.values()
+    in_order = sorted(partitions, key=lambda part: f"{topic}-{part.leader}-{part.id}")
+    return {
+        part.id: f"{part.leader if part.leader >= 0 else next(iter(part.replicas), 0)}-{part.id}" for part in in_order
+    }
 
 
 class MemberNodes:
@@ -62,45 +43,44 @@ class MemberNodes:
 
     State: belongs to the worker that polls.
 
-    :param handler: supplies the clock
     :param group_id: the group
     :param name: common to this member's ids in all topics, so that partitions of one number stay together
     :param session: the state of the session
-    :param decide: divides the partitions of a topic
+    :param divide: divides the partitions of a topic
     :param changed: called by watches; must not wait
     :param answer_s: returns how long an answer may take (s)
     """
 
     def __init__(
         self,
-        handler: Handler,
         group_id: str,
         name: str,
         session: SessionState,
-        decide: Callable[..., Collection[Any]],
+        divide: Callable[..., dict[str, list[int]]],
         changed: Callable[..., object],
         answer_s: Callable[[], float],
     ) -> None:
-        self._handler = handler
         self._group_id = group_id
         self._name = name
         self._session = session
-        self._decide = decide
+        self._divide = divide
         self._changed = changed
         self._answer_s = answer_s
         self._groups: dict[str, ZooKeeperGroup] = {}
 
-    def decided(self, topic: str, known: Mapping[int, Part]) -> dict[int, str]:
+    def decided(self, topic: str, names: Mapping[int, str]) -> dict[int, str]:
         """Return this member's partitions of a topic, {partition id: name of its node}; register there unless it has.
 
-        :param known: the topic's partitions, by id
+        :param names: of the nodes of all its partitions; see `node_names`
         """
         group = self._group(topic)
         members = group.participants(self._changed)
         if group.member not in members:
             group.register()
             members = group.participants(self._changed)
-        return {part.id: part.slug for part in sorted(self._decide(members, known, group.member))} if known else {}
+        if group.member not in members:  # its session has just ended
+            return {}
+        return {id_: names[id_] for id_ in sorted(self._divide(members, list(names))[group.member])}
 
     def keep(self, assigned: Assigned) -> None:
         """Release all partitions but these, and leave all topics but these."""
@@ -140,8 +120,7 @@ class MemberNodes:
         if not self._session.lost:
             if self._session.is_silent:
                 return False
-            group.keep(())
-            group.unregister()
+            group.leave()
         log.info("group %s: %s reads %s no more", self._group_id, group.member, topic)
         return True
 
@@ -149,8 +128,7 @@ class MemberNodes:
         group = self._groups.get(topic)
         if group is None:
             member = f"{self._name}:{topic}"
-            group = ZooKeeperGroup(self._handler, self._group_id, topic, member, round(ANSWER_S * 1000), self._changed)
-            group.use_session(self._session)
+            group = ZooKeeperGroup(self._group_id, topic, member, self._session, ANSWER_S)
             self._groups[topic] = group
         group.answer_within(self._answer_s())
         return group

@@ -1,4 +1,4 @@
-"""`ZooKeeperSession`: a member's own session in ZooKeeper, which ends when the application no longer calls."""
+"""`ZooKeeperSession`: a member's session in ZooKeeper, and whether the member can rely on it."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ log = logging.getLogger(__name__)
 ACTIVITY_POLL_INTERVAL_S = 1.0
 #: The shortest pause between these checks (s).
 SHORTEST_PAUSE_S = 0.05
-#: How long the first connection may take (s).
-CONNECT_S = 10.0
 #: Returns a number that grows with each call of the application, and whether it waits; None after the consumer's end.
 SignsOfLife = Callable[[], "tuple[int, bool] | None"]
 
@@ -262,7 +260,9 @@ class SessionState:
         self._changed()
 
     def end(self) -> None:
-        """Stop listening to kazoo."""
+        """Stop listening to kazoo; a member that may have lost its partitions by now stays without them."""
+        if not self.may_own():
+            self.lost = self.lost or "ZooKeeper did not answer until the end"
         self.client.remove_listener(self._session_changed)
         self._ended = True  # its unanswered requests still count for the others
         if self._unanswered is None:
@@ -284,18 +284,22 @@ class SessionState:
 
 
 class ZooKeeperSession:
-    """A session, the state of its connection, and a worker: it ends the session of an application that makes no calls, and
-    requests a poll of one that reads from its buffers when partitions have to be revoked.
+    """A member's session, and the state of its connection.
+
+    If it knows the application's signs of life, a worker ends the session of an application that makes no calls, and requests
+    a poll of one that reads from its buffers when partitions have to be revoked.
 
     State: belongs to the worker that polls; the session's own worker stores `state.lost`, and ends the connection.
 
     :param handler: supplies kazoo's handler, the clock and the worker
-    :param group: the group, for logs
+    :param group: the group, for logs and errors
     :param hosts: "host:port,host:port/chroot"
     :param timeout_s: the session timeout asked for (s)
-    :param signs_of_life: the application's signs of life; must not wait
-    :param limit_s: how long the application may make no call (s)
+    :param connect_s: how long the first connection may take (s)
     :param changed: called when the session's state changes, and when partitions have to be revoked; must not wait
+    :param instead: how to have the brokers keep the group, for errors
+    :param signs_of_life: the application's signs of life; must not wait. None: the session has no worker
+    :param limit_s: how long the application may make no call (s)
     """
 
     def __init__(
@@ -304,23 +308,28 @@ class ZooKeeperSession:
         group: str,
         hosts: str,
         timeout_s: float,
-        signs_of_life: SignsOfLife,
-        limit_s: float,
+        connect_s: float,
         changed: Callable[[], object],
+        instead: str,
+        signs_of_life: SignsOfLife | None = None,
+        limit_s: float = math.inf,
     ) -> None:
         self._handler = handler
         self._group = group
         self._hosts = hosts
         self._timeout_s = timeout_s
+        self._connect_s = connect_s
+        self._changed = changed
+        self._instead = instead
         self._signs_of_life = signs_of_life
         self._limit_s = limit_s
-        self._changed = changed
         self._forget()
 
     def _forget(self) -> None:
         self.client: Any = None
         #: Whether the session is lost, and since when the connection; None before the first connection.
         self.state: SessionState | None = None
+        self._is_given = False
         self._started: Any = None
         self._began = 0.0
         self._stop = self._handler.Event()
@@ -346,7 +355,7 @@ class ZooKeeperSession:
         return f"ZooKeeper has not answered for {state.away_s:.1f} s, and may end the session"
 
     def may_own(self) -> bool:
-        """Return whether this member still owns its partitions, as far as it can tell."""
+        """Return whether this member still owns its partitions, as far as it knows."""
         return self.state is not None and self.state.may_own()
 
     def connect(self, deadline: float | None) -> bool:
@@ -362,7 +371,7 @@ class ZooKeeperSession:
             self.client = new_client(self._hosts, self._handler, self._timeout_s)
             self._began = now
             self._started = self.client.start_async()
-        latest = self._began + min(self._timeout_s, CONNECT_S)
+        latest = self._began + self._connect_s
         self._started.wait(max(0.0, min(latest, latest if deadline is None else deadline) - now))
         if self.client.connected:
             self._begin()
@@ -370,13 +379,31 @@ class ZooKeeperSession:
         if self._handler.now() >= latest:
             self.end()
             raise ZooKeeperError(
-                f"group {self._group}: ZooKeeper at {self._hosts} did not answer within {min(self._timeout_s, CONNECT_S):g} s; "
-                'check that it is up, and zookeeper_hosts=; brokers from 0.9 on keep groups themselves, by protocol="classic"'
+                f"group {self._group}: ZooKeeper at {self._hosts} did not answer within {self._connect_s:g} s; check that it "
+                f"is up, and zookeeper_hosts=; brokers from 0.9 on keep groups themselves, by {self._instead}"
             )
         return False
 
+    def use(self, client: Any) -> None:
+        """Use a connection that the application has opened and will close.
+
+        :param client: a KazooClient, started, on a kazoo handler of the same kind of concurrency
+        :raises ZooKeeperError: it is not connected
+        """
+        given = f"group {self._group}: the KazooClient given as zookeeper="
+        if "_pykafka_parent" in vars(client):
+            raise ZooKeeperError(
+                f"{given} belongs to the parent process; after a fork make another, and a consumer with it"
+            )
+        if not client.connected:
+            raise ZooKeeperError(f"{given} is not connected; start() it first, or give zookeeper_hosts=")
+        self.client, self._is_given = client, True
+        self.state = SessionState(self._handler, client, self._changed)
+
     def _begin(self) -> None:
         state = self.state = SessionState(self._handler, self.client, self._changed, self._began)
+        if self._signs_of_life is None:
+            return
         self._stop = self._handler.Event()
         silent = partial(self._silent, state)
         watch = partial(_watch, self._stop, state, self._signs_of_life, self._limit_s, silent, self._changed)
@@ -405,13 +432,13 @@ class ZooKeeperSession:
             started.set()
 
     def end(self) -> None:
-        """End the session, which deletes its nodes; a second call does nothing."""
+        """End the session, which deletes its nodes, unless it is the application's; a second call does nothing."""
         client, state = self.client, self.state
         self._stop.set()
         self.client = self.state = self._started = None
         if state is not None:
             state.end()
-        if client is not None:
+        if client is not None and not self._is_given:
             self._ending.take(partial(end_session, client), self._timeout_s + KAZOO_S)
 
     def leave_to_parent(self) -> None:

@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from pykafka.protocol.wire.config_changes import *  # noqa: F403
     from pykafka.protocol.wire.configs import *  # noqa: F403
     from pykafka.protocol.wire.consumer_groups import *  # noqa: F403
-    from pykafka.protocol.wire.coordinators import *  # noqa: F403
     from pykafka.protocol.wire.fetch import *  # noqa: F403
     from pykafka.protocol.wire.groups import *  # noqa: F403
     from pykafka.protocol.wire.leader_epochs import *  # noqa: F403
-    from pykafka.protocol.wire.list_offsets import *  # noqa: F403
     from pykafka.protocol.wire.log_dirs import *  # noqa: F403
     from pykafka.protocol.wire.metadata import *  # noqa: F403
     from pykafka.protocol.wire.offsets import *  # noqa: F403
@@ -63,20 +61,18 @@ _FAMILIES = {
         ConsumerGroupDescribeRequest ConsumerGroupDescribeResponse ConsumerGroupHeartbeatRequest
         ConsumerGroupHeartbeatResponse
     """,
-    "coordinators": "FindCoordinatorRequest FindCoordinatorResponse",
     "fetch": "FetchRequest FetchResponse",
     "groups": """
-        DeleteGroupsRequest DeleteGroupsResponse DescribeGroupsRequest DescribeGroupsResponse HeartbeatRequest
-        HeartbeatResponse JoinGroupRequest JoinGroupResponse LeaveGroupRequest LeaveGroupResponse ListGroupsRequest
-        ListGroupsResponse SyncGroupRequest SyncGroupResponse
+        DeleteGroupsRequest DeleteGroupsResponse DescribeGroupsRequest DescribeGroupsResponse FindCoordinatorRequest
+        FindCoordinatorResponse HeartbeatRequest HeartbeatResponse JoinGroupRequest JoinGroupResponse LeaveGroupRequest
+        LeaveGroupResponse ListGroupsRequest ListGroupsResponse SyncGroupRequest SyncGroupResponse
     """,
     "leader_epochs": "OffsetForLeaderEpochRequest OffsetForLeaderEpochResponse",
-    "list_offsets": "ListOffsetsRequest ListOffsetsResponse",
     "log_dirs": "AlterReplicaLogDirsRequest AlterReplicaLogDirsResponse DescribeLogDirsRequest DescribeLogDirsResponse",
     "metadata": "MetadataRequest MetadataResponse",
     "offsets": """
-        OffsetCommitRequest OffsetCommitResponse OffsetDeleteRequest OffsetDeleteResponse OffsetFetchRequest
-        OffsetFetchResponse
+        ListOffsetsRequest ListOffsetsResponse OffsetCommitRequest OffsetCommitResponse OffsetDeleteRequest
+        OffsetDeleteResponse OffsetFetchRequest OffsetFetchResponse
     """,
     "produce": "ProduceRequest ProduceResponse",
     "producer_ids": "InitProducerIdRequest InitProducerIdResponse",

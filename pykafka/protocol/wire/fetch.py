@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from pykafka.protocol.fields import array, int8, int16, int32, int64, nested, records, string, uuid
@@ -115,3 +115,21 @@ class FetchRequest(Request[FetchResponse], api_key=1, versions="0-18", flexible=
     topics: list[Topic] = array(Topic, "0+")
     forgotten_topics_data: list[ForgottenTopic] = array(ForgottenTopic, "7+")
     rack_id: str = string("11+", ignorable=True)
+
+    # A version, and its body before and behind `session_epoch`; see `keep_body`.
+    _kept: ClassVar[tuple[int, bytes, bytes] | None] = None
+
+    def keep_body(self, version: int) -> None:
+        """Encode the request for a version from 7 on: from now on only `session_epoch` may change."""
+        body = b"".join(super().chunks(version))
+        start = (
+            17 if version >= 15 else 21
+        )  # behind `replica_id`, up to 14, then four numbers, a byte and the session's id
+        self.__dict__["_kept"] = version, body[:start], body[start + 4 :]
+
+    def chunks(self, version: int) -> list[bytes | memoryview]:
+        """Return the body in pieces, as `Message.chunks`."""
+        kept = self._kept
+        if kept is None or kept[0] != version:
+            return super().chunks(version)
+        return [kept[1] + self.session_epoch.to_bytes(4, "big", signed=True) + kept[2]]

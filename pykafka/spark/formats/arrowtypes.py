@@ -30,7 +30,7 @@ _DDL = {
 }
 #: So deep may types lie in each other, and so many of them may a schema become.
 DEPTH_MAX, COLUMNS_MAX = 50, 10_000
-#: So many values may one record become, where few bytes can make many.
+#: The most values of one record, if few bytes can make many.
 VALUES_MAX = 5_000_000
 #: Digits of the longest decimal of Spark.
 DECIMAL_MAX = 38
@@ -38,7 +38,7 @@ DECIMAL_MAX = 38
 
 def ddl_of_fields(struct: pa.StructType) -> str:
     """Return the fields of a struct as Spark's DDL, by the types that `settled` returns."""
-    return ", ".join(f"{quoted(one.name)} {_ddl(one.type)}" for one in fields_of(struct))
+    return ", ".join(f"{quoted(field.name)} {_ddl(field.type)}" for field in fields_of(struct))
 
 
 def _ddl(kind: pa.DataType) -> str:
@@ -49,7 +49,7 @@ def _ddl(kind: pa.DataType) -> str:
     if pa.types.is_map(kind):
         return f"MAP<{_ddl(kind.key_type)}, {_ddl(kind.item_type)}>"
     if pa.types.is_struct(kind):
-        return f"STRUCT<{', '.join(f'{quoted(one.name)}: {_ddl(one.type)}' for one in fields_of(kind))}>"
+        return f"STRUCT<{', '.join(f'{quoted(field.name)}: {_ddl(field.type)}' for field in fields_of(kind))}>"
     return _DDL[kind]
 
 
@@ -119,7 +119,7 @@ def settled(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_map(kind):
         return pa.map_(settled(kind.key_type), settled(kind.item_type))
     if pa.types.is_struct(kind):
-        return pa.struct([(one.name, settled(one.type)) for one in fields_of(kind)])
+        return pa.struct([(field.name, settled(field.type)) for field in fields_of(kind)])
     return kind
 
 
@@ -208,8 +208,8 @@ def check_zones(kind: pa.DataType, path: str = "") -> None:
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
         check_zones(kind.value_type, f"{path}[]")
     elif pa.types.is_struct(kind):
-        for one in fields_of(kind):
-            check_zones(one.type, f"{path}.{one.name}" if path else one.name)
+        for field in fields_of(kind):
+            check_zones(field.type, f"{path}.{field.name}" if path else field.name)
 
 
 def _converter(kind: pa.DataType) -> Callable[[Any], Any] | None:
@@ -221,7 +221,7 @@ def _converter(kind: pa.DataType) -> Callable[[Any], Any] | None:
         each = _converter(kind.value_type)
         return None if each is None else (lambda value: [None if item is None else each(item) for item in value])
     if pa.types.is_struct(kind):
-        inside = [(one.name, _converter(one.type)) for one in fields_of(kind)]
+        inside = [(field.name, _converter(field.type)) for field in fields_of(kind)]
         changed = [(name, one) for name, one in inside if one is not None]
         return _of_struct(changed) if changed else None
     return None

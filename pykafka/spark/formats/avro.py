@@ -81,7 +81,7 @@ class AvroEncoder(Encoder):
         self.takes_local_times = any(name.startswith("local-") for name in types)
         with avro.refused():
             self._required = [
-                one["name"] for one in tree["fields"] if "default" not in one and not _takes_null(one["type"])
+                field["name"] for field in tree["fields"] if "default" not in field and not _takes_null(field["type"])
             ]
             self._kinds = {one["name"]: one["type"] for one in tree["fields"]}
             return list(self._kinds)
@@ -163,10 +163,10 @@ class _Fits:
     def _inside(self, values: pa.Array, schema: Mapping[str, Any], path: str) -> None:
         kind = schema["type"]
         if kind == "record" and pa.types.is_struct(values.type):
-            for one in schema["fields"]:
-                index = values.type.get_field_index(one["name"])
+            for field in schema["fields"]:
+                index = values.type.get_field_index(field["name"])
                 if index >= 0:
-                    self.column(values.flatten()[index], one["type"], f"{path}.{one['name']}")
+                    self.column(values.flatten()[index], field["type"], f"{path}.{field['name']}")
         elif kind == "array" and pa.types.is_list(values.type):
             self.column(values.flatten(), schema["items"], f"{path}[]")
         elif kind == "map" and pa.types.is_map(values.type):
@@ -231,10 +231,10 @@ class _Types:
         return pa.struct(
             [
                 (
-                    one["name"],
-                    self.of(one["type"], one["name"] if not around else f"{path}.{one['name']}", (*around, name)),
+                    field["name"],
+                    self.of(field["type"], field["name"] if not around else f"{path}.{field['name']}", (*around, name)),
                 )
-                for one in schema["fields"]
+                for field in schema["fields"]
             ]
         )
 

@@ -72,7 +72,7 @@ class Counted(NamedTuple):
 def columns_of(kind: pa.DataType) -> Any:
     """Return an empty column of a type."""
     if pa.types.is_struct(kind):
-        return Fields({one.name: columns_of(one.type) for one in fields_of(kind)})
+        return Fields({field.name: columns_of(field.type) for field in fields_of(kind)})
     if pa.types.is_map(kind):
         return Items(Leaf(), columns_of(kind.item_type))
     if pa.types.is_list(kind):
@@ -88,7 +88,7 @@ def array_of(column: Any, kind: pa.DataType) -> pa.Array:
     """
     if isinstance(column, Fields):
         fields = fields_of(kind)
-        arrays = [array_of(column.columns[one.name], one.type) for one in fields]
+        arrays = [array_of(column.columns[field.name], field.type) for field in fields]
         missing = None if all(column.present) else pa.array([not there for there in column.present], pa.bool_())
         return pa.StructArray.from_arrays(arrays, fields=fields, mask=missing)
     if isinstance(column, Items):
@@ -254,7 +254,7 @@ class _Resolution:
             return Real(path, column, _SIZES[form])
         if form == "enum":
             kept, default = set(reader["symbols"]), reader.get("default")
-            return Symbol(path, column, [one if one in kept else default for one in writer["symbols"]])
+            return Symbol(path, column, [symbol if symbol in kept else default for symbol in writer["symbols"]])
         if form == "boolean":
             return Boolean(path, column)
         if form == "null":
@@ -269,7 +269,7 @@ class _Resolution:
         return Bytes(path, column, writer["size"] if form == "fixed" else -1)
 
     def _record(self, writer: Any, reader: Any, column: Fields, kind: pa.DataType, path: str) -> Step:
-        fields = {one["name"]: one for one in reader["fields"]}
+        fields = {field["name"]: field for field in reader["fields"]}
         # A field's own name comes before the other names of another one.
         names = {alias: one for one in reader["fields"] for alias in one.get("aliases", ())} | fields
         left, steps = dict(fields), list[Step]()
@@ -320,7 +320,7 @@ def _width(kind: pa.DataType) -> int:
     """Return how many values one of a type is, if it has no lists."""
     if not pa.types.is_struct(kind):
         return 1
-    return sum(_width(one.type) for one in fields_of(kind))
+    return sum(_width(field.type) for field in fields_of(kind))
 
 
 def _number(writer: Any, reader: Any, column: Leaf, path: str) -> Step:
@@ -353,13 +353,13 @@ def _matches(writer: Any, reader: Any) -> bool:
     if form in ("record", "enum", "fixed"):
         if form != wanted or (form == "fixed" and writer["size"] != reader["size"]):
             return False
-        others = {_short(one) for one in reader.get("aliases", ())}
+        others = {_short(alias) for alias in reader.get("aliases", ())}
         return _short(writer["name"]) in {_short(reader["name"]), *others}
     return wanted in _BECOMES.get(form, {form})
 
 
 def _named(schema: Any, names: Mapping[str, Any]) -> Any:
-    """Return the definition where a schema is a name, or has nothing but another schema in it."""
+    """Return the definition if a schema is a name, or has nothing but another schema in it."""
     while True:
         if isinstance(schema, str) and schema in names:
             schema = names[schema]

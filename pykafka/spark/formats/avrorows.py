@@ -210,7 +210,7 @@ class Step:
         """Read a value.
 
         :raises EOFError: the record ends within
-        :raises ValueError: the bytes are none of the type
+        :raises ValueError: the bytes are not of the type
         """
         raise NotImplementedError
 

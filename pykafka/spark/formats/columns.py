@@ -28,7 +28,7 @@ def decoded(
 ) -> DataFrame:
     """Return a DataFrame with two more columns: the rows, and the reasons of those that cannot be parsed.
 
-    :param frame: with the column, and `headers` where schemas are in headers
+    :param frame: with the column, and `headers` if schemas are in headers
     :param decoder: from `make_decoder`
     :param column: of bytes
     :param parsed: the column for rows: null if it failed, or the bytes are null

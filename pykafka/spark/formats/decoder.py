@@ -180,7 +180,7 @@ class Decoder(ABC):
         return found, _ID_END
 
     def _by_header(self, header: bytes | None) -> Callable[[bytes], tuple[Read, int]]:
-        """Return what finds the parser by a header; where there is none, by the bytes before the value."""
+        """Return what finds the parser by a header; if there is none, by the bytes before the value."""
         if header is None:
             return self._by_id
 

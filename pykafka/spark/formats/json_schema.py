@@ -143,7 +143,7 @@ def _documents(schema: Schema | None, needed: Mapping[str, Schema]) -> tuple[Any
         for name, content in found.items()
     }
     own = referencing.Resource.from_contents(main, default_specification=_words(main))
-    bases = [uri for uri in (own.id(), *(one.id() for one in resources.values())) if uri]
+    bases = [uri for uri in (own.id(), *(resource.id() for resource in resources.values())) if uri]
     # A reference is a name of the registry, and not relative to what the schema calls itself.
     named = [(urljoin(base, name), one) for base in ("", *bases) for name, one in resources.items()]
     return main, REGISTRY.with_resources(named)  # with the schemas of JSON Schema itself
@@ -160,7 +160,7 @@ def _validator(schema: Schema | None, needed: Mapping[str, Schema]) -> Callable[
     try:
         kind.check_schema(main)
     except WrongSchemaError as error:
-        raise SchemaError(f"the schema is none of JSON Schema: {error.message}") from error
+        raise SchemaError(f"not a valid JSON Schema: {error.message}") from error
     except RecursionError as error:
         raise SchemaError("the schema has too many levels to be checked: take one with fewer") from error
     _check_references(main, documents)
@@ -191,7 +191,7 @@ def _check_references(main: Any, documents: Any) -> None:
                 left.append((found.contents, found.resolver))
         if "$ref" in part and not siblings_count:
             continue
-        # What is only defined matters where something refers to it.
+        # Definitions matter only if something refers to them.
         used = {word: value for word, value in part.items() if word not in ("definitions", "$defs")}
         # Of a single schema that draft 3's `extends` has, the words are taken for schemas.
         inner = [*words.subresources_of(used), *([used["extends"]] if "extends" in used else [])]
@@ -236,7 +236,7 @@ def _columns(schema: Schema | None, needed: Mapping[str, Schema]) -> tuple[Colum
     except RecursionError as error:
         raise SchemaError("the schema has too many levels in one part: take one with fewer") from error
     except (AttributeError, TypeError, ValueError) as error:  # a word has a value that it cannot have
-        raise SchemaError(f"the schema is none of JSON Schema: {type(error).__name__}: {error}") from error
+        raise SchemaError(f"not a valid JSON Schema: {type(error).__name__}: {error}") from error
 
 
 def _column(schema: Schema | None, needed: Mapping[str, Schema]) -> Column:

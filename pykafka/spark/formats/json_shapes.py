@@ -103,7 +103,7 @@ ANYTHING = part(True, None)
 
 def every(nodes: Iterable[Node]) -> Node:
     """Return the node of values that are of all nodes."""
-    return _joined("all", (one for one in nodes if one.key != ANYTHING.key)) or ANYTHING
+    return _joined("all", (node for node in nodes if node.key != ANYTHING.key)) or ANYTHING
 
 
 def some(nodes: Iterable[Node]) -> Node:
@@ -117,7 +117,7 @@ def exactly_one(nodes: Iterable[Node]) -> Node:
 
 
 def _joined(word: str, nodes: Iterable[Node]) -> Node | None:
-    left = {each.key: each for one in nodes for each in (one.nodes if one.word == word != "one" else (one,))}
+    left = {each.key: each for node in nodes for each in (node.nodes if node.word == word != "one" else (node,))}
     if len(left) < 2:
         return next(iter(left.values()), None)
     return Node(word, (word, frozenset(left)), tuple(left.values()))
@@ -269,7 +269,7 @@ class Shapes:
                 shapes.append(self.of(one, path))
             except UnknownPartError as error:
                 errors.append(error)
-        if errors and all(one.kinds <= TYPES["null"] for one in shapes):
+        if errors and all(shape.kinds <= TYPES["null"] for shape in shapes):
             raise errors[0]
         found = _join([*shapes, *(Shape(remarks=(f"one of its forms {error.problem}",)) for error in errors)])
         if node.word == "one" and sum("null" in one.kinds for one in shapes) > 1:
@@ -335,7 +335,7 @@ def _combined(schema: dict[str, Any], node: Callable[[Any], Node], unions: bool)
     if unions:
         yield from map(node, _listed(schema.get("extends")))
         types = _listed(schema.get("type"))
-        if any(isinstance(one, dict) for one in types):
+        if any(isinstance(kind, dict) for kind in types):
             yield some(node(one if isinstance(one, dict) else _OF_TYPE.get(one, True)) for one in types)
     for word, several in (("oneOf", exactly_one), ("anyOf", some)):
         if word in schema:
@@ -381,7 +381,7 @@ def _formats(schema: dict[str, Any]) -> frozenset[Any]:
     settings = schema.get("connect.parameters", {})
     if schema.get("title") == _DECIMAL and isinstance(settings, dict):
         digits = str(settings.get("connect.decimal.precision", 38)), str(settings.get("scale", 0))
-        if all(one.removeprefix("-").isdecimal() for one in digits):
+        if all(digit.removeprefix("-").isdecimal() for digit in digits):
             return frozenset([Digits(*map(int, digits))])
     return frozenset([given]) if given in _FORMATS else frozenset()
 
@@ -454,7 +454,7 @@ def _meet(shapes: Iterable[Shape]) -> Shape:
 
 def _join(shapes: list[Shape]) -> Shape:
     """Return the shape of values that have one of the shapes."""
-    left = [one._replace(kinds=one.settled) for one in shapes if one.kinds] or [Shape(frozenset())]
+    left = [shape._replace(kinds=shape.settled) for shape in shapes if shape.kinds] or [Shape(frozenset())]
     if len(left) == 1:
         return left[0]
     texts = [one.formats for one in left if one.kinds & (TYPES["string"] | TYPES["number"])]
@@ -475,7 +475,7 @@ def _join(shapes: list[Shape]) -> Shape:
 
 def _objects(shapes: list[Shape]) -> Shape:
     """Return the shape of the objects of one of the shapes."""
-    left = [one for one in shapes if "object" in one.kinds]
+    left = [shape for shape in shapes if "object" in shape.kinds]
     kept = {_objects_key(one): one for one in left}
     if len(kept) < 2:
         found = next(iter(kept.values()), Shape())
@@ -503,7 +503,7 @@ def _objects_key(shape: Shape) -> Any:
 
 def _all(nodes: Iterable[Node | None]) -> Node | None:
     """Return the node of values that are of all nodes that are there."""
-    left = [one for one in nodes if one is not None]
+    left = [node for node in nodes if node is not None]
     return every(left) if left else None
 
 
@@ -514,7 +514,7 @@ def _any(pairs: Iterable[tuple[Node | None, Node | None]]) -> tuple[Node | None,
     """
     given = list(pairs)
     nodes = [_all(pair) for pair in given]
-    there = [one for one in nodes if one is not None]
+    there = [node for node in nodes if node is not None]
     if given and all(all_of is not None for all_of, _ in given):
         return some(there), None
     return None, some(one or ANYTHING for one in nodes) if there else None

@@ -8,8 +8,8 @@
 | registry_cafile, registry_certfile, registry_keyfile, registry_key_password | certificates for https, files (PEM) |
 | registry_allow_cleartext_credentials | "true": no warning in the log when a password or token is sent by http:// |
 | registry_timeout_ms | how long to try before the task fails (ms); 60,000 |
-| topic | whose subject is `<topic>-value`, or `<topic>-key` where the column is the key |
-| subject | the subject, where it is another |
+| topic | whose subject is `<topic>-value`, or `<topic>-key` if the column is the key |
+| subject | the subject, if it is another |
 | version | "latest", or the number of the version that rows have; written rows, too |
 | schema_file | a file with the schema, instead of a subject's version |
 | descriptor_file | Protobuf: a file that protoc wrote with --include_imports --descriptor_set_out |

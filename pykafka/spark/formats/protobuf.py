@@ -133,7 +133,7 @@ class ProtobufEncoder(_Message, Encoder):
         file, message = self.found()
         self._at = file.path_of(message.full_name) if self.side.framing != NONE else ()
         _Columns(message)  # what has no type cannot be written either
-        return [one.name for one in message.fields]
+        return [field.name for field in message.fields]
 
     def _path(self) -> bytes:
         return with_indexes(self._at)
@@ -194,15 +194,15 @@ class _Columns:
         getters: list[tuple[str, Callable[[Any], Any]]] = []
         described = described_fields(message)
         with self.bounds.within(path or "the schema"):
-            for one in message.fields:
-                inside = f"{path}.{one.name}" if path else one.name
-                inner = message_of(one)
+            for field in message.fields:
+                inside = f"{path}.{field.name}" if path else field.name
+                inner = message_of(field)
                 if inner is not None and inner.full_name in self._empty:
                     self._left_out[inside] = inner.full_name
                     continue
-                kind, get = self._of_field(one, described[one.name], (*around, name), inside)
-                kinds.append((one.name, kind))
-                getters.append((one.name, get))
+                kind, get = self._of_field(field, described[field.name], (*around, name), inside)
+                kinds.append((field.name, kind))
+                getters.append((field.name, get))
 
         def convert(value: Any) -> dict[str, Any]:
             # A message of two bytes may have a thousand fields, and a list any number of those.

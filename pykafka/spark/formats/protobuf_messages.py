@@ -128,7 +128,7 @@ class _Putters:
         if message.full_name in self._empty:  # it may contain itself
             return _nothing(message)
         described = described_fields(message)
-        paths = {one.name: f"{path}.{one.name}" if path else one.name for one in message.fields}
+        paths = {field.name: f"{path}.{field.name}" if path else field.name for field in message.fields}
         kinds = {one.name: _kind(one, described[one.name]) for one in message.fields}
         puts = {one.name: self._of_field(one, described[one.name], paths[one.name]) for one in message.fields}
 

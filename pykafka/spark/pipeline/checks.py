@@ -126,7 +126,7 @@ def storage_checks(declaration: Declaration, spark: SparkSession) -> Iterator[Ch
     for place, directory, sink in sinks:
         if isinstance(sink, FileSink):
             checkpoint = declaration.checkpoint_of(directory)
-            yield Check(f"{place} path", lambda sink=sink, at=checkpoint: _directory(storage, sink, at))  # type: ignore[misc]
+            yield Check(f"{place} path", lambda sink=sink, at=checkpoint: directory_check(storage, sink, at))  # type: ignore[misc]
         if isinstance(sink, TableSink) and (at := sink.path or sink.warehouse):
             key = "path" if sink.path else "warehouse"
             yield Check(f"{place} {key}", lambda sink=sink, at=at: _writable(storage, sink, at))  # type: ignore[misc]
@@ -209,7 +209,8 @@ def _checkpoint(storage: Storage, declaration: Declaration) -> str:
     return f"continues from {path}, after micro-batch {', '.join('none' if n is None else str(n) for n in numbers)}"
 
 
-def _directory(storage: Storage, sink: FileSink, checkpoint: str) -> str:
+def directory_check(storage: Storage, sink: FileSink, checkpoint: str) -> str:
+    """Check that a directory can take the sink's files; return what a check prints."""
     storage.try_writing(sink.path)
     if is_written_by_tasks(sink):
         storage.mounted(sink.path)

@@ -43,7 +43,7 @@ _OTHER_NAMES = {
     "sasl.oauthbearer.client.id": "sasl.oauthbearer.client.credentials.client.id",
     "sasl.oauthbearer.client.secret": "sasl.oauthbearer.client.credentials.client.secret",
 }
-#: Java's names of our options, where they differ.
+#: Java's names of our options, if they differ.
 _OURS = {"hosts": "bootstrap.servers", "socket_timeout_ms": "request.timeout.ms"}
 #: Keys whose store is PEM, and the type of that store.
 _PEM = {
@@ -212,7 +212,7 @@ def _log_in(options: dict[str, str]) -> None:
 
 
 def with_secrets(table: Table, options: dict[str, str]) -> dict[str, str]:
-    """Return a table's options of format("pykafka"), with their references replaced where they need not stay."""
+    """Return a table's options of format("pykafka"), with their references replaced if they need not stay."""
     racks = {name: text for name, text in options.items() if name.lower() == RACK}
     values = with_values(table, {name: text for name, text in options.items() if name not in racks})
     kept = {name: options[name] if is_sealed(name) else literal(text) for name, text in values.items()}

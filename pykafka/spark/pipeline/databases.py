@@ -175,7 +175,7 @@ class DatabaseWriter:
         yield f"{insert} WHERE {kept} AND {new}" if kept else f"{insert} WHERE {new}"
 
     def _same(self, staging: str, names: Mapping[str, str], key: str, is_null: bool) -> str:
-        """Return the condition that a column of the key is the same; of null, too, where a row has it, as it is slower."""
+        """Return the condition that a column of the key is the same; of null, too, if a row has it, as it is slower."""
         mine, theirs = f"{staging}.{self._quoted(key)}", f"{self._sink.table}.{self._quoted(names[key])}"
         same = f"{mine} = {theirs}"
         return f"({same} OR ({mine} IS NULL AND {theirs} IS NULL))" if is_null else same

@@ -59,7 +59,7 @@ def override(data: dict[str, Any], text: str, problems: list[Problem]) -> None:
     """Set a value at its place: as TOML if it is valid TOML, else as text.
 
     :param data: the file, as tomllib parsed it
-    :param text: "source.topic=x", or "sink.NAME.path=x" and "sink.2.path=x" where there are several
+    :param text: "source.topic=x", or "sink.NAME.path=x" and "sink.2.path=x" if there are several
     :param problems: the list that takes problems
     """
     name, equals, value = text.partition("=")
@@ -92,7 +92,7 @@ def _merge(data: dict[str, Any], new: Mapping[str, Any]) -> None:
             there = data[key]
             if isinstance(there, list) and there and all(isinstance(item, dict) for item in there):
                 if len(there) == 1 and not any(_is(there[0], 1, which) for which in value):
-                    _merge(there[0], value)  # the only one needs no name, as where it is written [key]
+                    _merge(there[0], value)  # the only one needs no name, as if it is written [key]
                     continue
                 for which, inner in value.items():
                     _merge(_chosen(there, key, which), inner if isinstance(inner, dict) else {which: inner})

@@ -200,7 +200,7 @@ def _middle_before(box: _Box, boxes: dict[int, _Box]) -> float:
 
 
 def _folded(text: str) -> list[str]:
-    """Return a text in lines that fit a box, and the last one with dots where there are more."""
+    """Return a text in lines that fit a box, and the last one with dots if there are more."""
     lines = [""]
     for word in text.split():
         for start in range(0, len(word), _WIDE):

@@ -120,7 +120,7 @@ def build(declaration: Declaration, read: Callable[[Source], DataFrame]) -> Fram
     else:
         rows += _tapped(declaration, declaration.dead_letters, read)
     for output, frame in rows:
-        _check_sink(frame, declaration, output)
+        check_sink(frame, declaration, output)
     return Frames(tuple(rows), tuple(malformed))
 
 
@@ -165,7 +165,7 @@ def _views(
     """
     views: dict[str, DataFrame] = {}
     for one in declaration.inputs:
-        if not declaration.steps and _tasks_write_all(declaration, one):
+        if not declaration.steps and tasks_write_all(declaration, one):
             continue
         metrics = METRICS if one.view == RECORDS else f"{METRICS}_{one.view}"
         records = read(one.source)
@@ -184,7 +184,7 @@ def _views(
     return views
 
 
-def _tasks_write_all(declaration: Declaration, one: Input) -> bool:
+def tasks_write_all(declaration: Declaration, one: Input) -> bool:
     """Return whether a source has sinks, and its tasks write all of them: then nothing needs its view."""
     outputs = [output for output in declaration.outputs if output.view == one.view]
     return bool(outputs) and all(is_written_by_tasks(output.sink) for output in outputs)
@@ -365,7 +365,7 @@ def _watched(declaration: Declaration, place: str, frame: DataFrame, watermark: 
 def _rows(
     declaration: Declaration, output: Output, views: dict[str, DataFrame], read: Callable[[Source], DataFrame]
 ) -> DataFrame:
-    """Return the rows of a sink; where the source's tasks write it, nulls and the paths of files."""
+    """Return the rows of a sink; if the source's tasks write it, nulls and the paths of files."""
     if is_written_by_tasks(output.sink):
         of = declaration.input_of(output)
         assert of is not None
@@ -401,7 +401,7 @@ def _serialized(declaration: Declaration, place: str, rows: DataFrame, serializi
         raise _refused(declaration, place, str(error)) from error
 
 
-def _check_sink(rows: DataFrame, declaration: Declaration, output: Output) -> None:
+def check_sink(rows: DataFrame, declaration: Declaration, output: Output) -> None:
     """Raise if the sink refuses the rows.
 
     :raises DeclarationError: a column is missing, there twice, or of a type that cannot be written

@@ -82,7 +82,7 @@ def _parsed(text: str, path: str) -> dict[str, Any]:
         found = None
     if not isinstance(found, dict):
         raise TableMismatchError(
-            f"{path} does not say what the query has written to, so somebody has changed it: bring it back; or, if the sink "
+            f"{path} does not say what the query has written to, so it was changed: bring it back; or, if the sink "
             "is the same as before, delete it"
         )
     return found
@@ -165,7 +165,7 @@ class FileLog:
             raise self.taken(number)
 
     def taken(self, number: int) -> TableMismatchError:
-        """Return the error of a micro-batch that somebody else has entered.
+        """Return the error of a micro-batch that another run has entered.
 
         :param number: of the micro-batch
         """

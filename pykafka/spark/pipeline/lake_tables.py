@@ -39,7 +39,7 @@ _LOST = re.compile(
 _ATTEMPTS, _MOST_S = 7, 8.0
 #: Delta leaves out a micro-batch with a number that it has of this writer.
 _WRITER, _NUMBER = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
-#: How each format adds columns to a table by itself, where it is asked to.
+#: How each format adds columns to a table by itself, if it is asked to.
 _MERGES_SCHEMA = {"delta": ("mergeschema",), "iceberg": ("mergeschema", "merge-schema")}
 _MERGES_SCHEMA_IN_SQL = "spark.databricks.delta.schema.autoMerge.enabled"
 
@@ -78,7 +78,7 @@ def merge_statement(identifier: str, merge: Merge, pairs: Sequence[tuple[str, st
     """
     names = dict(pairs)
     same = " AND ".join(f"t.{quoted(names[key])} <=> s.{quoted(key)}" for key in merge.keys)
-    # The condition is evaluated in a query of its own, where its columns have no other table to be of.
+    # The condition is evaluated in a query of its own, in which its columns can be of no other table.
     flag, condition = quoted(_GONE), gone(merge) if merge.delete_where else "false"
     # Without t: Delta Lake finds a column that it is to add only so.
     changes = ", ".join(f"{quoted(theirs)} = s.{quoted(mine)}" for mine, theirs in pairs)
@@ -99,7 +99,7 @@ def is_conflict(error: BaseException) -> bool:
 
 
 def tried_again(handler: Handler, change: Callable[[], T]) -> T:
-    """Return what a change of a table returns, tried again where it loses against others.
+    """Return what a change of a table returns, tried again if it loses against others.
 
     :param handler: has the clock, and random numbers for the pauses
     :param change: changes nothing if it fails

@@ -89,7 +89,7 @@ def session(declaration: Declaration, master: str = "") -> Iterator[SparkSession
     wanted = table_settings(declaration, __version__)
     settings = {**_DEFAULTS, "spark.app.name": declaration.name}
     if not submitted:
-        _need_java()
+        need_java()
         # Workers on this machine must have the packages of this process.
         os.environ.setdefault(_PYTHON_VARIABLE, declaration.config.get(_PYTHON_SETTING, sys.executable))
         if master or declaration.master:
@@ -162,7 +162,8 @@ def _end(spark: SparkSession) -> None:
         log.warning("Spark did not stop: %s", first_line(error))
 
 
-def _need_java() -> None:
+def need_java() -> None:
+    """Raise if there is no Java, which Spark needs."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
     if shutil.which(java) is None:

@@ -41,7 +41,7 @@ def messages(letters: list[str], pipeline: str) -> pa.RecordBatch:
 
 def _message(letter: Mapping[str, Any], pipeline: str) -> dict[str, Any]:
     own = [{"key": header["key"], "value": _bytes(header.get("value"))} for header in letter.get("headers") or ()]
-    # A step that joins may have rows without a record: where `kafka` is null, the reason is all there is.
+    # A step that joins may have rows without a record: if `kafka` is null, they have the reason only.
     about = {
         "reason": letter["reason"],
         "topic": letter.get("topic"),

@@ -187,7 +187,7 @@ class TextServer:
             connection, _ = self._listener.accept()
         except TimeoutError:
             return
-        except OSError:  # as where this process has no descriptor left
+        except OSError:  # for instance if this process has no descriptor left
             self._ending.wait(_POLL_INTERVAL_S)
             return
         try:

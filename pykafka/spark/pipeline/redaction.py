@@ -28,7 +28,7 @@ _PAIR = re.compile(
 _LOGIN = re.compile(r"://[^/\s:@]*:([^/\s@]+)@|^jdbc:[\w:]+:[^/@\s]+/([^/@\s]+)@")
 #: Keys whose texts are SQL, in which `token = id` is a condition.
 _SQL = frozenset({"sql", "schema", "delete_where"})
-#: Shorter secrets are redacted where they are words of their own; a shorter line of one with several lines stays.
+#: Shorter secrets are redacted if they are words of their own; a shorter line of one with several lines stays.
 _LEAST, _LINE = 4, 8
 
 
@@ -45,7 +45,7 @@ def secrets_of(data: Mapping[str, Any], environment: Mapping[str, str]) -> froze
 
 def redacted(text: str, secrets: Collection[str]) -> str:
     """Return a text without some secrets, nor with their forms in quotes."""
-    forms = {form for one in secrets for form in (one, repr(one)[1:-1], json.dumps(one)[1:-1])}
+    forms = {form for secret in secrets for form in (secret, repr(secret)[1:-1], json.dumps(secret)[1:-1])}
     if not forms:
         return text
     patterns = (
@@ -89,4 +89,4 @@ def _of_text(key: str, value: str, environment: Mapping[str, str]) -> Iterator[s
         yield value
     if key not in _SQL:
         for found in (*_PAIR.finditer(value), *_LOGIN.finditer(value)):
-            yield from (one for one in found.groups() if one and "${" not in one)
+            yield from (group for group in found.groups() if group and "${" not in group)

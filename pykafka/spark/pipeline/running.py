@@ -250,7 +250,7 @@ class Pipeline:
                 if behind:
                     if self._repeats:
                         for each in behind:
-                            each.goal = Goal.of_queries(end for one in self._rows for end in one.ends)
+                            each.goal = Goal.of_queries(end for row in self._rows for end in row.ends)
                     self._start(behind)
                     self._watch(until=lambda: False)
         return self.progress
@@ -338,8 +338,8 @@ class Pipeline:
     def _end(self) -> None:
         """Stop each query when its micro-batch has ended; at once after the grace period, or on a second request."""
         self._journal.publish(STOPPING, {"grace_s": self._stop.grace_s})
-        for one in self._rows:
-            self._show(one.progress)
+        for row in self._rows:
+            self._show(row.progress)
         deadline = self._handler.now() + self._stop.grace_s
         waiting = {query: _stamp_of(query) for query in self._active()}
         while waiting:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("pykafka.spark.pipeline")
 
 #: Pauses between tries (ms).
-_FIRST_MS, _MOST_MS = 500, 5000
+FIRST_MS, MOST_MS = 500, 5000
 #: Alerts that may wait for the endpoint; further ones are left out, and that is logged.
 _MOST_WAITING = 16
 #: How long the end of the program waits for alerts that are under way (s).
@@ -44,7 +44,7 @@ class Alerts:
     def __init__(self, handler: Handler, alert: Alert) -> None:
         self._handler = handler
         self._alert = alert
-        self._backoff = Backoff(_FIRST_MS, _MOST_MS, handler.random)
+        self._backoff = Backoff(FIRST_MS, MOST_MS, handler.random)
         self._waiting = handler.Queue(_MOST_WAITING)
         self._ended, self._hurry = handler.Event(), handler.Event()
         self._worker = handler.spawn(self._send, name="pykafka-alerts")
@@ -116,7 +116,7 @@ class Watch:
 
 
 def _close(alerts: Alerts, stop: StopRequest) -> None:
-    """Wait for alerts under way: within the grace period where a stop was requested, and no longer at a second request."""
+    """Wait for alerts under way: within the grace period if a stop was requested, and no longer at a second request."""
     alerts.close(min(END_S, stop.grace_s) if stop.asked else END_S, lambda: stop.asked > 1)
 
 

@@ -11,6 +11,7 @@ from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, OffsetsNotCommitted
 from tests.embedded.consumer.test_kafkaconsumer import cluster, drain, fill, make, numbers
+from tests.support.inside import engine_of
 from tests.support.waiting import until
 
 __all__ = ["cluster", "make"]
@@ -126,7 +127,7 @@ def test_failures_are_told(
         cluster.inject_errors("OffsetCommit", "OFFSET_METADATA_TOO_LARGE", "OFFSET_METADATA_TOO_LARGE")
         consumer.commit_async(on_commit=fail)
         consumer.commit_async()
-        until(client.cluster.handler, lambda: len(consumer._engine.errors) == 1)
+        until(client.cluster.handler, lambda: len(engine_of(consumer).errors) == 1)
         assert isinstance(told[0], OffsetsNotCommitted)
         with pytest.raises(OffsetsNotCommitted):
             consumer.one(5)

@@ -16,6 +16,7 @@ from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted, ResponseTimeoutError
 from tests.embedded.consumer.test_commit_calls import committed, group
 from tests.embedded.consumer.test_kafkaconsumer import cluster, drain, fill, make
+from tests.support.inside import engine_of, waiting_commits
 from tests.support.waiting import CutOff, cut_off, until
 
 __all__ = ["cluster", "group", "make"]
@@ -133,7 +134,7 @@ def test_commits_of_several_workers(client: KafkaClient, make: Any, group: str, 
         workers = []
         for offset in range(20, 30):
             workers.append(handler.spawn(consumer.commit, {key: offset}))
-            until(handler, lambda: len(consumer._engine.commits.order._places) == len(workers) + 1)  # type: ignore[union-attr]
+            until(handler, lambda: waiting_commits(engine_of(consumer).commits.order) == len(workers) + 1)
         held.gate.set()
         for worker in workers:
             assert worker.join(10)
@@ -307,7 +308,7 @@ def test_commits_of_a_simple_consumer(client: KafkaClient, make: Any, group: str
         workers = []
         for offset in (9, 8, 7):
             workers.append(handler.spawn(consumer.commit_offsets, [(partition, offset)]))
-            until(handler, lambda: len(consumer._engine.commits.order._places) == len(workers) + 1)  # type: ignore[union-attr]
+            until(handler, lambda: waiting_commits(engine_of(consumer).commits.order) == len(workers) + 1)
         held.gate.set()
         assert all(worker.join(10) for worker in workers)
         assert held.made[:4] == [5, 9, 8, 7]

@@ -18,6 +18,7 @@ from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import KafkaException, NotCoordinatorForGroup, OffsetsNotCommitted
 from pykafka.topic import Topic
+from tests.support.inside import engine_of
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(120)
@@ -402,7 +403,7 @@ def test_a_broken_connection_is_tried_again_too(cluster: EmbeddedCluster, client
         until(client.cluster.handler, lambda: raw(topic, "g") == 10)
         cluster.broker_down(1)
         consumer.seek(topic.partitions[0], 5)
-        commits = consumer._engine.commits
+        commits = engine_of(consumer).commits
         until(client.cluster.handler, lambda: commits._failing_since is not None)
         assert consumer.consume() is None
         cluster.broker_up(1)
@@ -513,22 +514,22 @@ def test_the_start_does_not_replace_a_commit_of_another_process(
     consumer = make(topic, "simple", auto_offset_reset="latest", auto_start=False)
     group, key = GroupOffsets(client.cluster, "g", 100, 5), TopicPartition("t", 0)
     if failures:
-        commit_once = consumer._engine.commits.group._commit_once
+        commit_once = engine_of(consumer).commits.group._commit_once
 
         def fail_once(*args: Any) -> Any:
-            consumer._engine.commits.group._commit_once = commit_once
+            engine_of(consumer).commits.group._commit_once = commit_once
             group.commit({key: 1})
             raise NotCoordinatorForGroup("it moves", api="OffsetCommit")
 
-        consumer._engine.commits.group._commit_once = fail_once
+        engine_of(consumer).commits.group._commit_once = fail_once
     else:
-        search = consumer._engine.find_each_offset
+        search = engine_of(consumer).find_each_offset
 
         def slowly(*args: Any, **kwargs: Any) -> Any:
             group.commit({key: 1})
             return search(*args, **kwargs)
 
-        consumer._engine.find_each_offset = slowly
+        engine_of(consumer).find_each_offset = slowly
     consumer.start()
     consumer.stop()
     assert committed(topic, "g") == 1

@@ -30,6 +30,7 @@ from pykafka.exceptions import (
 from pykafka.handlers import Handler
 from pykafka.protocol import wire
 from pykafka.topic import Topic
+from tests.support.inside import engine_of, membership_of, worker_of
 from tests.support.scripted import TOPIC, ScriptedBroker, batch
 from tests.support.waiting import until
 
@@ -56,7 +57,7 @@ def handler_of(client: KafkaClient) -> Handler:
 
 def buffered(consumer: Any, count: int) -> None:
     """Wait until a consumer of one partition has buffered that many messages."""
-    until(consumer._engine.handler, lambda: consumer._partitions[consumer.partitions[0]].messages >= count)
+    until(engine_of(consumer).handler, lambda: consumer._partitions[consumer.partitions[0]].messages >= count)
 
 
 def committed(topic: Topic, group: str) -> int:
@@ -94,7 +95,7 @@ def test_a_greenlet_that_is_ended_where_the_hub_turns_costs_no_message(
                 if len(turns) % 2:
                     raise gevent.Timeout
 
-            consumer._buffers.breathe = turn
+            engine_of(consumer).buffers.breathe = turn
             seen: list[int] = []
             while len(seen) < 2000:
                 try:
@@ -130,7 +131,7 @@ def test_what_the_pool_still_reads_is_nobody_elses(cluster: EmbeddedCluster, mon
             while found := in_columns(consumer):
                 seen += found
             assert seen == list(range(5000))
-            assert consumer._buffers.nbytes == 0
+            assert engine_of(consumer).buffers.nbytes == 0
 
 
 def texts(consumer: Any) -> list[str]:
@@ -285,7 +286,7 @@ def test_a_seek_has_the_last_word_over_a_reset_under_way(cluster: EmbeddedCluste
     fill(topic, 100)
     latest: dict[str, Any] = {"auto_offset_reset": OffsetType.LATEST, "reset_offset_on_start": True}
     with topic.get_simple_consumer(consumer_timeout_ms=5000, **latest) as consumer:
-        real, asked = consumer._engine.find_each_offset, []
+        real, asked = engine_of(consumer).find_each_offset, []
 
         def slow(wanted: Any, timeout_ms: int = 0) -> Any:
             asked.append(wanted)
@@ -293,7 +294,7 @@ def test_a_seek_has_the_last_word_over_a_reset_under_way(cluster: EmbeddedCluste
             handler_of(client).sleep(0.5)
             return found
 
-        consumer._engine.find_each_offset = slow  # type: ignore[method-assign, assignment]
+        engine_of(consumer).find_each_offset = slow
         consumer.seek(topic.partitions[0], 5000)
         until(handler_of(client), lambda: asked)
         consumer.seek(topic.partitions[0], 10)
@@ -311,10 +312,10 @@ def test_what_is_buffered_is_read_before_a_reset(cluster: EmbeddedCluster, clien
     with consumer:
         buffered(consumer, 100)
         cluster.inject_errors("Fetch", "OFFSET_OUT_OF_RANGE")
-        until(handler_of(client), lambda: consumer._engine.recovery._worker is not None)
+        until(handler_of(client), lambda: worker_of(engine_of(consumer).recovery) is not None)
         handler_of(client).sleep(0.2)
         assert [message.offset for message in islice(consumer, 100)] == list(range(100))
-        until(handler_of(client), lambda: consumer._engine.recovery._worker is None)  # it has reset
+        until(handler_of(client), lambda: worker_of(engine_of(consumer).recovery) is None)  # it has reset
         fill(topic, 1)
         assert one_by_one(consumer) == [100]
 
@@ -486,10 +487,10 @@ def test_a_callback_may_stop_a_managed_consumer(client: KafkaClient) -> None:
     first: Any = topic.get_balanced_consumer(
         "g", post_rebalance_callback=stop_at_the_second, consumer_timeout_ms=200, **MANAGED
     )
-    worker = first._worker
+    worker = worker_of(first)
     # as a change of shares does, in the member's own worker
-    handler.spawn(lambda: first._member.handle_error(27)).join()
-    first._member.changed.set()
+    handler.spawn(lambda: membership_of(first).handle_error(27)).join()
+    membership_of(first).changed.set()
 
     def stopped() -> bool:
         try:
@@ -512,7 +513,7 @@ def test_a_callback_may_stop_a_managed_consumer_at_its_start(client: KafkaClient
     )
     with pytest.raises(ConsumerStoppedException):
         consumer.consume()
-    assert consumer._worker is None
+    assert worker_of(consumer) is None
 
 
 @pytest.mark.later("threads")

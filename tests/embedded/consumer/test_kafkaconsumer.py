@@ -21,6 +21,7 @@ from pykafka.exceptions import (
 )
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.record import Record
+from tests.support.inside import engine_of
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.on_asyncio]
@@ -137,10 +138,10 @@ def test_partitions_that_stay_keep_what_is_buffered(client: KafkaClient, make: A
     values = fill(client, topic, 20)
     with client.consumer(topic) as consumer:
         assert drain(consumer, 5) == values[:5]
-        owned = consumer._engine.partitions[TopicPartition(topic, 0)]
+        owned = engine_of(consumer).partitions[TopicPartition(topic, 0)]
         fetcher, epoch = owned.fetcher, owned.epoch
         consumer.subscribe(topic, other)
-        kept = consumer._engine.partitions[TopicPartition(topic, 0)]
+        kept = engine_of(consumer).partitions[TopicPartition(topic, 0)]
         assert (kept, kept.fetcher, kept.epoch) == (owned, fetcher, epoch)
         assert drain(consumer, 15) == values[5:]
 
@@ -174,14 +175,14 @@ def test_what_is_buffered_of_paused_partitions_leaves_room(client: KafkaClient, 
     with client.consumer(topic, queued_max_bytes=600) as consumer:
         consumer.pause()
         consumer.resume(zero)
-        until(client.cluster.handler, lambda: consumer._engine.partitions[zero].messages > 0)
+        until(client.cluster.handler, lambda: engine_of(consumer).partitions[zero].messages > 0)
         consumer.pause()
         consumer.resume(TopicPartition(topic, 1))
         assert drain(consumer, 200) == others
         consumer.resume()
         assert drain(consumer, 50) == values
         assert consumer.poll(timeout=0) == []
-        assert consumer._engine.buffers.nbytes == 0
+        assert engine_of(consumer).buffers.nbytes == 0
 
 
 def test_seeking(client: KafkaClient, make: Any) -> None:

@@ -16,6 +16,7 @@ from pykafka.common import TopicPartition
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import ConfigurationError, KafkaException
 from tests.embedded.consumer.test_kafkaconsumer import cluster, drain, fill, make
+from tests.support.inside import engine_of
 
 __all__ = ["cluster", "make"]
 pytestmark = pytest.mark.timeout(120)
@@ -160,11 +161,11 @@ def test_a_configuration_gives_the_defaults(cluster: EmbeddedCluster, make: Any)
     }
     with KafkaClient.from_config(config) as client:
         with client.consumer(fetch_max_wait_ms=20) as consumer:
-            options = consumer._engine.options
+            options = engine_of(consumer).options
             assert (options.consumer_group, options.auto_commit_enable) == ("configured", True)
             assert (options.fetch_wait_max_ms, options.fetch_message_max_bytes) == (20, 4096)
             assert options.fetch_error_backoff_ms == 70  # of the engine alone
-            assert consumer._engine.rules.no_commit == "latest"
+            assert engine_of(consumer).rules.no_commit == "latest"
         with client.consumer(topic, group=None, auto_commit=False, auto_offset_reset="earliest") as consumer:
             values = fill(client, topic, 3)
             assert drain(consumer, 3) == values
@@ -172,7 +173,7 @@ def test_a_configuration_gives_the_defaults(cluster: EmbeddedCluster, make: Any)
         KafkaClient.from_config(config | {"auto.offset.reset": "by_duration:PT1H"}) as client,
         client.consumer() as consumer,
     ):
-        assert consumer._engine.rules.no_commit == timedelta(hours=1)
+        assert engine_of(consumer).rules.no_commit == timedelta(hours=1)
     for wrong in ("newest", "by_duration:1h"):
         with pytest.raises(ConfigurationError, match=r"auto\.offset\.reset"):
             KafkaClient.from_config(config | {"auto.offset.reset": wrong})

@@ -19,6 +19,7 @@ from pykafka.exceptions import (
     TopicAuthorizationFailed,
 )
 from tests.embedded.consumer.test_kafkaconsumer import cluster, fill, make
+from tests.support.inside import engine_of
 
 __all__ = ["cluster", "make"]
 pytestmark = [pytest.mark.timeout(120), pytest.mark.on_asyncio]
@@ -216,7 +217,7 @@ def test_no_broker_answers(client: KafkaClient, make: Any, cluster: EmbeddedClus
 def test_position_raises_no_error_of_others(client: KafkaClient, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     zero, one, _ = keys(topic)
     with client.consumer(topic) as consumer:
-        engine = consumer._engine
+        engine = engine_of(consumer)
         errors: list[KafkaException] = [
             TopicAuthorizationFailed(topic="another", partition=0),
             TopicAuthorizationFailed(topic=topic, partition=1),

@@ -27,6 +27,7 @@ from pykafka.handlers import Handler
 from pykafka.metadata.group_offsets import commit_failures, committed_offsets
 from pykafka.protocol import PartitionOffsetCommitRequest, PartitionOffsetFetchRequest, wire
 from tests.support import scripted
+from tests.support.inside import engine_of
 from tests.support.scripted import TOPIC, NamesItself, ScriptedBroker, batch
 from tests.support.waiting import until
 
@@ -135,7 +136,7 @@ def test_a_partition_that_recovers_begins_with_short_pauses_again(greenlets: boo
             assert consumer.consume() is not None
             until(client.cluster.handler, lambda: len(broker.fetches[0]) >= 7)
             assert (
-                consumer._engine.recovery._failed_partitions._failures[consumer._partitions[consumer.partitions[0]]]
+                engine_of(consumer).recovery._failed_partitions._failures[consumer._partitions[consumer.partitions[0]]]
                 == 1
             )
 

@@ -12,6 +12,7 @@ from pykafka.common import TopicPartition
 from pykafka.consumer.startrules import Start
 from pykafka.exceptions import OffsetOutOfRangeError, OffsetResetNeededError
 from tests.embedded.consumer.test_kafkaconsumer import cluster, drain, fill, make, numbers
+from tests.support.inside import engine_of
 from tests.support.waiting import until
 
 __all__ = ["cluster", "make"]
@@ -115,7 +116,7 @@ def test_partitions_that_come_later_have_a_rule_of_their_own(client: KafkaClient
     fill(client, topic, 5, 1)
     new = TopicPartition(topic, 1)
     with client.consumer(auto_offset_reset="latest", start=StartRules(new_partition=timedelta(0))) as consumer:
-        consumer._engine.added = frozenset([new])
+        engine_of(consumer).added = frozenset([new])
         (start,) = consumer.explain_start(new)
         assert start[3] == "new_partition"
         assert "new_partition is by duration, 0:00:00 back" in start.reason

@@ -14,6 +14,7 @@ from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
 from tests.embedded.consumer.test_recovery import Forgetful, coordinators
 from tests.support import scripted
+from tests.support.inside import engine_of
 from tests.support.scripted import TOPIC
 
 __all__ = ["coordinators"]
@@ -100,7 +101,7 @@ def test_others_are_known(concurrency: Any, caplog: pytest.LogCaptureFixture) ->
 
     with Half() as broker, KafkaClient(broker.hosts, **concurrency()) as client:
         with client.consumer(group="g") as consumer:
-            group = consumer._engine.commits_of("test").group
+            group = engine_of(consumer).commits_of("test").group
             group._backoff_s = 0.01
             group._pauses = Backoff(10, 10, client.cluster.handler.random)
             found, errors = group.fetch_known([KEY, other])
@@ -111,11 +112,11 @@ def test_others_are_known(concurrency: Any, caplog: pytest.LogCaptureFixture) ->
             assert consumer.committed(KEY) == {KEY: (1, "")}
             with pytest.raises(UnknownTopicOrPartition):
                 consumer.committed(KEY, other)
-            consumer._engine.partitions = dict.fromkeys([KEY, other])  # type: ignore[assignment]
+            engine_of(consumer).partitions = dict.fromkeys([KEY, other])
             try:
                 assert consumer.committed() == {KEY: (1, "")}
             finally:
-                consumer._engine.partitions = {}
+                engine_of(consumer).partitions = {}
             assert "committed() leaves out 1 partitions" in caplog.text
 
 

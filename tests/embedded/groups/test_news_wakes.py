@@ -9,6 +9,7 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.embedded import EmbeddedCluster
 from pykafka.groups.assignment_follower import AssignmentFollower
+from tests.support.inside import membership_of
 from tests.support.loops import Concurrency
 
 
@@ -39,7 +40,7 @@ def test_a_member_that_waits_looks_seldom_and_hears_at_once(
         consumer.poll(timeout=0.8)
         assert len(waits) <= 4
         told: list[float] = []
-        shares: Any = consumer._sharing.membership
+        shares: Any = membership_of(consumer)
 
         def tell() -> None:
             handler.native.sleep(0.3)

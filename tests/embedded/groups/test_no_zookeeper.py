@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pykafka import BalancedConsumer, EmbeddedCluster, KafkaClient, aio
+from pykafka.compat import balanced_consumer
 from pykafka.exceptions import ZooKeeperError
-from pykafka.groups.zookeeper import group as zookeeper_group
 from pykafka.handlers import Handler
 from pykafka.metadata.configs import DEFAULT_ZOOKEEPER
 
@@ -24,7 +24,7 @@ def test_nobody_named_a_zookeeper(
     with socket.socket() as taken:  # bound and not listening: nobody else's ZooKeeper is there
         taken.bind(("127.0.0.1", 0))
         address = "{}:{}".format(*taken.getsockname())
-        monkeypatch.setattr(zookeeper_group, "DEFAULT_ZOOKEEPER", address)
+        monkeypatch.setattr(balanced_consumer, "DEFAULT_ZOOKEEPER", address)
         with KafkaClient(embedded.hosts, handler=handler) as client:
             topic = client.topics["clicks"]
             start = handler.now()

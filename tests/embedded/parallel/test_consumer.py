@@ -216,9 +216,20 @@ def test_wakeup_ends_a_poll(client: KafkaClient, topic: str) -> None:
         assert handler.now() - began < 10.0
 
 
-def test_without_a_group_nothing_is_committed(client: KafkaClient, topic: str) -> None:
-    with client.consumer(topic) as consumer, consumer.parallel(lambda record: None) as run:
-        until(client, lambda: run.stats().acknowledged == 2000)
+def test_without_a_group_nothing_is_committed(cluster: EmbeddedCluster, client: KafkaClient, topic: str) -> None:
+    def handle_all(consumer: Any) -> None:
+        with consumer, consumer.parallel(lambda record: None) as run:
+            until(client, lambda: run.stats().acknowledged == 2000)
+
+    cluster.track_requests()
+    try:
+        handle_all(client.consumer(topic))
+        assert cluster.requests("Fetch")
+        assert not cluster.requests("OffsetCommit")
+        handle_all(assigned(client, topic))
+        assert cluster.requests("OffsetCommit")
+    finally:
+        cluster.untrack_requests()
 
 
 def test_what_does_not_go_together_is_refused(client: KafkaClient, topic: str) -> None:

@@ -28,6 +28,7 @@ from pykafka.exceptions import (
 )
 from pykafka.producer.leader_requests import LeaderRequests
 from pykafka.utils.murmur2 import partition_for
+from tests.support.inside import engine_of
 from tests.support.waiting import CutOff, cut_off, until
 
 pytestmark = pytest.mark.on_asyncio
@@ -279,7 +280,9 @@ def test_a_topic_is_created_at_its_first_message(client: KafkaClient) -> None:
 def test_many_topics_share_senders_and_requests(
     cluster: EmbeddedCluster, client: KafkaClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pykafka.producer.sender.LOOK_UP_S", 0.2)  # an idle sender lets go of its queues then
+    monkeypatch.setattr(
+        "pykafka.producer.sender.IDLE_POLL_INTERVAL_S", 0.2
+    )  # an idle sender lets go of its queues then
     for number in range(60):
         cluster.create_topic(f"many-{number}", 2)
     client.update_cluster()
@@ -287,10 +290,10 @@ def test_many_topics_share_senders_and_requests(
         made = [producer.produce(f"many-{n % 60}", b"%d" % n) for n in range(1200)]
         producer.flush()
         assert all(one.offset >= 0 for one in made)
-        assert len(producer._engine.routing.owned_brokers) == 2
+        assert len(engine_of(producer).routing.owned_brokers) == 2
         until(
             client.cluster.handler,
-            lambda: not any(o.active for o in producer._engine.routing.owned_brokers.values()),
+            lambda: not any(o.active for o in engine_of(producer).routing.owned_brokers.values()),
             5,
         )
 
@@ -301,8 +304,8 @@ def test_idle_topics_are_left_and_taken_in_again(client: KafkaClient, monkeypatc
         producer.produce("a", b"1", partition=0).get(10)
         client.cluster.handler.sleep(0.1)
         producer.produce("one", b"1").get(10)
-        producer._engine.set_up()
-        assert set(producer._engine.routing.topics) == {"one"}
+        engine_of(producer).set_up()
+        assert set(engine_of(producer).routing.topics) == {"one"}
         assert producer.produce("a", b"2", partition=0).get(10).offset == 1
         assert contents(client, "a") == {0: [b"1", b"2"]}
 
@@ -455,7 +458,7 @@ def test_options_of_the_configuration(cluster: EmbeddedCluster) -> None:
         "buffer.memory": "123456",
     }
     with KafkaClient.from_config(config) as client, client.producer(linger_ms=8) as producer:
-        options = producer._engine.front
+        options = engine_of(producer).front
         assert (options.required_acks, options.linger_ms, options.compression, options.max_queued_bytes) == (
             1,
             8,

@@ -10,6 +10,7 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.embedded import EmbeddedCluster
 from pykafka.producer.produce_request import Request
+from tests.support.inside import batch_of
 
 
 @pytest.mark.parametrize("greenlets", [False, True], ids=["threads", "greenlets"])
@@ -64,7 +65,7 @@ def test_offsets_of_batches_whose_answers_were_lost(
         messages = []
         for _ in range(3):
             messages.append(producer.produce(b"x"))
-            batch: Any = messages[-1]._batch
+            batch: Any = batch_of(messages[-1])
             while batch.in_flight is None or not batch.in_flight.on_wire:
                 producer._owned_brokers[1].wake.set()  # which fills the next batch, rather, while one is under way
                 handler.sleep(0.01)

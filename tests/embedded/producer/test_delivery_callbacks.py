@@ -22,6 +22,7 @@ from pykafka.exceptions import (
 from pykafka.producer import Producer
 from pykafka.producer.batch import ProducerBatch
 from pykafka.protocol.message import Message
+from tests.support.inside import engine_of, worker_of
 from tests.support.waiting import until
 
 Told = list[tuple[KafkaException | None, Message]]
@@ -65,7 +66,7 @@ def test_produce_raises_what_has_failed_where_it_is_too_much(
         except MessagesNotDelivered as error:
             raised += len(error.failures) >= 100
             told += error.failures
-        assert producer._engine.completion.failures.count < 1000
+        assert engine_of(producer).completion.failures.count < 1000
     with pytest.raises(MessagesNotDelivered) as caught:
         while True:
             producer.produce(b"%d" % taken)
@@ -126,9 +127,9 @@ def test_what_failed_before_a_restart_is_not_forgotten(
     producer = make()
     cluster.inject_errors("Produce", REFUSED)
     producer.produce(b"refused")
-    until(client.cluster.handler, lambda: producer._engine.completion.failures.count)
-    producer._engine.worker_exception = RuntimeError("a sender has ended")
-    producer._engine._end()
+    until(client.cluster.handler, lambda: engine_of(producer).completion.failures.count)
+    engine_of(producer).worker_exception = RuntimeError("a sender has ended")
+    engine_of(producer)._end()
     producer.start()
     producer.produce(b"fine")
     with pytest.raises(MessagesNotDelivered, match="1 messages"):
@@ -435,7 +436,7 @@ def test_one_that_never_returns_does_not_keep_stop(
     assert [message.value for message, _ in caught.value.failures] == [b"refused"]
     assert "on_delivery has not returned for 300 ms, and is not called for 2 messages to t" in caplog.text
     go_on.set()
-    worker = producer._engine.completion.callbacks._worker
+    worker = worker_of(engine_of(producer).completion.callbacks)
     assert worker is not None
     assert worker.join(20)
     assert told == [b"delivered"]
@@ -458,7 +459,7 @@ def test_stop_waits_for_the_settlement_that_has_woken_a_sync_produce(
     """The worker that settles a batch may be slow between the two."""
     told: Told = []
     producer = make(sync=True, on_delivery=lambda error, message: told.append((error, message)))
-    deliveries = producer._engine.completion.callbacks
+    deliveries = engine_of(producer).completion.callbacks
     report = deliveries.report
 
     def slowly(*arguments: Any) -> None:
@@ -478,7 +479,7 @@ def test_its_worker_comes_and_goes(client: KafkaClient, make: Make, monkeypatch:
     for number in range(3):
         producer.produce(b"%d" % number)
         until(handler, lambda: told[-1:] == [b"%d" % number])  # noqa: B023 - called at once
-        worker = producer._engine.completion.callbacks._worker
+        worker = worker_of(engine_of(producer).completion.callbacks)
         assert worker is not None
         assert worker.join(20)
     producer.stop()

@@ -27,6 +27,7 @@ from pykafka.producer.in_flight_window import InFlightWindow
 from pykafka.producer.leader_requests import LeaderRequests
 from pykafka.producer.produce_request import Request
 from pykafka.topic import Topic
+from tests.support.inside import engine_of
 from tests.support.waiting import until
 
 
@@ -452,6 +453,6 @@ def test_a_signal_that_hits_the_sender_loses_nothing(
 
     monkeypatch.setattr(OwnedBroker, "_take_ready", hit)
     message = producer.produce(b"second")
-    until(client.cluster.handler, lambda: producer._engine.worker_exception is not None, 10)
+    until(client.cluster.handler, lambda: engine_of(producer).worker_exception is not None, 10)
     producer.stop()
     assert message.offset == 1

@@ -12,6 +12,7 @@ from pykafka.embedded import EmbeddedCluster
 from pykafka.handlers import ThreadingHandler
 from pykafka.producer import accumulator
 from pykafka.producer.sender import Sender
+from tests.support.inside import batch_of, engine_of
 from tests.support.waiting import until
 
 
@@ -31,12 +32,12 @@ def test_the_worker_that_produces_sends(client: Any) -> None:
         producer.flush()
         client.embedded.set_latency(1, 300)
         message = producer.produce(b"alone")
-        batch = message._batch
+        batch = batch_of(message)
         if not str(accumulator.__file__).endswith(".py"):  # the pure source leaves it to the sender
             assert batch.in_flight.on_wire
         until(client.cluster.handler, lambda: batch.in_flight is not None and batch.in_flight.on_wire)
         behind = [producer.produce(b"behind") for _ in range(3)]
-        assert behind[0]._batch is behind[2]._batch is not batch  # they wait for each other, as ever
+        assert batch_of(behind[0]) is batch_of(behind[2]) is not batch  # they wait for each other, as ever
         producer.flush()
         assert [one.offset for one in (message, *behind)] == [1, 2, 3, 4]
 
@@ -63,7 +64,7 @@ def test_consumers_that_come_and_go_share_the_worker_that_reads(client: Any) -> 
         for number in range(3):
             producer.produce(b"%d" % number)
             assert first.consume().value == b"%d" % number
-        fetcher = next(iter(first._engine.partitions.values())).fetcher
+        fetcher = next(iter(engine_of(first).partitions.values())).fetcher
         assert fetcher._turn is not None
         first.stop()
         end = handler.now() + 5

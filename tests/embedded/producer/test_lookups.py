@@ -12,6 +12,7 @@ import pytest
 from pykafka import EmbeddedCluster, KafkaClient, TopicNotFoundError
 from pykafka.broker import Broker
 from pykafka.exceptions import LeaderNotFoundError, NoBrokersAvailableError
+from tests.support.inside import engine_of
 from tests.support.waiting import CutOff, until
 
 pytestmark = pytest.mark.on_asyncio
@@ -51,14 +52,14 @@ def test_workers_that_write_to_a_cold_topic_share_one_look_up(client: KafkaClien
 
 def test_one_topic_does_not_hold_up_another(client: KafkaClient, monkeypatch: pytest.MonkeyPatch) -> None:
     with client.producer(max_block_ms=20_000) as producer:
-        look_up, polls = producer._engine.metadata_wait._look_up, client.cluster.handler.Event()
+        look_up, polls = engine_of(producer).metadata_wait._look_up, client.cluster.handler.Event()
 
         def held(topic: str, deadline: float) -> None:
             if topic == "held":
                 polls.wait(20)
             look_up(topic, deadline)
 
-        monkeypatch.setattr(producer._engine.metadata_wait, "_look_up", held)
+        monkeypatch.setattr(engine_of(producer).metadata_wait, "_look_up", held)
         made: list[Any] = []
         workers = [client.cluster.handler.spawn(lambda: made.append(producer.produce("held", b"x"))) for _ in range(3)]
         producer.produce("other", b"x").get(10)
@@ -76,7 +77,7 @@ def test_a_failure_is_told_to_all_that_wait(
         looks: list[str] = []
         told: list[Any] = []
         with client.producer() as producer:
-            look_up, polls = producer._engine.metadata_wait._look_up, client.cluster.handler.Event()
+            look_up, polls = engine_of(producer).metadata_wait._look_up, client.cluster.handler.Event()
 
             def held(topic: str, deadline: float) -> None:
                 looks.append(topic)
@@ -89,7 +90,7 @@ def test_a_failure_is_told_to_all_that_wait(
                     producer.produce("never-made", b"x")
                 told.append(info.value)
 
-            monkeypatch.setattr(producer._engine.metadata_wait, "_look_up", held)
+            monkeypatch.setattr(engine_of(producer).metadata_wait, "_look_up", held)
             workers = [client.cluster.handler.spawn(produce) for _ in range(100)]
             until(client.cluster.handler, lambda: len(begun) == 100, 10)
             client.cluster.handler.sleep(0.05)
@@ -102,7 +103,7 @@ def test_a_failure_is_told_to_all_that_wait(
 
 def test_the_next_caller_goes_on_where_one_is_cut_off(client: KafkaClient, monkeypatch: pytest.MonkeyPatch) -> None:
     with client.producer() as producer:
-        look_up, polls, asked = producer._engine.metadata_wait._look_up, client.cluster.handler.Event(), []
+        look_up, polls, asked = engine_of(producer).metadata_wait._look_up, client.cluster.handler.Event(), []
 
         def cut(topic: str, deadline: float) -> None:
             asked.append(topic)
@@ -111,7 +112,7 @@ def test_the_next_caller_goes_on_where_one_is_cut_off(client: KafkaClient, monke
                 raise CutOff
             look_up(topic, deadline)
 
-        monkeypatch.setattr(producer._engine.metadata_wait, "_look_up", cut)
+        monkeypatch.setattr(engine_of(producer).metadata_wait, "_look_up", cut)
 
         def first() -> None:
             with pytest.raises(CutOff):
@@ -168,12 +169,12 @@ def test_callers_that_cannot_wait_hear_why_there_is_no_topic(cluster: EmbeddedCl
 
 def test_closing_ends_a_look_up_in_the_background(client: KafkaClient, monkeypatch: pytest.MonkeyPatch) -> None:
     with client.producer(max_block_ms=0) as producer:
-        lookups = producer._engine.metadata_wait
+        lookups = engine_of(producer).metadata_wait
 
         def look_up(topic: str, deadline: float) -> None:
             while True:
                 client.cluster.handler.sleep(0.01)
-                producer._engine.check_running()
+                engine_of(producer).check_running()
 
         monkeypatch.setattr(lookups, "_look_up", look_up)
         with pytest.raises(NoBrokersAvailableError):

@@ -32,12 +32,12 @@ def leader(admin: Admin, part: TopicPartition) -> int | None:
     return admin.describe_topics(part.topic)[part.topic].partitions[part.partition].leader
 
 
-def test_partitions_move_and_leaders_are_elected(admin: Admin) -> None:
+def test_partitions_move_and_leaders_are_elected(client3: KafkaClient, admin: Admin) -> None:
     name = unique("t")
     part, other = TopicPartition(name, 0), TopicPartition(name, 1)
     admin.create_topics(NewTopic(name, assignments={0: [1, 2], 1: [2, 3]}))
     admin.alter_partition_reassignments({part: [3, 1]})
-    handler = admin._cluster.handler
+    handler = client3.cluster.handler
     until(handler, lambda: part not in admin.list_partition_reassignments([part]))
 
     def moved() -> bool:
@@ -75,14 +75,14 @@ def test_a_preferred_leader_that_is_down_is_told(client3: KafkaClient, kafka3: K
     admin.delete_topics(name)
 
 
-def test_directories(admin: Admin, topic: str) -> None:
+def test_directories(client3: KafkaClient, admin: Admin, topic: str) -> None:
     parts = {TopicPartition(topic, id_) for id_ in range(3)}
 
     def everywhere() -> bool:  # a replica is made when its broker hears of the topic
         found = admin.describe_log_dirs(partitions=parts)
         return all({part for one in dirs for part in one.replicas} == parts for dirs in found.values())
 
-    until(admin._cluster.handler, everywhere)
+    until(client3.cluster.handler, everywhere)
     found = admin.describe_log_dirs()
     assert list(found) == [1, 2, 3]
     for dirs in found.values():

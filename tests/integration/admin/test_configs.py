@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pykafka import KafkaClient
 from pykafka.admin import Admin, ConfigChange, ConfigResource, ConfigSource, ConfigType
 from pykafka.exceptions import AdminError, BrokerNotAvailable, InvalidConfig, UnknownTopicOrPartition
 from tests.integration.admin.conftest import unique
@@ -27,7 +28,7 @@ def test_settings_of_topics_and_brokers(admin: Admin, topic: str) -> None:
 
 
 @pytest.mark.needs("alterations")
-def test_settings_change_one_by_one(admin: Admin, topic: str) -> None:
+def test_settings_change_one_by_one(client3: KafkaClient, admin: Admin, topic: str) -> None:
     mine = ConfigResource.topic(topic)
     admin.alter_configs(
         {mine: {"retention.ms": 60_000, "min.insync.replicas": 2, "unclean.leader.election.enable": True}}
@@ -38,7 +39,7 @@ def test_settings_change_one_by_one(admin: Admin, topic: str) -> None:
     def appended() -> bool:  # brokers learn of it a moment later
         return "compact" in (admin.describe_configs(mine)[mine]["cleanup.policy"].value or "")
 
-    until(admin._cluster.handler, lambda: all(appended() for _ in range(6)))
+    until(client3.cluster.handler, lambda: all(appended() for _ in range(6)))
     found = admin.describe_configs(mine, synonyms=True)[mine]
     assert found["retention.ms"].source != ConfigSource.TOPIC
     assert (found["min.insync.replicas"].value, found["min.insync.replicas"].source) == ("2", ConfigSource.TOPIC)
@@ -46,11 +47,11 @@ def test_settings_change_one_by_one(admin: Admin, topic: str) -> None:
     assert set((found["cleanup.policy"].value or "").split(",")) == {"delete", "compact"}
     assert found["min.insync.replicas"].synonyms[0].source == ConfigSource.TOPIC
     admin.alter_configs({mine: [ConfigChange.subtract("cleanup.policy", ["delete"])]})
-    until(admin._cluster.handler, lambda: admin.describe_configs(mine)[mine]["cleanup.policy"].value == "compact")
+    until(client3.cluster.handler, lambda: admin.describe_configs(mine)[mine]["cleanup.policy"].value == "compact")
 
 
 @pytest.mark.needs("alterations")
-def test_settings_of_one_broker_and_of_all(admin: Admin) -> None:
+def test_settings_of_one_broker_and_of_all(client3: KafkaClient, admin: Admin) -> None:
     one, every = ConfigResource.broker(2), ConfigResource.broker(None)
     admin.alter_configs({one: {"log.cleaner.threads": 2}, every: {"log.cleaner.io.buffer.load.factor": 0.8}})
 
@@ -60,7 +61,7 @@ def test_settings_of_one_broker_and_of_all(admin: Admin) -> None:
         sources = found[one]["log.cleaner.threads"].source, None if shared is None else shared.source
         return sources == (ConfigSource.BROKER, ConfigSource.BROKERS_DEFAULT)
 
-    until(admin._cluster.handler, both_are_set)
+    until(client3.cluster.handler, both_are_set)
     admin.alter_configs({one: {"log.cleaner.threads": None}, every: {"log.cleaner.io.buffer.load.factor": None}})
 
 

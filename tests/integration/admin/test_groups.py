@@ -217,9 +217,9 @@ def test_a_group_whose_shares_the_broker_works_out(client3: KafkaClient, topic: 
         consumer.close()
 
 
-def test_a_broker_that_is_gone_is_told_apart(admin: Admin) -> None:
+def test_a_broker_that_is_gone_is_told_apart(client3: KafkaClient, admin: Admin) -> None:
     admin.list_groups()
-    cluster = admin._cluster
+    cluster = client3.cluster
     cluster.brokers[3].drop_channel("admin")
     listing = admin.list_groups(raise_errors=False)  # a lost connection is made anew
     assert listing.errors == {}

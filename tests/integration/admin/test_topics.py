@@ -88,7 +88,7 @@ def test_replicas_are_assigned_by_hand(admin: Admin) -> None:
 
 
 @pytest.mark.needs("alterations")
-def test_the_brokers_defaults_and_ids_and_operations(admin: Admin) -> None:
+def test_the_brokers_defaults_and_ids_and_operations(client3: KafkaClient, admin: Admin) -> None:
     name = unique("t")
     if not kafka_since(2, 8):
         return
@@ -99,7 +99,7 @@ def test_the_brokers_defaults_and_ids_and_operations(admin: Admin) -> None:
     assert AclOperation.ALTER_CONFIGS in described.authorized_operations
     assert made.topic_id is not None
     admin.delete_topics(made.topic_id)
-    until(admin._cluster.handler, lambda: name not in {one.name for one in admin.list_topics()}, 10)
+    until(client3.cluster.handler, lambda: name not in {one.name for one in admin.list_topics()}, 10)
 
 
 @pytest.mark.needs("partitions")

@@ -67,7 +67,7 @@ def test_acls_need_an_authorizer(admin: Admin) -> None:
         admin.describe_acls()
 
 
-def test_scram_users(admin: Admin) -> None:
+def test_scram_users(client3: KafkaClient, admin: Admin) -> None:
     user = unique("u")
     sha256 = UserScramCredentialUpsertion(user, ScramMechanism.SCRAM_SHA_256, PASSWORD, iterations=4096)
     sha512 = UserScramCredentialUpsertion(user, ScramMechanism.SCRAM_SHA_512, PASSWORD)
@@ -80,11 +80,11 @@ def test_scram_users(admin: Admin) -> None:
         ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096),
         ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192),
     }
-    until(admin._cluster.handler, lambda: found() == both)
+    until(client3.cluster.handler, lambda: found() == both)
     admin.alter_user_scram_credentials(UserScramCredentialDeletion(user, ScramMechanism.SCRAM_SHA_256))
-    until(admin._cluster.handler, lambda: len(found()) == 1)
+    until(client3.cluster.handler, lambda: len(found()) == 1)
     admin.alter_user_scram_credentials(UserScramCredentialDeletion(user, ScramMechanism.SCRAM_SHA_512))
-    until(admin._cluster.handler, lambda: not found())
+    until(client3.cluster.handler, lambda: not found())
     with pytest.raises(ResourceNotFound, match=user):
         admin.describe_user_scram_credentials(user)
     with pytest.raises(ResourceNotFound, match=user):
@@ -123,7 +123,7 @@ def test_a_user_made_here_logs_in(
     assert len(salt) >= 16
 
 
-def test_quotas(admin: Admin) -> None:
+def test_quotas(client3: KafkaClient, admin: Admin) -> None:
     user = unique("u")
     one, other = QuotaEntity(user=user), QuotaEntity(user=user, client_id=QuotaName.DEFAULT)
     admin.alter_client_quotas(
@@ -134,7 +134,7 @@ def test_quotas(admin: Admin) -> None:
         return admin.describe_client_quotas(QuotaEntity(user=user), strict=strict)
 
     all_of_them = {one: {"producer_byte_rate": 1e6, "request_percentage": 50.0}, other: {"consumer_byte_rate": 2.0}}
-    until(admin._cluster.handler, lambda: found() == all_of_them)
+    until(client3.cluster.handler, lambda: found() == all_of_them)
     assert list(admin.describe_client_quotas(QuotaEntity(user=user), strict=True)) == [one]
     assert other in admin.describe_client_quotas(QuotaEntity(user=QuotaName.ANY, client_id=QuotaName.DEFAULT))
     admin.alter_client_quotas({one: {"producer_byte_rate": None}}, validate_only=True)
@@ -144,7 +144,7 @@ def test_quotas(admin: Admin) -> None:
     )
     assert list(results) == [one]
     assert isinstance(results.errors[QuotaEntity(user=user + "x")], InvalidRequest)
-    until(admin._cluster.handler, lambda: found() == {other: {"consumer_byte_rate": 2.0}})
+    until(client3.cluster.handler, lambda: found() == {other: {"consumer_byte_rate": 2.0}})
     admin.alter_client_quotas({other: {"consumer_byte_rate": None}})
     for value in (float("nan"), float("inf")):  # brokers would take them
         with pytest.raises(ValueError, match="finite"):

@@ -15,6 +15,7 @@ from pykafka.cli.app import tools
 from pykafka.common import CompressionType
 from pykafka.exceptions import ConfigurationError, NoBrokersAvailableError, SaslAuthenticationFailed
 from tests.brokers import KafkaCluster
+from tests.support.inside import engine_of, options_of
 from tests.support.loops import Concurrency
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("sasl"), pytest.mark.timeout(400)]
@@ -59,18 +60,18 @@ def test_a_round_trip(secure_kafka: KafkaCluster, tmp_path: Path, concurrency: C
     with KafkaClient.from_config(path, **concurrency()) as client:
         topic = client.topics[f"configured-{client.cluster.handler.name}"]
         with topic.get_producer() as producer:
-            assert producer._options.required_acks == -1
-            assert producer._options.linger_ms == 3
-            assert producer._options.compression_level == 9
+            assert options_of(producer).required_acks == -1
+            assert options_of(producer).linger_ms == 3
+            assert options_of(producer).compression_level == 9
             producer.produce(b"one")
         with topic.get_producer(max_retries=7, sync=True) as producer:
-            assert producer._options.max_retries == 7
-            assert producer._options.compression_level == 9
+            assert options_of(producer).max_retries == 7
+            assert options_of(producer).compression_level == 9
             producer.produce(b"two")
         with topic.get_producer(compression=CompressionType.SNAPPY) as producer:  # which has no levels
-            assert producer._options.compression_level is None
+            assert options_of(producer).compression_level is None
         consumer = topic.get_simple_consumer(consumer_timeout_ms=10_000)
-        assert consumer._engine.options.consumer_group == "configured"
+        assert engine_of(consumer).options.consumer_group == "configured"
         values: list[bytes | None] = []
         while len(values) < 2:
             message = consumer.consume()
@@ -93,8 +94,8 @@ def test_the_environment(secure_kafka: KafkaCluster, tmp_path: Path, monkeypatch
     monkeypatch.setenv("PYKAFKA_AUTO_OFFSET_RESET", "latest")
     with KafkaClient.from_env(hosts=secure_kafka.hosts_of("SASL_SSL")) as client:
         consumer = client.topics["from-env"].get_simple_consumer(auto_start=False)
-        assert consumer._engine.options.auto_offset_reset == OffsetType.LATEST
-        assert not consumer._engine.begins_at_0
+        assert engine_of(consumer).options.auto_offset_reset == OffsetType.LATEST
+        assert not engine_of(consumer).begins_at_0
         consumer.stop()
 
 

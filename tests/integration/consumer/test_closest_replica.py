@@ -19,6 +19,7 @@ from pykafka.spark.reader import RangeReader
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.support.features import KAFKA_VERSION
+from tests.support.inside import engine_of
 from tests.support.topics import create_topic, take
 from tests.support.waiting import until
 
@@ -66,7 +67,7 @@ def elsewhere(topic: Topic) -> int:
 
 def source(consumer: SimpleConsumer) -> int | None:
     """Return the broker that fetches the partition now."""
-    fetcher = next(iter(consumer._engine.partitions.values())).fetcher
+    fetcher = next(iter(engine_of(consumer).partitions.values())).fetcher
     return None if fetcher is None else fetcher._broker.id
 
 

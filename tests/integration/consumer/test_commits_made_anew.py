@@ -1,4 +1,4 @@
-"""Offsets of a topic that was deleted and made anew are never committed to the new one."""
+"""Offsets of a topic that was deleted and recreated are never committed to the new one."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.common import CompressionType, OffsetType
+from tests.support.inside import engine_of
 from tests.support.leftovers import Belongings, left_since
 from tests.support.topics import create_topic
 
@@ -52,7 +53,7 @@ def test_a_slow_reader_stays_within_its_budget(client: KafkaClient, codec: int) 
             if seen % (count // 4) == 0:
                 handler.sleep(0.5)  # what could be fetched in this time is more than the budget
             most = max(most, resident())
-            assert consumer._buffers.nbytes < BUDGET + 4 * MIB
+            assert engine_of(consumer).buffers.nbytes < BUDGET + 4 * MIB
     assert most - before < BUDGET + 32 * MIB
 
 
@@ -65,7 +66,7 @@ def test_a_budget_below_a_message_lets_one_through_at_a_time(client: KafkaClient
     with topic.get_simple_consumer(queued_max_bytes=1000, consumer_timeout_ms=30_000) as consumer:
         for _ in range(20):
             assert consumer.consume() is not None
-            assert consumer._buffers.nbytes < 2 * MIB
+            assert engine_of(consumer).buffers.nbytes < 2 * MIB
 
 
 @pytest.mark.later("greenlets")

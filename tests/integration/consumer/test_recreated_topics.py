@@ -15,6 +15,7 @@ from pykafka.protocol import wire
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.support.features import kafka_since
+from tests.support.inside import engine_of
 from tests.support.topics import create_topic, take
 from tests.support.waiting import until
 
@@ -66,12 +67,12 @@ def test_the_new_topic_is_read_from_its_start(
     values = fill(topic, b"old", 50)
     with topic.get_simple_consumer(auto_offset_reset="earliest", **OPTIONS) as consumer:
         assert take(consumer, 50) == values
-        object.__setattr__(consumer._engine.options, "auto_offset_reset", {"earliest": -2, "latest": -1}[reset])
+        object.__setattr__(engine_of(consumer).options, "auto_offset_reset", {"earliest": -2, "latest": -1}[reset])
         with caplog.at_level(logging.WARNING, logger=offset_reset.__name__):
             new = recreate(kafka.hosts, topic.name, 120)
             assert take(consumer, 120) == new
         assert consumer.held_offsets == {0: 119}
-    told = [record.getMessage() for record in caplog.records if "made anew" in record.getMessage()]
+    told = [record.getMessage() for record in caplog.records if "recreated" in record.getMessage()]
     assert len([one for one in told if "from offset 50 of partition 0 to the start" in one]) == 1, told
 
 
@@ -84,7 +85,7 @@ def test_without_a_reset_consume_raises_until_told_where_to_go_on(client: KafkaC
         assert len(take(consumer, 50)) == 50
         new = recreate(kafka.hosts, topic.name, 120)
         for _ in range(2):
-            with pytest.raises(TopicRecreatedError, match="deleted and made anew") as caught:
+            with pytest.raises(TopicRecreatedError, match="deleted and recreated") as caught:
                 deadline = time.monotonic() + 60
                 while time.monotonic() < deadline:
                     assert consumer.consume() is None
@@ -93,7 +94,7 @@ def test_without_a_reset_consume_raises_until_told_where_to_go_on(client: KafkaC
         assert error.old_id is not None
         assert error.new_id not in (None, error.old_id)
         consumer.seek(topic.partitions[0], 20)
-        consumer._engine.errors.clear()
+        engine_of(consumer).errors.clear()
         assert take(consumer, 100) == new[20:]
 
 

@@ -11,13 +11,15 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.compat.simple_consumer import SimpleConsumer
-from pykafka.consumer import offset_reset, truncation
+from pykafka.consumer import offset_reset
+from pykafka.consumer.recovery import compares_logs
 from pykafka.exceptions import KafkaException, LogTruncationError
 from pykafka.handlers import Handler
 from pykafka.protocol import versions, wire
 from pykafka.topic import Topic
 from tests.brokers import KafkaCluster
 from tests.support.features import KAFKA_VERSION
+from tests.support.inside import engine_of
 from tests.support.topics import create_topic, take_messages
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.needs("alterations")]
@@ -170,7 +172,7 @@ def test_without_a_reset_consume_raises_until_told_where_to_go_on(election: Elec
             assert (error.earliest, error.latest) == (0, COMMON + 2 * LOST)
         assert error.divergent_offset is not None
         consumer.seek(topic.partitions[0], error.divergent_offset)
-        consumer._engine.errors.clear()
+        engine_of(consumer).errors.clear()
         assert [value for _, value in take(consumer, 2 * LOST)] == numbered(0, 2 * LOST, b"new")
 
 
@@ -193,4 +195,4 @@ def test_a_committed_position_is_checked_when_a_consumer_starts(
 
 
 def test_what_fetch_tells_is_not_asked(client: KafkaClient) -> None:
-    assert all(truncation.fetch_compares_logs(broker) for broker in client.brokers.values())
+    assert all(compares_logs(broker) for broker in client.brokers.values())

@@ -9,7 +9,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from pykafka import KafkaClient, ManagedBalancedConsumer
-from pykafka.compat import group_worker
+from pykafka.compat import group_consumer
 from pykafka.consumer import commits
 from tests.brokers import KafkaCluster
 from tests.support.groups import Group, Place
@@ -19,8 +19,8 @@ from tests.support.zookeeper import ZooKeeper
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make workers check every half second, and not every five, whether somebody still holds what they work for."""
-    for module in (group_worker, commits):
-        monkeypatch.setattr(module, "GONE_S", 0.5)
+    for module in (group_consumer, commits):
+        monkeypatch.setattr(module, "OWNER_POLL_INTERVAL_S", 0.5)
 
 
 @pytest.fixture

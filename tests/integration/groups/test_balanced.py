@@ -23,12 +23,14 @@ from pykafka.exceptions import (
     ConsumerStoppedException,
     DeserializationError,
     KafkaException,
+    OffsetsNotCommitted,
     PartitionOwnedError,
     ZooKeeperError,
 )
 from pykafka.groups.zookeeper.group import ZooKeeperGroup
 from pykafka.protocol import wire
 from tests.support.groups import Balanced, Place, balanced
+from tests.support.inside import engine_of
 from tests.support.waiting import CutOff, cut_off, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.no_loop("consume in groups of ZooKeeper")]
@@ -206,7 +208,7 @@ def test_what_keeps_a_member_from_its_share_is_raised_once_and_tried_again(group
     # told once more at most: it was tried again before the partition was free
     one._worker_exceptions.clear()
     assert one._consumer is not None
-    one._consumer._engine.errors.clear()
+    engine_of(one._consumer).errors.clear()
     values = group.produce(30)
     assert group.drain(30) == values
 
@@ -270,8 +272,10 @@ def test_positions_are_not_committed_when_the_session_may_be_over(
     assert before is not None
     session.suspended_since = group.client.cluster.handler.now() - session.timeout_s
     before._auto_commit()
+    with pytest.raises(OffsetsNotCommitted, match="the session in ZooKeeper has ended, or may have"):
+        before.commit_offsets()
     one._wanted.set()
-    group.until(lambda: not before._engine.running)
+    group.until(lambda: not engine_of(before).running)
     assert {committed.offset for committed in others.fetch(group.all_partitions()).values()} == {20}
     assert "{0: 3, 1: 3, 2: 3} is not committed" in caplog.text
     session._session_changed("CONNECTED")
@@ -341,18 +345,19 @@ def test_a_stop_that_is_cut_off_lets_go_all_the_same(
     group: Balanced, place: Place, kazoo: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a connection that was given, partitions stayed nobody's for as long as that lasted."""
-    release = ZooKeeperGroup.release
-
-    def slowly(self: ZooKeeperGroup, *args: Any) -> None:
-        self._handler.sleep(0.5)
-        release(self, *args)
+    leave = ZooKeeperGroup.leave
 
     handler = group.client.cluster.handler
+
+    def slowly(self: ZooKeeperGroup) -> None:
+        handler.sleep(0.5)
+        leave(self)
+
     given = KazooClient(place.zookeeper, handler=handler.kazoo())
     given.start()
     try:
         one = group.join(zookeeper=given)
-        monkeypatch.setattr(ZooKeeperGroup, "release", slowly)
+        monkeypatch.setattr(ZooKeeperGroup, "leave", slowly)
         with pytest.raises(CutOff), cut_off(handler, 0.3):
             one.stop()
         one.start()  # which the former end must not undo

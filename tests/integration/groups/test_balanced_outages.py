@@ -111,7 +111,7 @@ def test_a_member_that_is_cut_off_stops_before_others_take(
     client: KafkaClient, mortal: ZooKeeper, check_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """kazoo puts its ping off for each request, so that it tells too late of one without an answer."""
-    monkeypatch.setattr(balanced_consumer, "CHECK_S", check_s)
+    monkeypatch.setattr(balanced_consumer, "OWNER_POLL_INTERVAL_S", check_s)
     topic, group, handler = create_topic(client, 4), f"g-{uuid.uuid4().hex[:8]}", client.cluster.handler
     options: dict[str, Any] = {
         # the longest that ZooKeeper grants: a busy machine may take its time

@@ -12,6 +12,7 @@ from pykafka.common import TopicPartition
 from pykafka.exceptions import OffsetsNotCommitted
 from pykafka.groups.listener import RebalanceListener
 from tests.integration.groups.test_consumer_groups import Readers
+from tests.support.inside import follower_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.on_asyncio, pytest.mark.needs("groups"), pytest.mark.timeout(100)]
 
@@ -72,7 +73,7 @@ def test_a_commit_of_a_member_that_has_left_is_refused(
     readers.shared(3)
     key = readers.keys().pop()
     one.commit({key: 9})
-    sharing, refused = one._sharing, []
+    sharing, refused = follower_of(one), []
     leave = sharing.leave
 
     def leave_and_commit(midway: bool = False) -> None:

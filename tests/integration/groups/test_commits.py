@@ -12,6 +12,7 @@ import pytest
 from pykafka import BalancedConsumer, KafkaClient, ManagedBalancedConsumer
 from tests.brokers import KafkaCluster
 from tests.support.groups import Group
+from tests.support.inside import engine_of
 from tests.support.loops import Concurrency
 from tests.support.topics import create_topic
 from tests.support.waiting import until
@@ -91,7 +92,7 @@ def test_who_goes_on_consuming_gets_nothing_twice_when_shares_change(group: Grou
 def acknowledged(consumer: Any) -> int:
     """Return how far the coordinator has acknowledged a consumer's commits, of all partitions together."""
     reading = getattr(consumer, "_consumer", consumer)
-    return sum(reading._engine.commits._committed.values()) if reading is not None else 0
+    return sum(engine_of(reading).commits._committed.values()) if reading is not None else 0
 
 
 @pytest.mark.needs("groups")

@@ -17,6 +17,7 @@ from pykafka.groups.listener import RebalanceListener
 from pykafka.kafkaconsumer import KafkaConsumer
 from tests.brokers import KafkaCluster
 from tests.integration.groups.test_consumer_groups import Readers
+from tests.support.inside import engine_of, listener_of
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.on_asyncio, pytest.mark.needs("groups"), pytest.mark.timeout(100)]
@@ -157,7 +158,7 @@ def test_a_static_member_comes_back_to_its_share_and_a_second_one_puts_it_out(re
     again = readers.join(group_instance_id="one")
     readers.until(again.assignment)
     assert again.assignment() == share
-    listener: Any = two._sharing._listener.on_revoked.__self__  # type: ignore[attr-defined]
+    listener: Any = listener_of(two).on_revoked.__self__
     told = list(listener.told)
     readers.until(lambda: set(readers.read) == readers.all_values())
     assert listener.told == told  # no rebalance
@@ -183,7 +184,7 @@ def test_what_waits_for_its_commit_when_the_share_is_lost_is_refused(readers: Re
 
     one.commit_async(on_commit=note)
     until(handler, lambda: len(ended) == 1)
-    order = one._engine.commits_of("test").order
+    order = engine_of(one).commits_of("test").order
     with (turn := handler.Lock()):  # as another commit that takes its time
         place = order.take(turn)
         one.commit_async(on_commit=note)

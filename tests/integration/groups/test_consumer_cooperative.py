@@ -16,6 +16,7 @@ from pykafka.groups.listener import RebalanceListener
 from pykafka.kafkaconsumer import KafkaConsumer
 from tests.brokers import KafkaCluster
 from tests.integration.groups.test_consumer_groups import Committer, Readers
+from tests.support.inside import listener_of, membership_of
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
@@ -40,7 +41,7 @@ def test_what_stays_flows_while_a_slow_member_holds_the_rebalance_open(readers: 
     before = set(slow.assignment())
     readers.consumers.remove(slow)  # it makes no call from now on, and its heartbeats keep it in the group
     readers.join(**COOPERATIVE)
-    readers.until(lambda: one._sharing.membership is not None and not one._sharing.membership.is_stable)
+    readers.until(lambda: membership_of(one) is not None and not membership_of(one).is_stable)
     read: Counter[TopicPartition] = Counter()
     longest = 0.0
     for _ in range(60):
@@ -51,8 +52,8 @@ def test_what_stays_flows_while_a_slow_member_holds_the_rebalance_open(readers: 
         read.update(TopicPartition(record.topic, record.partition) for record in records)
         readers.read.update(record.value for record in records)
         sleep(0.02)
-    assert one._sharing.membership is not None
-    assert not one._sharing.membership.is_stable  # all this was within one rebalance
+    assert membership_of(one) is not None
+    assert not membership_of(one).is_stable  # all this was within one rebalance
     assert set(one.assignment()) == stays
     assert set(read) == stays
     assert read.total() > 200
@@ -69,7 +70,8 @@ def test_what_stays_flows_while_a_slow_member_holds_the_rebalance_open(readers: 
 
 
 def _listener(consumer: KafkaConsumer[Any, Any]) -> Committer:
-    return consumer._sharing._listener.on_revoked.__self__  # type: ignore[attr-defined, no-any-return]
+    listener: Committer = listener_of(consumer).on_revoked.__self__
+    return listener
 
 
 def test_a_listener_that_takes_long_or_raises_holds_up_nobody_s_records(readers: Readers) -> None:
@@ -84,7 +86,7 @@ def test_a_listener_that_takes_long_or_raises_holds_up_nobody_s_records(readers:
         readers.client.cluster.handler.sleep(1)
         raise ValueError("the listener's own error")
 
-    one._sharing._listener.on_revoked = fail
+    listener_of(one).on_revoked = fail
     readers.join(**COOPERATIVE)
     with pytest.raises(ValueError, match="own error"):
         readers.shared(3, 3)
@@ -92,7 +94,7 @@ def test_a_listener_that_takes_long_or_raises_holds_up_nobody_s_records(readers:
     readers.until(lambda: set(readers.read) == readers.all_values())
     assert set(readers.read.values()) == {1}
     assert [len(keys) for keys in revoked] == [3]
-    one._sharing._listener.on_revoked = lambda _: None
+    listener_of(one).on_revoked = lambda _: None
 
 
 def test_a_timeout_inside_of_on_revoked_loses_nothing(kafka: KafkaCluster) -> None:
@@ -110,7 +112,7 @@ def test_a_timeout_inside_of_on_revoked_loses_nothing(kafka: KafkaCluster) -> No
                     gevent.sleep(10)
                 one.commit()
 
-        one._sharing._listener.on_revoked = Slow().on_revoked
+        listener_of(one).on_revoked = Slow().on_revoked
         readers.join(**COOPERATIVE)
         with pytest.raises(gevent.Timeout), gevent.Timeout(4):
             readers.shared(3, 3)

@@ -20,6 +20,7 @@ from pykafka.exceptions import (
 )
 from pykafka.groups.listener import RebalanceListener
 from pykafka.kafkaconsumer import KafkaConsumer
+from tests.support.inside import engine_of, listener_of, membership_of
 from tests.support.topics import create_topic
 from tests.support.waiting import until
 
@@ -185,7 +186,7 @@ def test_auto_commit_commits_before_the_share_goes(readers: Readers) -> None:
 
 def told(consumer: Consumer) -> list[str]:
     """Return what the listener of a consumer was told."""
-    listener = consumer._sharing._listener.on_revoked.__self__  # type: ignore[attr-defined]
+    listener = listener_of(consumer).on_revoked.__self__
     return [name for name, _ in listener.told]
 
 
@@ -294,13 +295,13 @@ def test_a_failed_commit_before_revocation_is_raised(readers: Readers, monkeypat
     readers.produce(30)
     one = readers.join(committing=False, auto_commit=True, auto_commit_interval_ms=60_000)
     readers.until(lambda: readers.read.total() > 5)
-    assert one._engine.commits is not None
+    assert engine_of(one).commits is not None
 
     def refuse(*args: Any) -> None:
         raise OffsetsNotCommitted("refused by the test", {})
 
-    monkeypatch.setattr(one._engine.commits, "commit_at_stop", refuse)
-    one._sharing.membership.request_rejoin()  # type: ignore[union-attr]
+    monkeypatch.setattr(engine_of(one).commits, "commit_at_stop", refuse)
+    membership_of(one).request_rejoin()
     with pytest.raises(OffsetsNotCommitted, match="refused by the test"):
         one.poll(1, 10)
     monkeypatch.undo()
@@ -316,7 +317,7 @@ def test_a_commit_names_one_generation_in_all_its_attempts(
     readers.produce(10)
     one = readers.join(committing=False, auto_commit=auto, auto_commit_interval_ms=60_000)
     readers.until(lambda: readers.read.total() == 20)
-    commits = one._engine.commits
+    commits = engine_of(one).commits
     assert commits is not None
     named: list[Any] = []
     once, member = commits.group._commit_once, commits.group.membership

@@ -14,6 +14,7 @@ from pykafka.exceptions import OffsetsNotCommitted
 from pykafka.groups.listener import RebalanceListener
 from pykafka.kafkaconsumer import KafkaConsumer
 from tests.brokers import KafkaCluster
+from tests.support.inside import engine_of
 from tests.support.loops import Concurrency
 from tests.support.topics import create_topic
 
@@ -59,7 +60,7 @@ class Reader(RebalanceListener):
 
     def run(self) -> None:
         handler = self.history.handler
-        member = self.consumer._engine.membership
+        member = engine_of(self.consumer).membership
         with self.consumer:
             while not self.stopping.is_set():
                 for record in self.consumer.poll(20, 0.1):

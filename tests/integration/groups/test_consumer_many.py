@@ -19,6 +19,7 @@ from pykafka.groups.heartbeat_thread import HeartbeatThread
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.network.channel import LENT
 from tests.brokers import KafkaCluster
+from tests.support.inside import membership_of
 from tests.support.loops import Concurrency
 from tests.support.topics import create_topic
 from tests.support.waiting import CutOff, cut_off, until
@@ -91,7 +92,7 @@ class Crowd:
     def generations(self) -> list[int]:
         found = []
         for consumer in self.consumers:
-            shares: Any = consumer._sharing.membership
+            shares: Any = membership_of(consumer)
             found.append(shares.generation)
         return found
 
@@ -297,7 +298,7 @@ def test_a_coordinator_that_hangs_holds_up_its_own_groups_only(concurrency: Conc
         crowd = Crowd(client, 40, 20, heartbeat_interval_ms=500)
         until(crowd.handler, crowd.joined, 60)
         assert len(crowd.pulses()) == 2
-        links: list[Any] = [consumer._sharing.membership for consumer in crowd.consumers]
+        links: list[Any] = [membership_of(consumer) for consumer in crowd.consumers]
         hung = next(shares.coordinator.id for shares in links if shares.coordinator.id != 1)
         well = [shares for shares in links if shares.coordinator.id != hung]
         kafka.pause(hung)

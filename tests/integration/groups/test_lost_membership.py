@@ -10,6 +10,7 @@ from pykafka import ManagedBalancedConsumer
 from pykafka.exceptions import ShareLostError
 from tests.integration.groups.test_consumer_groups import Readers, readers
 from tests.support.groups import Group
+from tests.support.inside import listener_of, membership_of
 from tests.support.waiting import until
 
 __all__ = ["readers"]
@@ -45,12 +46,12 @@ def test_the_next_call_joins_again(readers: Readers, options: dict[str, Any]) ->
     one = readers.join(**SELDOM, **options)
     read: list[Any] = []
     reading(readers, one, read, 20)
-    shares: Any = one._sharing.membership
+    shares: Any = membership_of(one)
     before = shares.member_id, shares.generation
     readers.client.admin.remove_members(readers.group, shares.member_id)  # as if its session had ended
     with pytest.raises(ShareLostError, match="the next call for messages joins again"):
         one.commit()
-    told: Any = one._sharing._listener.on_lost.__self__  # type: ignore[attr-defined]
+    told: Any = listener_of(one).on_lost.__self__
     assert not any(name == "lost" for name, _ in told.told)
     again = one.poll(5, 0)  # nothing of what is lost
     assert [name for name, _ in told.told if name == "lost"] == ["lost"]

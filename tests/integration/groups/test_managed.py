@@ -23,6 +23,7 @@ from pykafka.membershipprotocol import GroupMembershipProtocol, RangeProtocol, R
 from pykafka.protocol import ConsumerGroupProtocolMetadata, MemberAssignment
 from tests.brokers import KafkaCluster
 from tests.support.groups import Group
+from tests.support.inside import membership_of
 from tests.support.loops import Concurrency
 from tests.support.topics import create_topic
 
@@ -76,7 +77,7 @@ def test_an_unchanged_share_keeps_the_internal_consumer(group: Managed) -> None:
     one = group.join()
     found = group.drain(20)
     kept, generation = one._consumer, one._generation_id
-    one._member.request_rejoin()
+    membership_of(one).request_rejoin()
     group.until(lambda: one._generation_id > generation)
     assert one._consumer is kept
     assert found + group.drain(40) == values
@@ -102,9 +103,9 @@ def test_a_member_that_is_not_heard_of_is_replaced_and_comes_back_as_another(gro
     assert group.drain(60) == values
     two.commit_offsets()
     former = two._consumer_id
-    two._member.sender.set_target(None)
+    membership_of(two).sender.set_target(None)
     group.until(lambda: len(one.partitions) == 3)
-    two._member.send_heartbeats()
+    membership_of(two).send_heartbeats()
     group.sizes(1, 2)
     assert two._consumer_id != former
     more = group.produce(30, start=100)

@@ -17,6 +17,7 @@ from pykafka.groups.coordinator_connection import CoordinatorConnection
 from pykafka.membershipprotocol import RangeProtocol
 from pykafka.protocol import MemberAssignment, wire
 from tests.support.groups import Group
+from tests.support.inside import membership_of
 from tests.support.waiting import CutOff, cut_off
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
@@ -84,8 +85,8 @@ def test_stop_during_a_rejoin_leaves(group: Managed) -> None:
     joining = group.client.cluster.handler.spawn(stubborn.join)
     assert joining.join(20)
     assert joining.error is None
-    group.until(lambda: one._member.membership.state.name == "STABLE" and len(stubborn.members()) == 2)
-    one._member.request_rejoin()  # for which the other one is waited for
+    group.until(lambda: membership_of(one).membership.state.name == "STABLE" and len(stubborn.members()) == 2)
+    membership_of(one).request_rejoin()  # for which the other one is waited for
     group.until(stubborn.is_waited_for)
     started = time.monotonic()
     one.stop()
@@ -104,7 +105,7 @@ def test_a_start_that_is_cut_off_leaves_nobody_behind(group: Managed, stubborn: 
     else:
         member = group.join(auto_start=False)
         starting = handler.spawn(member.start)
-        group.until(lambda: member._member.member_id)
+        group.until(lambda: membership_of(member).member_id)
         member.stop()
         assert starting.join(20)
         assert isinstance(starting.error, ConsumerStoppedException)
@@ -125,11 +126,11 @@ def test_a_member_that_is_told_its_id_late_leaves_with_it(
     handler = group.client.cluster.handler
     member = group.join(auto_start=False)
     starting = handler.spawn(member.start)
-    group.until(lambda: member._member.pending_join.is_open)
+    group.until(lambda: membership_of(member).pending_join.sent is not None)
     stopping = handler.spawn(member.stop)
     handler.sleep(0.3)
     assert stopping.is_alive()
-    assert not member._member.member_id
+    assert not membership_of(member).member_id
     stubborn.join()
     assert stopping.join(20)
     assert starting.join(20)
@@ -160,11 +161,11 @@ def test_a_stop_that_is_cut_off_leaves_all_the_same(
     two.start()
     one.start()
     group.sizes(1, 2)
-    assert one._member.sender.is_alive
+    assert membership_of(one).sender.is_alive
     with pytest.raises(CutOff), cut_off(handler, seconds):
         one.stop()
     one.stop()  # waits for what the former one has begun
-    assert one._member.membership.member_id == ""
+    assert membership_of(one).membership.member_id == ""
 
 
 class Sudden(BaseException):
@@ -206,7 +207,7 @@ def test_a_callback_that_ends_the_worker_ends_the_consumer(group: Managed, end: 
     with pytest.raises(ConsumerStoppedException):
         one.consume()
     group.until(lambda: len(two.partitions) == 3)
-    assert two._member.membership.state.name == "STABLE"
+    assert membership_of(two).membership.state.name == "STABLE"
     one.stop()
     calls = -10
     one.start()
@@ -223,7 +224,7 @@ def test_who_hangs_loses_its_share_though_others_come_and_go(group: Managed) -> 
     deadline = time.monotonic() + 30
     while len(one.partitions) < 3:
         assert time.monotonic() < deadline
-        one._member.request_rejoin()
+        membership_of(one).request_rejoin()
         handler.sleep(0.7)
     assert hanging.partitions == {}
     hanging.consume(block=False)

@@ -11,6 +11,7 @@ from pykafka import KafkaClient, ManagedBalancedConsumer
 from pykafka.exceptions import KafkaException
 from tests.brokers import KafkaCluster
 from tests.support.groups import Group
+from tests.support.inside import membership_of
 from tests.support.loops import Concurrency
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups"), pytest.mark.timeout(300)]
@@ -52,7 +53,7 @@ def test_a_share_whose_broker_is_away_is_consumed_when_it_is_back(client: KafkaC
 
         group.until(raised, 60)
         assert all(error.retriable for error in told)
-        assert one._member.membership.state.name == "STABLE"
+        assert membership_of(one).membership.state.name == "STABLE"
     finally:
         kafka3.start(victim)
     # without a commit, what it had read before is read again

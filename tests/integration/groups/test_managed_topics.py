@@ -14,6 +14,7 @@ from pykafka.exceptions import KafkaException, OffsetsNotCommitted, RebalanceInP
 from pykafka.groups import subscription
 from pykafka.protocol import wire
 from tests.support.groups import Group
+from tests.support.inside import membership_of
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
@@ -53,7 +54,7 @@ def test_a_topic_that_is_deleted_and_made_anew(group: Managed, monkeypatch: pyte
 
     def settled() -> bool:
         consume()
-        stable = {member._member.membership.state.name for member in (one, two)} == {"STABLE"}
+        stable = {membership_of(member).membership.state.name for member in (one, two)} == {"STABLE"}
         divided = not one.partitions and not two.partitions and one._generation_id == two._generation_id
         return len(deleted()) == 2 and stable and divided and all(member._consumer for member in (one, two))
 
@@ -64,7 +65,7 @@ def test_a_topic_that_is_deleted_and_made_anew(group: Managed, monkeypatch: pyte
         consume()
         group.client.cluster.handler.sleep(0.1)
     assert one._generation_id == two._generation_id == generation
-    assert {member._member.membership.state.name for member in (one, two)} == {"STABLE"}
+    assert {membership_of(member).membership.state.name for member in (one, two)} == {"STABLE"}
     assert len(deleted()) == 2
     assert all(isinstance(error, UnknownTopicOrPartition) for error in deleted())
     create_topic(group.client, 3, name=group.topic.name)
@@ -85,8 +86,8 @@ def test_one_answer_without_the_topic_changes_nothing(group: Managed) -> None:
     for _ in range(3):
         cache = cluster._cache
         cache.topics = {name: found for name, found in cache.topics.items() if name != group.topic.name}
-        one._member.changed.set()
-        two._member.changed.set()
+        membership_of(one).changed.set()
+        membership_of(two).changed.set()
         cluster.handler.sleep(1.2)
         assert sorted(map(len, group.shares())) == [1, 2]
     assert one._generation_id == two._generation_id == generation
@@ -113,7 +114,7 @@ def test_partitions_that_metadata_does_not_know_yet_are_looked_for_on(
     one = group.join(auto_start=False)
     monkeypatch.setattr(type(group.client.cluster), "update", stale)
     monkeypatch.setattr(
-        type(one._member), "divide", lambda self, members: {members[0][0]: share_of(group.topic.name, [0, 1, 2])}
+        type(membership_of(one)), "divide", lambda self, members: {members[0][0]: share_of(group.topic.name, [0, 1, 2])}
     )
     group.topic.partitions.pop(2)
     one.start()
@@ -143,13 +144,13 @@ def test_what_others_may_have_consumed_meanwhile_is_read_from_where_they_committ
     one = group.join(auto_commit_enable=True)
     found = group.drain(9)
     assert max(one.held_offsets.values()) < 9
-    member = one._member
+    member = membership_of(one)
     synced = type(member).sync
     turns = 0
 
     def sync(self: Any, shares: Any, deadline: float | None = None) -> bytes:
         nonlocal turns
-        share = synced(self, shares, deadline)
+        share: bytes = synced(self, shares, deadline)
         turns += 1
         if turns > 1:
             return share
@@ -166,7 +167,7 @@ def test_what_others_may_have_consumed_meanwhile_is_read_from_where_they_committ
     group.sizes(3)
     assert found.total() == 9
     # nor does who says by hand where it was put the group back
-    with pytest.raises(OffsetsNotCommitted, match="other members have gone on"):
+    with pytest.raises(OffsetsNotCommitted, match="other members have continued"):
         one.commit_offsets([(partition, 2) for partition in one.partitions.values()])
     zero = one.partitions[0]
     one.commit_offsets([(zero, 10)])

@@ -16,6 +16,7 @@ from pykafka.exceptions import ResponseTimeoutError
 from pykafka.protocol import wire
 from tests.integration.groups.test_consumer_groups import Readers, readers
 from tests.support.groups import Group, Reader
+from tests.support.inside import follower_of, membership_of
 from tests.support.topics import create_topic
 from tests.support.waiting import until
 
@@ -165,7 +166,7 @@ def test_a_static_member_that_comes_back_with_its_topics_causes_no_rebalance(
     readers.until(
         lambda: one.assignment() and leader.assignment() and len({*one.assignment(), *leader.assignment()}) == 7
     )
-    readers.until(lambda: leader._sharing.is_stable and one._sharing.is_stable)
+    readers.until(lambda: follower_of(leader).is_stable and follower_of(one).is_stable)
     before = leader.assignment(), one.assignment(), _generation(leader)
     for _ in range(2):
         readers.close(one)
@@ -177,7 +178,7 @@ def test_a_static_member_that_comes_back_with_its_topics_causes_no_rebalance(
 
 
 def _generation(consumer: Any) -> int:
-    return int(consumer._sharing.membership.generation)
+    return int(membership_of(consumer).generation)
 
 
 @pytest.mark.parametrize("alone", [True, False], ids=["leader", "follower"])

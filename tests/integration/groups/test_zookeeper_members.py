@@ -19,6 +19,7 @@ from pykafka.groups.zookeeper import membership
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.topic import Topic
 from tests.support.groups import Place, balanced
+from tests.support.inside import membership_of, options_of
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.no_loop("consume in groups of ZooKeeper"), pytest.mark.timeout(120)]
@@ -130,7 +131,7 @@ def test_it_shares_with_balanced_consumers(client: KafkaClient, join: Join, plac
     consumer = join(auto_commit=True)
     polled([consumer], shared([consumer], 4))
     others = balanced(client, place)
-    others.name, others.topic = consumer._options.consumer_group or "", topic
+    others.name, others.topic = options_of(consumer).consumer_group or "", topic
     member = others.join(auto_start=False, rebalance_max_retries=100)
     starting = client.cluster.handler.spawn(member.start)
     deadline = time.monotonic() + 30
@@ -160,7 +161,7 @@ def test_a_session_that_ends_loses_the_share(client: KafkaClient, join: Join, to
     told = Told()
     first = join(listener=told)
     polled([first], lambda found: len(found) >= 20)
-    shares: Any = first._sharing.membership
+    shares: Any = membership_of(first)
     shares._session._silent(shares._session.state, "the test ends the session")
     with pytest.raises((ShareLostError, OffsetsNotCommitted), match="session in ZooKeeper"):
         first.commit()
@@ -173,7 +174,7 @@ def test_a_session_that_ends_loses_the_share(client: KafkaClient, join: Join, to
 def test_it_knows_the_session_timeout_that_zookeeper_agrees_to(join: Join) -> None:
     first = join(session_timeout_ms=600_000)
     polled([first], shared([first], 4))
-    shares: Any = first._sharing.membership
+    shares: Any = membership_of(first)
     assert shares._session.state.timeout_s == 20, "ZooKeeper agrees to 20 times its tickTime"
 
 
@@ -188,11 +189,11 @@ def test_a_member_that_makes_no_calls_leaves(join: Join, topic: Topic) -> None:
 def test_killed_members_are_replaced(join: Join, kazoo: Any, topic: Topic) -> None:
     first, second = join(auto_commit=True), join(auto_commit=True)
     polled([first, second], shared([first, second], 2, 2))
-    shares: Any = first._sharing.membership
+    shares: Any = membership_of(first)
     connection = shares._session.client._connection
     connection._socket.shutdown(2)  # kazoo connects again, with the same session
     polled([first, second], shared([first, second], 2, 2))
-    path = f"/consumers/{first._options.consumer_group}/ids/{shares._name}:{topic.name}"
+    path = f"/consumers/{options_of(first).consumer_group}/ids/{shares._name}:{topic.name}"
     kazoo.delete(path)  # as if an operator had cleaned up
     polled([first, second], shared([first, second], 2, 2))
 
@@ -201,7 +202,7 @@ def test_a_partition_that_was_half_released_becomes_free(join: Join, kazoo: Any,
     """Each owner stands in two places; an answer that comes too late may leave one of them."""
     first = join()
     polled([first], shared([first], 4))
-    path = f"/consumers/{first._options.consumer_group}/owners/{topic.name}"
+    path = f"/consumers/{options_of(first).consumer_group}/owners/{topic.name}"
     for name in kazoo.get_children(path):
         kazoo.delete(f"{path}/{name}")
     second = join()

@@ -15,6 +15,7 @@ from pykafka.handlers import Handler
 from pykafka.handlers.base import Worker
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.topic import Topic
+from tests.support.inside import membership_of
 from tests.support.proxies import CuttingProxy
 from tests.support.topics import create_topic
 from tests.support.waiting import until
@@ -162,7 +163,7 @@ def test_iteration_over_what_is_buffered_ends_before_others_take(readers: Reader
         for count, _ in enumerate(behind, 1):
             handler.sleep(0.01)
             if count == 50:
-                shares = behind._sharing.membership
+                shares = membership_of(behind)
                 assert isinstance(shares, membership.ZooKeeperMembership)
                 shares.changed()  # a watch: from this pass on nothing is due
             if count == 70:

@@ -19,6 +19,7 @@ from pykafka.exceptions import (
 from tests.brokers import KafkaCluster
 from tests.integration.producer.test_transactions import committed, unique
 from tests.integration.producer.test_transactions_attacked import failing
+from tests.support.inside import coordinator_of, membership_of, transactions_of
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("stable offsets"), pytest.mark.timeout(200)]
@@ -47,8 +48,8 @@ def test_what_fails_is_handled_again(client: KafkaClient) -> None:
         client.producer(transactional_id=group, max_block_ms=3000) as producer,
         client.consumer(given, group=group, **OPTIONS) as consumer,
     ):
-        coordinator: Any = producer._transactions._coordinator  # type: ignore[union-attr]
-        begin: Any = producer._transactions
+        coordinator: Any = coordinator_of(transactions_of(producer))
+        begin: Any = transactions_of(producer)
         member: Any = None
 
         def no_answer(*_: object) -> None:
@@ -67,7 +68,7 @@ def test_what_fails_is_handled_again(client: KafkaClient) -> None:
             elif calls == 7:
                 begin.begin = no_coordinator
             elif calls == 15:  # the last one of a transaction
-                member = consumer._sharing.membership.identity  # type: ignore[union-attr]
+                member = membership_of(consumer).identity
                 member.generation_id += 1
             elif member is not None:
                 member.generation_id -= 1

@@ -28,6 +28,7 @@ from pykafka.spark.options import write_options
 from pykafka.spark.optiontable import Mode
 from pykafka.spark.sender import BatchSender
 from tests.brokers import KafkaCluster
+from tests.support.inside import engine_of
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(120)]
@@ -177,7 +178,8 @@ def test_the_format_may_change_while_the_producer_runs(
             for _ in range(more):
                 producer.produce(topic, b"%d" % count)
                 count += 1
-            return producer._engine.routing.queues[topic, 0].window
+            window: InFlightWindow = engine_of(producer).routing.queues[topic, 0].window
+            return window
 
         assert produce(1000) is not None
         producer.flush()

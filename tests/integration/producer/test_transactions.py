@@ -16,6 +16,7 @@ from pykafka.exceptions import (
 )
 from pykafka.handlers import Handler
 from tests.brokers import KafkaCluster
+from tests.support.inside import membership_of
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("stable offsets"), pytest.mark.timeout(200)]
@@ -142,10 +143,10 @@ def test_offsets_of_a_member_that_is_out_are_refused(client: KafkaClient) -> Non
         plain.produce(topic, b"1")
     with client.producer(transactional_id=unique()) as producer, client.consumer(topic, group=group) as consumer:
         assert consumer.poll(10, timeout=20)
-        consumer._sharing.membership.identity.generation_id += 1  # type: ignore[union-attr]  # as after a rebalance unseen
+        membership_of(consumer).identity.generation_id += 1  # as after a rebalance unseen
         with pytest.raises(TransactionAbortableError, match="(?i)generation"), producer.transaction(consumer):
             producer.send_offsets(consumer)
-        consumer._sharing.membership.identity.generation_id -= 1  # type: ignore[union-attr]
+        membership_of(consumer).identity.generation_id -= 1
         assert [record.value for record in consumer.poll(10, timeout=20)] == [b"1"]
 
 

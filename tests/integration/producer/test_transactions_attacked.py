@@ -17,6 +17,7 @@ from pykafka.exceptions import (
     TransactionUnfinishedError,
 )
 from tests.integration.producer.test_transactions import committed, unique
+from tests.support.inside import coordinator_of, engine_of, membership_of, transactions_of
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("stable offsets"), pytest.mark.timeout(200)]
@@ -25,8 +26,8 @@ pytestmark = [pytest.mark.kafka, pytest.mark.needs("stable offsets"), pytest.mar
 @contextmanager
 def failing(producer: KafkaProducer, step: str, error: BaseException) -> Iterator[Callable[[], None]]:
     """Make requests to the coordinator of the transaction fail within the block, or until its value is called."""
-    assert producer._transactions is not None
-    coordinator: Any = producer._transactions._coordinator
+    assert transactions_of(producer) is not None
+    coordinator: Any = coordinator_of(transactions_of(producer))
 
     def fail(*_: object) -> None:
         raise error
@@ -53,7 +54,7 @@ def test_close_ends_a_commit_that_was_interrupted(client: KafkaClient, step: str
     producer.begin_transaction()
     producer.produce(topic, b"1").get(20)
     if step == "flush":
-        engine: Any = producer._engine
+        engine: Any = engine_of(producer)
         engine.wait_all = lambda *_, **__: 1
         with pytest.raises(TransactionUnfinishedError):
             producer.commit_transaction()
@@ -130,7 +131,7 @@ def test_a_rebalance_within_a_transaction_aborts_it(client: KafkaClient, now: in
         plain.produce(topic, b"1")
     with client.producer(transactional_id=unique()) as producer, client.consumer(topic, group=group) as consumer:
         assert consumer.poll(10, timeout=20)
-        member: Any = consumer._sharing.membership.identity  # type: ignore[union-attr]
+        member: Any = membership_of(consumer).identity
         before = member.generation_id
         with pytest.raises(TransactionAbortableError, match="generation"), producer.transaction(consumer):
             member.generation_id = now
@@ -160,7 +161,7 @@ def test_a_begin_that_fails_puts_the_consumer_back(client: KafkaClient, error: B
 def test_a_begin_that_is_interrupted_leaves_nothing_open(client: KafkaClient) -> None:
     topic = create_topic(client).name
     with client.producer(transactional_id=unique()) as producer:
-        engine: Any = producer._engine
+        engine: Any = engine_of(producer)
         opens, engine.open = engine.open, lambda: (_ for _ in ()).throw(KeyboardInterrupt)
         with pytest.raises(KeyboardInterrupt), producer.transaction():
             pytest.fail("it has begun")

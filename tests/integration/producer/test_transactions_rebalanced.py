@@ -14,6 +14,7 @@ from pykafka import KafkaClient, KafkaConsumer, KafkaProducer, ProducerRecord, R
 from pykafka.exceptions import RebalanceInProgress, TransactionAbortableError
 from tests.brokers import KafkaCluster
 from tests.integration.producer.test_transactions import committed, unique
+from tests.support.inside import engine_of
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("stable offsets"), pytest.mark.timeout(200)]
@@ -207,11 +208,11 @@ def test_a_share_that_is_being_given_away_is_not_left_out(client: KafkaClient) -
         producer.begin_transaction()
         for record in read_all(consumer):
             producer.produce(made, record.value)
-        consumer._engine.suspend_assignment(list(consumer._engine.partitions))
+        engine_of(consumer).suspend_assignment(list(engine_of(consumer).partitions))
         with pytest.raises(TransactionAbortableError):
             producer.send_offsets(consumer)
         producer.abort_transaction()
-        consumer._engine.resume_assignment([TopicPartition(given, number) for number in range(PARTITIONS)])
+        engine_of(consumer).resume_assignment([TopicPartition(given, number) for number in range(PARTITIONS)])
         copy(producer, consumer, given, made)
     once(client, made)
 

@@ -11,6 +11,7 @@ import pytest
 from pykafka import KafkaClient, KafkaProducer, exactly_once
 from pykafka.exceptions import ProducerStoppedException, TransactionStateError
 from tests.integration.producer.test_transactions import committed, unique
+from tests.support.inside import coordinator_of, engine_of, transactions_of
 from tests.support.topics import create_topic
 
 pytestmark = [
@@ -24,8 +25,8 @@ pytestmark = [
 @contextmanager
 def slow(producer: KafkaProducer, step: str) -> Iterator[tuple[Any, Any]]:
     """Hold a request to the coordinator; the value is an event for its beginning, and one that lets it go on."""
-    assert producer._transactions is not None
-    coordinator: Any = producer._transactions._coordinator
+    assert transactions_of(producer) is not None
+    coordinator: Any = coordinator_of(transactions_of(producer))
     request = getattr(coordinator, step)
     begun, go_on = producer._handler.Event(), producer._handler.Event()
 
@@ -183,7 +184,7 @@ def test_a_flush_beside_a_commit_opens_nothing(client: KafkaClient) -> None:
             other = Beside(client, producer.commit_transaction)
             assert begun.wait(20)
             producer.flush()
-            assert producer._engine.accumulator.closed
+            assert engine_of(producer).accumulator.closed
             with pytest.raises(TransactionStateError):
                 producer.produce(topic, b"2")
             go_on.set()

@@ -23,6 +23,7 @@ from pykafka.transactions.coordinator import Coordinator
 from tests.brokers import KafkaCluster
 from tests.integration.producer.test_transactions import committed, unique
 from tests.support.features import KAFKA_VERSION
+from tests.support.inside import coordinator_of, transactions_of
 from tests.support.proxies import FrameProxy, detour
 from tests.support.topics import create_topic
 
@@ -200,9 +201,9 @@ def test_an_answer_that_proves_nothing_is_an_error_of_its_own(
         for call in (producer.commit_transaction, producer.abort_transaction, lambda: producer.produce(topic, b"x")):
             with pytest.raises(TransactionOutcomeUnknownError):
                 call()
-        epoch = producer._transactions.status.epoch  # type: ignore[union-attr]
+        epoch = transactions_of(producer).status.epoch
         write(producer, topic, b"2")
-        assert producer._transactions.status.epoch > epoch  # type: ignore[union-attr]
+        assert transactions_of(producer).status.epoch > epoch
     assert committed(client, topic) == [b"1", b"2"]
 
 
@@ -283,7 +284,7 @@ def test_a_late_end_of_a_call_that_was_interrupted(client: KafkaClient, proxy: F
     with client.producer(transactional_id=unique()) as producer:
         producer.begin_transaction()
         producer.produce(topic, b"1").get(20)
-        broker: Any = producer._transactions._coordinator._coordinator(1e9)  # type: ignore[union-attr]
+        broker: Any = transactions_of(producer)._coordinator._coordinator(1e9)
         call = broker.call
         held: list[Any] = []
 
@@ -298,9 +299,9 @@ def test_a_late_end_of_a_call_that_was_interrupted(client: KafkaClient, proxy: F
             with pytest.raises(KeyboardInterrupt):
                 producer.commit_transaction()
             producer.commit_transaction()
-            epoch = producer._transactions.status.epoch  # type: ignore[union-attr]
+            epoch = transactions_of(producer).status.epoch
             write(producer, topic, b"2")
-            assert producer._transactions.status.epoch > epoch  # type: ignore[union-attr]
+            assert transactions_of(producer).status.epoch > epoch
         finally:
             del broker.call
     assert committed(client, topic) == [b"1", b"2"]
@@ -329,7 +330,7 @@ def test_other_requests_that_come_late(client: KafkaClient, proxy: FrameProxy, k
                 copied += len(records)
             consumer.committed()  # waits until the transaction has ended there
             proxy.send_late(held[0])
-        epoch = producer._transactions.status.epoch  # type: ignore[union-attr]
+        epoch = transactions_of(producer).status.epoch
         assert epoch > 0
         write(producer, made, b"last")
         assert [one.offset for one in consumer.committed().values() if one is not None] == [20]
@@ -496,8 +497,8 @@ def test_a_loop_by_hand_needs_no_care(client: KafkaClient, proxy: FrameProxy, is
 @contextmanager
 def unclear(producer: KafkaProducer) -> Iterator[None]:
     """Make the second commit of a producer be answered by UNKNOWN_SERVER_ERROR."""
-    assert producer._transactions is not None
-    coordinator: Any = producer._transactions._coordinator
+    assert transactions_of(producer) is not None
+    coordinator: Any = coordinator_of(transactions_of(producer))
     error_of: Callable[[int, str], Any] = coordinator._error
     ends = 0
 

@@ -14,6 +14,7 @@ from pykafka.common import TopicPartition
 from pykafka.exceptions import DeserializationError, InvalidRecordState, TopicNotFoundError, UnpackedTooLargeError
 from pykafka.sharegroups.acquired_records import Acknowledged
 from tests.brokers import KafkaCluster
+from tests.support.inside import engine_of
 from tests.support.interrupts import Interrupted
 from tests.support.topics import create_topic, delete_topic
 from tests.support.waiting import until
@@ -70,7 +71,7 @@ def test_a_close_that_was_interrupted_leaves_the_group_when_it_is_called_again(
     group = new_group(client)
     consumer = client.share_consumer(filled(client, 3), group=group)
     assert len(taken(consumer, 3)) == 3
-    engine = consumer._engine
+    engine = engine_of(consumer)
     (session,) = engine._sessions.values()
     target: Any = engine.member if step == "_send" else session
     really = getattr(target, step)
@@ -160,8 +161,8 @@ def test_two_members_share_one_partition(client: KafkaClient) -> None:
         client.share_consumer(topic, group=group, max_records=10, acquire_mode="record_limit") as one,
         client.share_consumer(topic, group=group, max_records=10, acquire_mode="record_limit") as two,
     ):
-        until(client._handler, lambda: not one.poll(timeout=0.1) and bool(one.assignment()))
-        until(client._handler, lambda: not two.poll(timeout=0.1) and bool(two.assignment()))
+        until(client.cluster.handler, lambda: not one.poll(timeout=0.1) and bool(one.assignment()))
+        until(client.cluster.handler, lambda: not two.poll(timeout=0.1) and bool(two.assignment()))
         with client.producer() as producer:
             for number in range(40):
                 producer.produce(topic, b"%d" % number)
@@ -207,7 +208,7 @@ def test_a_deleted_topic_is_no_longer_read(client: KafkaClient) -> None:
     with client.share_consumer(gone, stays, group=group) as consumer:
         assert len(taken(consumer, 2)) == 2
         delete_topic(client, gone)
-        until(client._handler, lambda: not consumer.poll(timeout=0.2) and len(consumer.assignment()) == 1)
+        until(client.cluster.handler, lambda: not consumer.poll(timeout=0.2) and len(consumer.assignment()) == 1)
         with client.producer() as producer:
             producer.produce(stays, b"more")
         assert [record.value for record in taken(consumer, 1)] == [b"more"]

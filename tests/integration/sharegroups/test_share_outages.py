@@ -14,6 +14,7 @@ from pykafka.protocol import wire
 from pykafka.sharegroups.acquired_records import Acknowledged
 from tests.brokers import KafkaCluster
 from tests.integration.sharegroups.test_share_consumer import filled, new_group, taken
+from tests.support.inside import engine_of
 from tests.support.topics import create_topic
 from tests.support.waiting import until
 
@@ -25,7 +26,7 @@ def test_a_lost_session_is_told_and_another_begins(client: KafkaClient) -> None:
     topic = filled(client, 5)
     with client.share_consumer(topic, group=new_group(client), acknowledgement="explicit") as consumer:
         found = taken(consumer, 5)
-        (session,) = consumer._engine._sessions.values()
+        (session,) = engine_of(consumer)._sessions.values()
         session._session._epoch += 5
         assert all(consumer.accept(record) for record in found)
         (error,) = consumer.commit().values()
@@ -44,7 +45,7 @@ def test_a_member_whose_group_was_deleted_joins_again(client: KafkaClient, caplo
     with client.share_consumer(topic, group=group) as consumer:
         assert len(taken(consumer, 5)) == 5
         consumer.commit()
-        member: Any = consumer._engine.member
+        member: Any = engine_of(consumer).member
         gone = wire.ShareGroupHeartbeatRequest(group_id=group, member_id=consumer.member_id, member_epoch=-1)
         assert member.link.find().call(gone, "forget").error_code == 0
         client.admin.delete_groups(group)

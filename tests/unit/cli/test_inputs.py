@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from pykafka.cli.app import tools
-from pykafka.cli.cmd_consume import _json_renderer
+from pykafka.cli.cmd_consume import json_renderer
 from pykafka.cli.exit_status import Status
-from pykafka.cli.producing import Failure, InputError, InputLine, _joined, lines_parser, parse_json, read_lines
+from pykafka.cli.producing import Failure, InputError, InputLine, joined_failures, lines_parser, parse_json, read_lines
 from pykafka.exceptions import MessageSizeTooLarge, NotLeaderForPartition
 from pykafka.protocol.message import Message
 
@@ -97,7 +97,7 @@ def test_what_consume_writes_is_read_again(content: bytes | None) -> None:
     headers = [("a", content), ("a", b"again")]
     message = Message(content, partition_key=content, partition_id=2, timestamp=1_600_000_000_123, headers=headers)
     expected = InputLine(content, content, headers, 2, 1_600_000_000_123)
-    assert parse_json(_json_renderer("t")(message)) == expected
+    assert parse_json(json_renderer("t")(message)) == expected
 
 
 def test_lines_of_a_file() -> None:
@@ -111,7 +111,7 @@ def test_neighbours_with_one_reason_are_one_failure() -> None:
     large = MessageSizeTooLarge("large")
     text = here.text
     taken = [(1, text, here), (2, text, here), (3, "large", large), (5, text, here), (6, text, there), (8, "bad", None)]
-    assert list(_joined(taken)) == [
+    assert list(joined_failures(taken)) == [
         Failure(1, 2, str(here)),
         Failure(3, 3, str(large)),
         Failure(5, 6, text),

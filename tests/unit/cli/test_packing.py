@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import pykafka
 from pykafka.cli import packing
 from pykafka.cli.app import tools
-from pykafka.cli.cmd_spark_pack import _line
+from pykafka.cli.cmd_spark_pack import submit_line
 from pykafka.cli.packing import PackError, pack, target
 
 HEAVY = ("pyarrow", "kazoo", "cramjam", "crc32c", "python-snappy")
@@ -178,7 +178,7 @@ def test_the_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize("manager", ["standalone", "yarn"])
 def test_the_line_of_an_archive_whose_path_has_a_space(manager: str) -> None:
     archive = Path("/jobs of all/a.tar.gz")
-    words = shlex.split(_line(archive, manager))
+    words = shlex.split(submit_line(archive, manager))
     assert f"{archive}#pykafka_libs" in words
     assert manager != "standalone" or {"/jobs of all/pykafka_libs", "PYTHONPATH=/jobs of all/pykafka_libs"} <= set(
         words
@@ -191,7 +191,7 @@ def test_the_drivers_folder_is_made_anew(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "stale.py").touch()
     (tmp_path / "fresh.py").touch()
-    unpack = _line(archive, "standalone").partition("\nPYTHONPATH=")[0]
+    unpack = submit_line(archive, "standalone").partition("\nPYTHONPATH=")[0]
 
     def run() -> int:
         done = subprocess.run(["sh", "-c", unpack], stderr=subprocess.DEVNULL, timeout=60, check=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pykafka.cli.cmd_reassign import _checked
+from pykafka.cli.cmd_reassign import plan_errors
 from pykafka.common import TopicPartition
 from pykafka.exceptions import InvalidReplicaAssignment, UnknownTopicOrPartition, UnsupportedVersion
 
@@ -29,7 +29,7 @@ def test_brokers_that_are_away_may_be_named_where_they_are_known(tells_those_awa
     item = TopicPartition("t", 0)
 
     def error_of(*replicas: int, there: bool = True) -> object:
-        results = _checked(client_of(tells_those_away), {item: list(replicas)}, {item: [HERE]} if there else {})
+        results = plan_errors(client_of(tells_those_away), {item: list(replicas)}, {item: [HERE]} if there else {})
         return type(results.errors.get(item))
 
     assert error_of(HERE) is type(None)

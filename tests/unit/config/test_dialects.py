@@ -30,7 +30,7 @@ BY_KEYS = ("librdkafka.config", "librdkafka.properties", "app.conf", "app.cfg", 
 @pytest.fixture(autouse=True)
 def nothing_told() -> None:
     """Forget which warnings were logged."""
-    configuration._reported.clear()
+    configuration.reported_keys.clear()
     dialects._log_changed.cache_clear()
 
 
@@ -265,10 +265,10 @@ def test_a_word_alone_on_a_line_is_not_shown(tmp_path: Path, caplog: pytest.LogC
 
 
 def test_what_was_told_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(configuration, "_REPORTED_MAX", 10)
+    monkeypatch.setattr(configuration, "REPORTED_MAX", 10)
     for number in range(100):
         Configuration.read({"bootstrap.servers": "a", f"key.number.{number}": 1}, environment={})
-    assert len(configuration._reported) < 20
+    assert len(configuration.reported_keys) < 20
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pretend to have the package for Kerberos, and not that of AWS."""
     monkeypatch.setattr("pykafka.security.kerberos._library", lambda: None)
     monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
-    configuration._reported.clear()
+    configuration.reported_keys.clear()
 
 
 def read(tmp_path: Path, template: Template) -> Configuration:

@@ -8,6 +8,7 @@ import pytest
 
 from pykafka.consumer.commit_order import CommitOrder
 from pykafka.handlers import Handler
+from tests.support.inside import waiting_commits
 from tests.support.interrupts import Interrupted, interrupting
 from tests.support.waiting import until
 
@@ -43,7 +44,7 @@ def test_turns_come_in_the_order_of_the_calls(handler: Handler) -> None:
     for number in range(1, 20):
         if number % 3:
             workers.append(handler.spawn(commit, order, handler, made, number))
-            until(handler, lambda: len(order._places) == number + 1)  # noqa: B023
+            until(handler, lambda: waiting_commits(order) == number + 1)  # noqa: B023
         else:
             order.add(lambda number=number: made.append(number))  # type: ignore[misc]
     assert not commit(order, handler, made, 99, 0.05)
@@ -53,7 +54,7 @@ def test_turns_come_in_the_order_of_the_calls(handler: Handler) -> None:
     assert order.settle(handler.now() + 10)
     assert made == list(range(20))
     assert order.join(handler.now() + 10)
-    assert not order._places
+    assert not waiting_commits(order)
     assert all(worker.join(10) for worker in workers)
 
 
@@ -114,4 +115,4 @@ def test_an_interrupt_at_any_step_holds_up_nothing(handler: Handler) -> None:
             interrupts += 1
         assert commit(order, handler, made, 3, 10)
     assert interrupts
-    assert not order._places
+    assert not waiting_commits(order)

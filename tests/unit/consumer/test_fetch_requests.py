@@ -90,6 +90,42 @@ def test_a_plan_that_stands_is_asked_for_again_without_naming_it() -> None:
     assert [part.fetch_offset for topic in moved.topics for part in topic.partitions] == [5]
 
 
+@pytest.mark.parametrize("version", [7, 11, 12, 13, 14, 15, 17, 18])
+def test_a_repeated_request_has_the_bytes_of_a_new_one(version: int) -> None:
+    """It is encoded once, and has another epoch each time."""
+    settings = FetchSettings(max_wait_ms=123, min_bytes=2, isolation_level=1, rack="r")
+    requests, plan = FetchRequests(settings), Plan({KEY: asked(OLD)}, max_bytes=7)
+    requests.next(plan, version)
+    for session_id, first in ((9, 1), (1 << 30, 4), (10, 2**31 - 2)):
+        requests.session.answered(session_id)
+        requests.session._epoch = first
+        for epoch in (first, first + 1, first + 2 if first < 4 else 1 if first > 4 else 6):
+            request, full = requests.next(plan, version)
+            fresh = wire.FetchRequest(
+                max_wait_ms=123,
+                min_bytes=2,
+                max_bytes=7,
+                isolation_level=1,
+                session_id=session_id,
+                session_epoch=epoch,
+                rack_id="r",
+            )
+            assert not full
+            assert b"".join(request.chunks(version)) == fresh.encode(version)
+            assert (request.session_id, request.session_epoch) == (session_id, epoch)
+
+
+def test_a_plan_that_stands_is_named_again_in_another_version() -> None:
+    """A broker that was replaced knows no session; the plan may stand all the same."""
+    requests, plan = FetchRequests(FetchSettings()), Plan({KEY: asked(OLD)})
+    for _ in range(2):
+        requests.next(plan, 13)
+        requests.session.answered(9)
+    request, _ = requests.next(plan, 12)
+    assert (len(request.topics), request.session_id, request.session_epoch) == (1, 9, 0)
+    assert request.encode(12) == wire.FetchRequest.decode(request.encode(12), 12).encode(12)
+
+
 @pytest.mark.parametrize("ends", ["refused", "failed"])
 def test_a_plan_that_stands_is_named_again_after_the_end_of_its_session(ends: str) -> None:
     requests, plan = FetchRequests(FetchSettings()), Plan({KEY: asked(OLD)})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pykafka.common import TopicPartition
-from pykafka.consumer.in_process import InProcess
+from pykafka.consumer.commits import InProcess
 
 KEY = TopicPartition("t", 0)
 

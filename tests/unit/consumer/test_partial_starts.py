@@ -11,6 +11,7 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.exceptions import TopicAuthorizationFailed
+from tests.support.inside import engine_of
 from tests.support.scripted import TOPIC, ManyPartitions, batch
 from tests.support.waiting import until
 
@@ -28,7 +29,7 @@ def test_a_start_that_is_not_known_does_not_hold_up_the_others(concurrency: Call
         broker.logs = {id_: batch([b"%d" % id_]) for id_ in range(3)}
         broker.refused = {1: NOT_LEADER}
         with client.consumer() as consumer:
-            consumer._engine.assign(consumer._engine.find(KEYS))
+            engine_of(consumer).assign(engine_of(consumer).find(KEYS))
             found = [consumer.one(1), consumer.one(1)]
             assert {record.value for record in found if record is not None} == {b"0", b"2"}
             assert consumer.one(0.3) is None

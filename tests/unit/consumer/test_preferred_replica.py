@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pykafka.common import TopicPartition
-from pykafka.consumer.preferred_replica import AVOID_S, PreferredReplica, PreferredReplicas
+from pykafka.consumer.leader_epochs import AVOID_S, PreferredReplica, PreferredReplicas
 
 KEY, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 

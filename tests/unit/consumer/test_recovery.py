@@ -9,8 +9,7 @@ import pytest
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.buffers import Buffers, OwnedPartition
-from pykafka.consumer.leader_epochs import LeaderEpochs
-from pykafka.consumer.preferred_replica import PreferredReplicas
+from pykafka.consumer.leader_epochs import LeaderEpochs, PreferredReplicas
 from pykafka.consumer.recovery import Recovery
 from pykafka.exceptions import IncompleteResponseError, KafkaException
 from pykafka.handlers import ThreadingHandler

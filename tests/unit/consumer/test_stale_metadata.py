@@ -48,7 +48,7 @@ def test_a_partition_that_is_never_there(
     broker: ManyPartitions, concurrency: Callable[[], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pykafka.kafkaconsumer.KNOWN_WITHIN_S", 0.5)
-    assert assignment.KNOWN_WITHIN_S == partition_discovery.GONE_S
+    assert assignment.KNOWN_WITHIN_S == partition_discovery.DELETED_AFTER_S
     with KafkaClient(hosts=broker.hosts, **concurrency()) as client, client.consumer() as consumer:
         began = time.monotonic()
         with pytest.raises(UnknownTopicOrPartition, match="3 partitions") as caught:

@@ -10,9 +10,10 @@ import pytest
 
 from pykafka.common import TopicPartition
 from pykafka.consumer.buffers import Buffers, OwnedPartition
-from pykafka.consumer.fetching_consumer import Return, Wanted
+from pykafka.consumer.fetching_consumer import Wanted
 from pykafka.consumer.leader_epochs import LeaderEpochs
 from pykafka.consumer.start_lookup import StartLookup
+from pykafka.consumer.startrules import Return
 from pykafka.handlers import Handler
 from tests.support.waiting import until
 

@@ -23,7 +23,7 @@ from pykafka.coordinator import (
 from pykafka.exceptions import NoBrokersAvailableError
 from pykafka.groups.assignors.abstract import by_topic
 from pykafka.groups.assignors.sticky import Claim, balanced, owners_of
-from pykafka.groups.classic.assignment import MemberAssignors
+from pykafka.groups.classic.membership import MemberAssignors
 from pykafka.protocol import ConsumerGroupProtocolMetadata, MemberAssignment, wire
 from pykafka.protocol.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from pykafka.utils.loglimit import LogLimiter

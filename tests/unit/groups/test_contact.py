@@ -112,6 +112,19 @@ def test_it_is_sure_while_zookeeper_answers(place: Place) -> None:
     assert (place.contact.sure_s, place.contact.away_s, place.contact.may_own()) == (math.inf, 0, True)
 
 
+@pytest.mark.parametrize("silent_s", [TIMEOUT_S - 1, TIMEOUT_S + 1])
+def test_what_was_owned_at_the_end_stays_so(place: Place, silent_s: float) -> None:
+    """An answer that comes after the end returns no partitions: other members may have them."""
+    place.ask().end()
+    late = place.ask()
+    place.go_on(silent_s)
+    owned = place.contact.may_own()
+    assert owned == (silent_s < TIMEOUT_S)
+    place.contact.end()
+    late.end()
+    assert place.contact.may_own() == owned
+
+
 def test_the_session_may_end_its_timeout_after_the_last_request_that_was_answered(place: Place) -> None:
     place.ask().end()
     place.go_on(0.5)

@@ -48,6 +48,7 @@ from pykafka.protocol.consumer_protocol import (
     assignment_bytes,
 )
 from pykafka.utils.name import Name
+from tests.support.inside import take_report
 
 
 @pytest.mark.parametrize("kind", [TopicMember, ClassicMembership])
@@ -59,7 +60,7 @@ def test_the_log_has_what_to_do_for_an_idle_application(
     member.config = {"max_poll_interval_ms": 4000}
     member.membership = MemberState()
     member.membership.apply(Event.JOIN)
-    member._handle_report(Report(-1, "m", 0, "a:9092", idle=True))
+    take_report(member, Report(-1, "m", 0, "a:9092", idle=True))
     assert "took no messages for 4000 ms, so this member has left the group; read more often, or raise" in caplog.text
 
 
@@ -70,7 +71,7 @@ def test_a_member_warns_of_heartbeats_that_were_refused_for_longer_than_its_sess
     member.group_id = "g"
     member.config = {"session_timeout_ms": 4000}
     member.membership = MemberState()
-    member._handle_report(Report(3, "m", 30, "a:9092", overdue=True))
+    take_report(member, Report(3, "m", 30, "a:9092", overdue=True))
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert (
@@ -446,7 +447,7 @@ def test_responses_are_read_as_documented() -> None:
     assert LeaveGroupResponse.of(left).error_code == 25
 
 
-@given(st.integers(0, 3), st.lists(st.text(max_size=20), min_size=1), st.binary())
+@given(st.integers(0, 3), st.lists(st.text(min_size=1, max_size=20), min_size=1), st.binary())
 def test_metadata_comes_back(version: int, names: list[str], user_data: bytes) -> None:
     written = ConsumerGroupProtocolMetadata(version, names, user_data).get_bytes()
     read = ConsumerGroupProtocolMetadata.from_bytestring(written)

@@ -17,6 +17,7 @@ from pykafka.groups.classic.heartbeat import ClassicHeartbeats, HeartbeatTarget,
 from pykafka.groups.heartbeat_sender import Activity, Heartbeat
 from pykafka.groups.heartbeat_thread import HeartbeatThread
 from pykafka.handlers import Handler
+from tests.support.inside import worker_of
 from tests.support.waiting import until
 
 #: The beginning of an answer to a heartbeat of version 1, before the error code.
@@ -107,7 +108,7 @@ def test_members_share_a_thread_and_a_connection(
     for sender in members[1:]:
         sender.stop()
     assert members[0].is_alive
-    worker = HeartbeatThread.at(broker, handler)._worker
+    worker = worker_of(HeartbeatThread.at(broker, handler))
     members[0].stop()
     assert not worker.is_alive()
     asked = one.asked

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from pykafka.coordinator import RoundRobinPartitionAssignor
-from pykafka.groups.options import SubscriberOptions
-from pykafka.groups.protocol_choice import Facts, assignor_for, choose
+from pykafka.groups.options import Facts, SubscriberOptions, assignor_for, choose
 
 OFFERED = Facts(True)
 

@@ -26,7 +26,7 @@ from pykafka.exceptions import (
 )
 from pykafka.handlers import Address, Handler
 from pykafka.network.channel import Channel
-from pykafka.network.connection import BrokerConnection, _join_small
+from pykafka.network.connection import BrokerConnection, join_small
 from pykafka.network.dialing import Attempt
 from tests.support.peers import HOST, Ask
 
@@ -102,7 +102,7 @@ def test_a_late_frame_is_read_on(connect: Connect, split: int) -> None:
 
 def test_small_buffers_are_joined_and_large_ones_not_copied() -> None:
     large = bytes(100_000)
-    joined = _join_small([b"a", bytearray(b"b"), large, memoryview(b"c"), b"d", large])
+    joined = join_small([b"a", bytearray(b"b"), large, memoryview(b"c"), b"d", large])
     assert joined == [b"ab", large, b"cd", large]
     assert joined[1] is large
 

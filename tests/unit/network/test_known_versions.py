@@ -69,6 +69,11 @@ class Changeling(ScriptedBroker):
     def _respond(self, request: Any) -> Any:
         if isinstance(request, wire.ApiVersionsRequest) and self.lies > 0:
             return self._lying(super()._respond(request))
+        if isinstance(request, wire.ListOffsetsRequest) and self.looks_old:
+            kind = wire.ListOffsetsResponse.Topic
+            return wire.ListOffsetsResponse(
+                topics=[kind(name=TOPIC, partitions=[kind.Partition(partition_index=0, old_style_offsets=[0])])]
+            )
         if isinstance(request, wire.InitProducerIdRequest):
             id_, epoch = self.give_id()
             return wire.InitProducerIdResponse(producer_id=id_, producer_epoch=epoch)
@@ -247,6 +252,38 @@ def test_a_producer_numbers_once_its_broker_turns_out_to_be_newer(
             producer.produce(b"x")
             producer.flush()
     assert old.produced[-2:] == [(7, old.produced[-2][1]), (7, old.produced[-2][1] + 1)]
+
+
+@pytest.mark.parametrize("is_idle", [True, False])
+def test_a_consumer_fetches_in_newer_versions_once_its_broker_turns_out_to_be_newer(
+    old: Changeling, handler: Handler, monkeypatch: pytest.MonkeyPatch, is_idle: bool
+) -> None:
+    """Its worker asks for the version of each request, also if it asks for the same partitions again and again."""
+    monkeypatch.setattr(api_versions, "ASK_AGAIN_S", 0.2)
+    fetched: list[int] = []
+
+    def note(key: int, version: int) -> bool:
+        if key == wire.FetchRequest.api_key:
+            fetched.append(version)
+        return False
+
+    old.closes_on = note
+    with client_of(old, handler) as client:
+        with client.topics[TOPIC].get_simple_consumer(fetch_wait_max_ms=20, consumer_timeout_ms=10_000) as consumer:
+            until(handler, lambda: len(fetched) >= 3)
+            assert set(fetched) == {0}
+            old.looks_old = False
+            until(handler, lambda: max(fetched) > 0)
+            newest = scripted.VERSIONS[wire.FetchRequest]
+            until(handler, lambda: fetched[-1] == newest)
+            if not is_idle:
+                old.records = scripted.batch([b"x"])
+                message = consumer.consume()
+                assert message is not None
+                assert message.value == b"x"
+            del fetched[:]
+            until(handler, lambda: len(fetched) >= 3)
+            assert set(fetched) == {newest}
 
 
 def test_what_follows_on_numbers_never_goes_without(

@@ -23,6 +23,7 @@ from pykafka.protocol import wire
 from pykafka.protocol.schema import encode_request
 from pykafka.security import Mechanism
 from pykafka.security.scram import ScramExchange
+from tests.support.inside import reauthentication_of
 from tests.support.sasl import USERS, SaslBroker
 
 LIMIT = 20.0
@@ -191,7 +192,7 @@ def test_requests_without_an_answer_wait_too(broker: SaslBroker, handler: Handle
     handler.sleep(0.7)
     held = [ask(requests), ask(requests, has_response=False), ask(requests)]
     assert held[1].done
-    assert requests._reauthentication.under_way
+    assert reauthentication_of(requests).under_way
     hold.set()
     assert decode(held[0]).controller_id == 1
     with pytest.raises(KafkaException):  # the broker answers Metadata, also where no answer is wanted
@@ -277,7 +278,7 @@ def test_a_renewal_that_begins_while_the_connection_is_being_closed_costs_no_ans
         flight = [ask(requests) for _ in range(3)]
         stopping = handler.spawn(requests.stop, LIMIT)
         until(handler, lambda: requests.shared.requests._closing)
-        requests._reauthentication.due = handler.now()
+        reauthentication_of(requests).due = handler.now()
         with pytest.raises(SocketDisconnectedError, match="closing the connection"):
             ask(requests).get(timeout=LIMIT)
         hold.set()
@@ -415,7 +416,7 @@ def test_a_session_that_holds_outlives_a_renewal_that_cannot_begin(
     with SaslBroker(lifetime_ms=60_000) as broker:
         failing = Failing(where, error)
         requests = started(broker, handler, sasl=failing)
-        requests._reauthentication.due = handler.now()
+        reauthentication_of(requests).due = handler.now()
         assert decode(ask(requests)).controller_id == 1
         failing.error = None
         until(handler, lambda: decode(ask(requests)).controller_id == 1 and broker.renewals == 1)
@@ -457,15 +458,15 @@ def test_a_large_answer_is_read_while_much_that_was_held_is_written(handler: Han
     hold = threading.Event()
     with Wide(lifetime_ms=60_000) as broker:
         requests = started(broker, handler)
-        requests._reauthentication.due = handler.now()
+        reauthentication_of(requests).due = handler.now()
         broker.damage_login = lambda frame: frame if hold.wait(LIMIT) else None
         flight = [requests.request(Frame(broker.size if at else 0), timeout=LIMIT) for at in range(3)]
-        assert requests._reauthentication.under_way
+        assert reauthentication_of(requests).under_way
         hold.set()
         for future in flight:
             assert len(future.get(timeout=LIMIT)) > broker.size
         assert (broker.renewals, broker.expired) == (1, 0)
-        until(handler, lambda: not requests._reauthentication.under_way)
+        until(handler, lambda: not reauthentication_of(requests).under_way)
         requests.stop()
 
 
@@ -490,7 +491,7 @@ def test_credentials_that_are_not_ready_put_the_renewal_off(handler: Handler) ->
         connection.connect(10_000)
         requests = RequestHandler(handler, connection)
         requests.start()
-        requests._reauthentication.due = handler.now()
+        reauthentication_of(requests).due = handler.now()
         until(handler, lambda: decode(ask(requests)).controller_id == 1 and broker.renewals == 1)
         assert slow.asked == 3
         requests.stop()

@@ -22,6 +22,7 @@ from pykafka.exceptions import CorrelationIdError, KafkaException, ResponseTimeo
 from pykafka.handlers import Handler, RequestHandler, ResponseFuture
 from pykafka.network import turns
 from tests.support.certs import Pems
+from tests.support.inside import worker_of
 from tests.support.peers import HOST, Ask
 
 LIMIT = 10.0
@@ -47,8 +48,8 @@ def start(handler: Handler, peers: dict[str, int], pems: Pems) -> Iterator[Start
         requests = reference()
         if requests is not None:
             requests.stop()
-            assert requests._worker is not None
-            assert not requests._worker.is_alive()
+            assert worker_of(requests) is not None
+            assert not worker_of(requests).is_alive()
 
 
 def _size(future: ResponseFuture) -> int:
@@ -449,7 +450,7 @@ def test_stop_in_a_callback(start: Start, handler: Handler) -> None:
     waiting = requests.request(Ask(silent=True))
     future.add_done_callback(lambda _: requests.stop())
     _fails(waiting, SocketDisconnectedError, "closed by this client", requests.shared.connection.address)
-    _wait(handler, lambda: requests._worker is not None and not requests._worker.is_alive())
+    _wait(handler, lambda: worker_of(requests) is not None and not worker_of(requests).is_alive())
 
 
 def test_stop_when_the_reader_has_died(start: Start, handler: Handler) -> None:
@@ -460,8 +461,8 @@ def test_stop_when_the_reader_has_died(start: Start, handler: Handler) -> None:
     requests = start()
     future = requests.request(Dies(delay=0.1))
     _fails(future, SocketDisconnectedError, "reader has ended", requests.shared.connection.address)
-    _wait(handler, lambda: requests._worker is not None and not requests._worker.is_alive())
-    assert isinstance(requests._worker and requests._worker.error, LookupError)
+    _wait(handler, lambda: worker_of(requests) is not None and not worker_of(requests).is_alive())
+    assert isinstance(worker_of(requests) and worker_of(requests).error, LookupError)
     started = handler.now()
     requests.stop(timeout=5)
     assert handler.now() - started < 1
@@ -491,7 +492,7 @@ def test_what_was_sent_before_start_is_answered(handler: Handler, peers: dict[st
 def test_dropping_it_ends_the_reader(start: Start, handler: Handler) -> None:
     requests = start()
     future = requests.request(Ask(silent=True))
-    worker, gone, where = requests._worker, weakref.ref(requests), requests.shared.connection.address
+    worker, gone, where = worker_of(requests), weakref.ref(requests), requests.shared.connection.address
     assert worker is not None
     del requests
     gc.collect()
@@ -509,7 +510,7 @@ def test_on_close_does_not_keep_its_owner(handler: Handler, start: Start) -> Non
             """Take the error."""
 
     owner = Owner()
-    worker, gone = owner.requests._worker, weakref.ref(owner)
+    worker, gone = worker_of(owner.requests), weakref.ref(owner)
     assert worker is not None
     del owner
     gc.collect()

@@ -137,7 +137,7 @@ def test_the_worker_of_a_leader_that_gets_nothing_any_more_ends(
 ) -> None:
     """Messages without a key visit all leaders in the course of time. The next message starts another one."""
     monkeypatch.setattr(sender, "IDLE_S", 0.2)
-    monkeypatch.setattr(sender, "LOOK_UP_S", 0.05)
+    monkeypatch.setattr(sender, "IDLE_POLL_INTERVAL_S", 0.05)
     with client.producer(linger_ms=0) as producer:
         for round_ in range(3):
             for id_ in range(5):
@@ -153,7 +153,7 @@ def test_messages_that_come_while_workers_end_are_all_sent(
     client: KafkaClient, broker: Many, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sender, "IDLE_S", 0.005)
-    monkeypatch.setattr(sender, "LOOK_UP_S", 0.001)
+    monkeypatch.setattr(sender, "IDLE_POLL_INTERVAL_S", 0.001)
     handler = client.cluster.handler
     with client.producer(linger_ms=0) as producer:
 

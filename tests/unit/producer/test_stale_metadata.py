@@ -18,6 +18,7 @@ from pykafka.spark.options import write_options
 from pykafka.spark.optiontable import Mode
 from pykafka.spark.writer import RowWriter
 from pykafka.utils.murmur2 import partition_for
+from tests.support.inside import engine_of
 from tests.support.loops import Concurrency
 from tests.support.scripted import TOPIC, ScriptedBroker
 from tests.support.waiting import until
@@ -99,7 +100,7 @@ def test_a_topic_may_lose_all_its_partitions_for_a_while(broker: Forgetful, conc
             producer.produce(TOPIC, b"x", key=b"k").get(10)
             broker.stale = [[], []]
             client.update_cluster()
-            producer._engine.routing.catch_up()
+            engine_of(producer).routing.catch_up()
             producer.produce(TOPIC, b"x", key=b"k").get(10)
     assert broker.taken == {partition_for(b"k", 3): 2}
 
@@ -127,7 +128,7 @@ def test_a_partition_that_is_left_out_later_keeps_its_messages(broker: Forgetful
                 producer.produce(TOPIC, b"x", partition=id_).get(10)
             broker.stale = [[0, 2]] * 4
             client.update_cluster()
-            producer._engine.routing.catch_up()
+            engine_of(producer).routing.catch_up()
             producer.produce(TOPIC, b"x", partition=1).get(10)
     assert broker.taken == {0: 1, 1: 2, 2: 1}
 
@@ -167,7 +168,7 @@ def test_an_absurd_number_of_a_partition_takes_no_memory(broker: Forgetful, conc
     with KafkaClient(broker.hosts, retry_backoff_ms=10, retry_backoff_max_ms=50, **concurrency()) as client:
         with client.producer(max_block_ms=300, linger_ms=0) as producer:
             producer.produce(TOPIC, b"x", partition=1).get(10)
-            assert len(producer._engine.routing.topics[TOPIC].queues) == 3
+            assert len(engine_of(producer).routing.topics[TOPIC].queues) == 3
 
 
 def test_the_producer_of_a_topic_waits_for_a_partition(broker: Forgetful, concurrency: Concurrency) -> None:

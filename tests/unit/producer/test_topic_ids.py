@@ -45,7 +45,7 @@ def test_it_can_be_told_to_fail() -> None:
     targets.begin("t")
     cluster.id_ = SECOND
     for _ in range(2):
-        with pytest.raises(TopicRecreatedError, match="made anew") as caught:
+        with pytest.raises(TopicRecreatedError, match="recreated") as caught:
             targets.id_of("t")
     assert (caught.value.old_id, caught.value.new_id, caught.value.topic) == (FIRST, SECOND, "t")
     targets.begin("t")

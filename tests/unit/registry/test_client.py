@@ -184,7 +184,7 @@ def test_an_id_that_four_bytes_cannot_say(stub: RegistryStub, handler: Handler, 
 def test_unknown_ids_are_not_remembered_without_end(
     stub: RegistryStub, handler: Handler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "_UNKNOWN_MAX", 3)
+    monkeypatch.setattr(client, "UNKNOWN_MAX", 3)
     registry = Registry(stub.url, handler)
     for number in range(1, 9):
         with pytest.raises(SchemaNotFoundError):

@@ -123,9 +123,9 @@ def test_a_token_is_renewed_ahead_of_its_end_while_the_old_one_serves(handler: H
     credentials = OAuthBearer(source)
     assert not credentials.prepare(handler, 0.0)
     until(handler, lambda: credentials.prepare(handler, 0.0))
-    assert credentials._held is not None
-    lifetime = credentials._held.ends_at - handler.time_ms() / 1000
-    assert 0.7 * lifetime < credentials._held.refresh_at - handler.time_ms() / 1000 < 0.86 * lifetime
+    assert credentials._cached is not None
+    lifetime = credentials._cached.ends_at - handler.time_ms() / 1000
+    assert 0.7 * lifetime < credentials._cached.refresh_at - handler.time_ms() / 1000 < 0.86 * lifetime
     source.hold = threading.Event()
     age(credentials, handler, 0.9)
     assert credentials.prepare(handler, LIMIT)  # it waits for nothing
@@ -138,11 +138,11 @@ def test_a_token_is_renewed_ahead_of_its_end_while_the_old_one_serves(handler: H
 
 def age(credentials: OAuthBearer, handler: Handler, part: float) -> None:
     """Make the token so much older: this part of its life is over."""
-    held = credentials._held
+    held = credentials._cached
     assert held is not None
     now = handler.time_ms() / 1000
     life = 300.0
-    credentials._held = oauth._Held(held.token, now - 1, now + (1 - part) * life)
+    credentials._cached = oauth._CachedToken(held.token, now - 1, now + (1 - part) * life)
 
 
 def test_a_failing_renewal_keeps_the_old_token_and_warns(handler: Handler, caplog: pytest.LogCaptureFixture) -> None:
@@ -189,7 +189,7 @@ def test_a_call_that_never_returns_ends_with_the_deadline_and_with_giving_up(han
 
 def test_what_the_function_returns_is_checked(handler: Handler) -> None:
     for wrong in (None, b"abc", 5):
-        with pytest.raises(TokenUnavailableError, match="an OAuthToken or a str is wanted"):
+        with pytest.raises(TokenUnavailableError, match="not an OAuthToken or a str"):
             OAuthBearer(lambda wrong=wrong: wrong).prepare(handler, LIMIT)  # type: ignore[misc]
     with pytest.raises(TokenUnavailableError, match="must be letters, digits"):
         OAuthBearer(lambda: "a b secret").prepare(handler, LIMIT)
@@ -199,16 +199,11 @@ def test_what_the_function_returns_is_checked(handler: Handler) -> None:
 
 def test_the_end_of_a_jwt_is_read_from_it(handler: Handler) -> None:
     end = handler.time_ms() / 1000 + 1000
-    credentials = OAuthBearer(lambda: jwt(exp=end))
-    credentials.prepare(handler, LIMIT)
-    assert credentials._held is not None
-    assert credentials._held.ends_at == end
+    assert OAuthBearer(lambda: jwt(exp=end)).get(handler)[1] == end
     odd = (float("nan"), float("inf"), 10**400)
     for opaque in ("abc", "a.b.c", jwt(exp="never"), jwt(), *(jwt(exp=end) for end in odd)):
         credentials = OAuthBearer(lambda opaque=opaque: opaque)  # type: ignore[misc]
-        credentials.prepare(handler, LIMIT)
-        assert credentials._held is not None
-        assert credentials._held.ends_at <= handler.time_ms() / 1000 + oauth.UNKNOWN_LIFE_S
+        assert credentials.get(handler)[1] <= handler.time_ms() / 1000 + oauth.UNKNOWN_LIFE_S
 
 
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf")])
@@ -219,8 +214,7 @@ def test_a_life_that_is_no_time_is_not_known(handler: Handler, seconds: float) -
     for _ in range(3):
         assert credentials.prepare(handler, LIMIT)
     assert source.calls == 1
-    assert credentials._held is not None
-    assert credentials._held.ends_at <= handler.time_ms() / 1000 + oauth.UNKNOWN_LIFE_S
+    assert credentials.get(handler)[1] <= handler.time_ms() / 1000 + oauth.UNKNOWN_LIFE_S
 
 
 @pytest.mark.parametrize(
@@ -250,13 +244,18 @@ def test_nothing_shows_the_token(handler: Handler) -> None:
         OAuthBearer(5)  # type: ignore[arg-type]
 
 
+def ready_token() -> str:
+    return "-".join(["held", "token"])
+
+
 def test_credentials_travel_without_their_token(handler: Handler) -> None:
     source = OidcClientCredentials("https://idp.test/token", "client", "b-secret")
     credentials = OAuthBearer(source, {"a": "b"})
-    credentials._held = oauth._Held(OAuthToken("abc"), 0, 0)
     copied = pickle.loads(pickle.dumps(credentials))
     assert copied == credentials
-    assert copied._held is None
+    ready = OAuthBearer(ready_token)
+    assert ready.prepare(handler, LIMIT)
+    assert ready_token().encode() not in pickle.dumps(ready)
     assert "b-secret" not in repr(copied)
     assert repr(copied) == "<OAuthBearer token=<OidcClientCredentials https://idp.test/token client_id='client'>>"
 

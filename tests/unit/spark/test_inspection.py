@@ -27,7 +27,7 @@ def test_this_python() -> None:
 
 def test_the_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task for the planner's answer, and as many as asked for."""
-    monkeypatch.setattr(inspection, "_HOLD_S", 0.0)
+    monkeypatch.setattr(inspection, "HOLD_S", 0.0)
     reader = KafkaDataSource({INSPECTION: "3"}).reader(None)  # type: ignore[arg-type]
     assert isinstance(reader, InspectionReader)
     answers = [batch.to_pylist() for task in reader.partitions() for batch in reader.read(task)]

@@ -16,7 +16,7 @@ from pykafka.spark.errors import OptionError, SinkError
 from pykafka.spark.parquetfiles import CODECS, DDL, FILE, ParquetFiles
 from pykafka.spark.pipeline.declaration import Declaration
 from pykafka.spark.pipeline.errors import DeclarationError
-from pykafka.spark.pipeline.frames import _tasks_write_all
+from pykafka.spark.pipeline.frames import tasks_write_all
 from pykafka.spark.pipeline.model import ARROW, FileSink
 
 COLUMNS = ("value", "offset")
@@ -163,7 +163,7 @@ def test_a_source_whose_tasks_write_all_has_no_view(tmp_path: Path) -> None:
     source = '[[source]]\nview = "{0}"\nbrokers = "b:1"\ntopic = "{0}"\n'
     found = load(tmp_path, 'checkpoint = "/c"\n' + source.format("a") + source.format("b") + SINK + 'from = "a"\n')
     a, b = found.inputs
-    assert (_tasks_write_all(found, a), _tasks_write_all(found, b)) == (True, False)
+    assert (tasks_write_all(found, a), tasks_write_all(found, b)) == (True, False)
 
 
 def load(tmp_path: Path, text: str) -> Declaration:

@@ -12,12 +12,13 @@ from pykafka.security import http
 from pykafka.spark.pipeline.events import BATCH, FAILED, RECOVERED, STARTED, Event
 from pykafka.spark.pipeline.operation import Alert
 from pykafka.spark.pipeline.watching import Alerts
+from tests.support.inside import worker_of
 from tests.support.spark.watchers import Endpoint, facts
 
 
 def test_alerts(endpoint: Endpoint, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """One for a failure, one for the recovery, tried again where the endpoint fails; no text has the URL."""
-    monkeypatch.setattr("pykafka.spark.pipeline.watching._FIRST_MS", 1)
+    monkeypatch.setattr("pykafka.spark.pipeline.watching.FIRST_MS", 1)
     endpoint.statuses = [503, 204, 429, 204, 403]
     handler = ThreadingHandler()
     alerts = Alerts(handler, Alert(endpoint.url))
@@ -45,7 +46,7 @@ def test_alerts(endpoint: Endpoint, caplog: pytest.LogCaptureFixture, monkeypatc
 def test_an_endpoint_that_is_down_holds_nothing_up(
     endpoint: Endpoint, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pykafka.spark.pipeline.watching._FIRST_MS", 1)
+    monkeypatch.setattr("pykafka.spark.pipeline.watching.FIRST_MS", 1)
     endpoint.server.server_close()
     alerts = Alerts(ThreadingHandler(), Alert(endpoint.url, timeout_s=5.0, attempts=2))
     for _ in range(40):
@@ -64,7 +65,7 @@ def test_the_end_does_not_wait_for_an_endpoint_that_hangs(caplog: pytest.LogCapt
     alerts.close(timeout=0.1)
     assert "given up: the program ends" in caplog.text
     assert "s3cret" not in caplog.text
-    assert alerts._worker.join(10)
+    assert worker_of(alerts).join(10)
     listener.close()
 
 
@@ -81,7 +82,7 @@ def test_a_second_request_ends_the_wait_for_alerts(caplog: pytest.LogCaptureFixt
     alerts.close(timeout=60.0, is_hurried=lambda: hurried)
     assert ("given up: the program ends" in caplog.text) is hurried
     assert handler.now() - start < (2.5 if hurried else 50)
-    assert alerts._worker.join(20)
+    assert worker_of(alerts).join(20)
     listener.close()
 
 

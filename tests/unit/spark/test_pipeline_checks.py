@@ -8,7 +8,7 @@ import pytest
 
 from pykafka.handlers import ThreadingHandler
 from pykafka.spark.pipeline import StopRequest
-from pykafka.spark.pipeline.checks import Check, _directory, check_aside
+from pykafka.spark.pipeline.checks import Check, check_aside, directory_check
 from pykafka.spark.pipeline.errors import PipelineError, StorageError
 from pykafka.spark.pipeline.model import ARROW, FileSink
 
@@ -51,17 +51,17 @@ class Directories:
 def test_directories_with_files(sink: int | None, checkpoint: int | None, sentence: str | None) -> None:
     storage: Any = Directories(sink, checkpoint)
     if sentence is None:
-        assert "/sink" in _directory(storage, FileSink("/sink", (), {}), "/checkpoint")
+        assert "/sink" in directory_check(storage, FileSink("/sink", (), {}), "/checkpoint")
         return
     with pytest.raises(PipelineError, match=sentence):
-        _directory(storage, FileSink("/sink", (), {}), "/checkpoint")
+        directory_check(storage, FileSink("/sink", (), {}), "/checkpoint")
 
 
 def test_a_directory_that_tasks_cannot_write() -> None:
     """A path without a scheme may be Hadoop's, which the file does not say."""
     storage: Any = Directories(5, 5)
     with pytest.raises(StorageError, match="/sink is on hdfs:"):
-        _directory(storage, FileSink("/sink", (), {}, writer=ARROW), "/checkpoint")
+        directory_check(storage, FileSink("/sink", (), {}, writer=ARROW), "/checkpoint")
 
 
 def test_a_check_that_hangs_is_left_at_a_stop_request() -> None:

@@ -192,7 +192,7 @@ def test_the_arguments_of_the_jvm_have_none(file: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(SparkContext, "_gateway", None)
     monkeypatch.setattr(SparkContext, "_jvm", None)
     monkeypatch.setattr(SparkSession, "getActiveSession", staticmethod(lambda: None))
-    monkeypatch.setattr(launch, "_need_java", lambda: None)
+    monkeypatch.setattr(launch, "need_java", lambda: None)
     found = load(
         file,
         f"{MINIMAL}[spark]\nmaster = 'local[1]'\n[spark.config]\n'spark.x' = 'a ${{KEY}}'\n'spark.y' = 'shown'\n"
@@ -211,7 +211,7 @@ def test_a_warning_is_printed_once(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     """A handler that a library gives the root logger meanwhile does not get what may have secrets."""
     root, others = logging.getLogger(), io.StringIO()
     monkeypatch.setattr(root, "handlers", [])
-    with cmd_pipeline._warnings_shown(lambda text: text.replace("secret", "...")):
+    with cmd_pipeline.warnings_shown(lambda text: text.replace("secret", "...")):
         root.addHandler(logging.StreamHandler(others))
         logging.getLogger("pykafka.spark.pipeline").warning("the secret is out")
     assert capsys.readouterr().err == "kafka-tools: the ... is out\n"

@@ -86,8 +86,8 @@ def test_columns_that_a_database_cannot_quote(file: Path, name: str) -> None:
     """A schema of a registry may have any name, and Spark's dialects put quotes around it, no more."""
     declaration = load(file, TOP + SOURCE + '[sink]\nformat = "jdbc"\nurl = "jdbc:x://h"\ntable = "t"\n')
     with pytest.raises(DeclarationError, match="cannot be a column of a database"):
-        frames._check_sink(cast(Any, SimpleNamespace(columns=["id", name])), declaration, only_output(declaration))
-    frames._check_sink(cast(Any, SimpleNamespace(columns=["id", "a b.c"])), declaration, only_output(declaration))
+        frames.check_sink(cast(Any, SimpleNamespace(columns=["id", name])), declaration, only_output(declaration))
+    frames.check_sink(cast(Any, SimpleNamespace(columns=["id", "a b.c"])), declaration, only_output(declaration))
 
 
 @pytest.mark.parametrize(

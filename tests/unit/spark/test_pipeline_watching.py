@@ -133,7 +133,7 @@ def test_spark_that_is_gone_hides_no_error(monkeypatch: pytest.MonkeyPatch, capl
 
     monkeypatch.setenv("PYSPARK_PYTHON", "python")  # else the session sets it
     monkeypatch.setattr(launch, "_started", lambda settings, redact: Gone())
-    monkeypatch.setattr(launch, "_need_java", lambda: None)
+    monkeypatch.setattr(launch, "need_java", lambda: None)
     monkeypatch.setattr(SparkSession, "getActiveSession", staticmethod(lambda: None))
     declaration = Declaration("clicks", "/c", "once", (), (), (), "", {})
     with pytest.raises(Py4JError, match="the JVM is gone"):

@@ -12,9 +12,10 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+import pykafka
 from pykafka import _version
 from pykafka.cli import packing
-from pykafka.cli.packing import _spark_archives
+from pykafka.cli.packing import spark_archives
 from pykafka.spark import KafkaDataSource, pythons, ship
 from pykafka.spark.arrival import FOLDER
 from pykafka.spark.connect import ArrivingSource
@@ -41,7 +42,7 @@ def dumps(what: object) -> bytes:
 
 def in_bare_python(shipped: bytes, *path: str) -> str:
     """Return what unpickling raises in this Python without its pythons."""
-    command = [sys.executable, "-I", "-S", "-c", WORKER, *path, *_spark_archives()]
+    command = [sys.executable, "-I", "-S", "-c", WORKER, *path, *spark_archives()]
     return subprocess.run(command, input=shipped, capture_output=True, timeout=60, check=True).stdout.decode()
 
 
@@ -49,7 +50,7 @@ def test_worker_without_the_package() -> None:
     """Not only `No module named 'pykafka'`."""
     said = in_bare_python(dumps(KafkaDataSource({})))
     assert said.startswith(f"builtins ImportError the Python of Spark on {platform.node()}, {sys.executable},")
-    assert f"does not have pykafka {_version.__version__}" in said
+    assert f"does not have pykafka {pykafka.__version__}" in said
     assert "`kafka-tools spark-pack`" in said
 
 
@@ -84,7 +85,7 @@ def test_archive_of_a_session(tmp_path: Path) -> None:
     """A class that is pickled by value finds this package in the archive's folder, in the directory of the process."""
     (tmp_path / packing.FOLDER).symlink_to(ROOT)
     program = WORKER.replace("pickle.load(sys.stdin.buffer)", "pickle.load(sys.stdin.buffer)({})")
-    command = [sys.executable, "-I", "-S", "-c", program, *_spark_archives()]
+    command = [sys.executable, "-I", "-S", "-c", program, *spark_archives()]
     for directory, said in ((tmp_path, "lacks pyarrow, crc32c"), (ROOT.parent, "does not have pykafka")):
         done = subprocess.run(
             command, input=dumps(ArrivingSource), cwd=directory, capture_output=True, timeout=60, check=True

@@ -40,4 +40,4 @@ def test_it_remembers_only_so_much() -> None:
     for number in range(REMEMBERED + 1):
         handler.time = number
         limiter.warn(log, str(number), "about %d", number)
-    assert len(limiter._told) < 20
+    assert len(limiter._reports) < 20

@@ -19,13 +19,13 @@ def handler(request: pytest.FixtureRequest) -> Handler:
 
 def test_versions_of_tls_are_not_dropped() -> None:
     with pytest.raises(ValueError, match="librdkafka has no setting for versions of TLS"):
-        helpers._tls_settings(SslConfig(None, versions=("TLSv1.2", "TLSv1.2")))
+        helpers.tls_settings(SslConfig(None, versions=("TLSv1.2", "TLSv1.2")))
 
 
 def test_a_proxy_is_refused_by_name() -> None:
     settings = ConnectionSettings(proxy="socks5h://joe:secret@host:1080")
     with pytest.raises(ValueError, match="librdkafka connects through no proxy.*socks5h://host:1080") as raised:
-        helpers._connection_settings(settings)
+        helpers.connection_settings(settings)
     assert "secret" not in str(raised.value)
 
 
@@ -38,7 +38,7 @@ def test_librdkafka_takes_the_settings_of_connections() -> None:
         socket_connection_setup_timeout_max_ms=10**12,
     )
     for settings in (ConnectionSettings(), huge):
-        confluent_kafka.Producer(helpers._connection_settings(settings))
+        confluent_kafka.Producer(helpers.connection_settings(settings))
 
 
 def test_it_is_waited_for(handler: Handler) -> None:

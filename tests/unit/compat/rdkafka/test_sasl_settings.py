@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from pykafka import DelegationToken, Gssapi, OAuthBearer, OAuthToken, Plain, Scram
-from pykafka.compat.rdkafka.settings import _sasl_settings
+from pykafka.compat.rdkafka.settings import sasl_settings
 from pykafka.handlers import ThreadingHandler
 from pykafka.security.mechanism import Credentials
 
 
 def settings(sasl: Any, tls: Any = None) -> dict[str, Any]:
     cluster: Any = SimpleNamespace(sasl=sasl, ssl_config=tls, handler=ThreadingHandler())
-    return _sasl_settings(cluster)
+    return sasl_settings(cluster)
 
 
 def test_users() -> None:

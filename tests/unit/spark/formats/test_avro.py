@@ -100,17 +100,20 @@ def test_a_schema_that_is_no_record_is_one_column(tmp_path: Path) -> None:
         (field("a", ["null", "R"]), "a is a R within a R"),
         (field("a", {"type": "record", "name": "Empty", "fields": []}), "a is a record without fields"),
         (field("a", {"type": "bytes", "logicalType": "decimal", "precision": 40}), "a is a decimal of 40 digits"),
-        (field("a", "nothing"), "none of Avro"),
-        (field(7, "int"), "none of Avro"),  # type: ignore[arg-type]
-        (field("a", [[], "string"]), "none of Avro"),
-        (field("a", {"type": "long", "logicalType": {}}), "none of Avro"),
-        (field("a", {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": None}), "none of Avro"),
+        (field("a", "nothing"), "not a valid Avro schema"),
+        (field(7, "int"), "not a valid Avro schema"),  # type: ignore[arg-type]
+        (field("a", [[], "string"]), "not a valid Avro schema"),
+        (field("a", {"type": "long", "logicalType": {}}), "not a valid Avro schema"),
+        (
+            field("a", {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": None}),
+            "not a valid Avro schema",
+        ),
         (field("a", {"type": "array", "items": "null"}), "items have no bytes"),
         (
             field("a", {"type": "map", "values": {"type": "array", "items": field("n", "null") | {"name": "N"}}}),
             "no bytes",
         ),
-        ("{", "no JSON"),
+        ("{", "not JSON"),
     ],
 )
 def test_what_spark_has_no_type_for_is_refused_by_name(tmp_path: Path, schema: Any, words: str) -> None:

@@ -67,7 +67,7 @@ def test_a_worker_without_the_package_ends_the_task_and_blames_no_record(
     options = file(tmp_path, schema)
     decoder, encoder = make_decoder(format, options), make_encoder(format, options)
     monkeypatch.setitem(sys.modules, package, None)
-    protobuf._compile.cache_clear()  # as in a new process
+    protobuf.compile_schema.cache_clear()  # as in a new process
     words = f"the Python of Spark on .* cannot import {package}"
     with pytest.raises(PackageMissingError, match=words):
         decoder.decode(values(b"\0"), None)

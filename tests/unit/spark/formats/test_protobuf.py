@@ -67,7 +67,7 @@ def test_descriptors_and_imports(stub: RegistryStub, tmp_path: Path) -> None:
     decoder = make_decoder("protobuf", {"registry": stub.url, "topic": "t"})
     assert decoder.ddl == "`one` STRUCT<`i`: INT>"
     descriptors = tmp_path / "t.desc"
-    descriptors.write_bytes(protobuf._compile((("dir/inner.proto", stub.schemas[0]["schema"]),), text))
+    descriptors.write_bytes(protobuf.compile_schema((("dir/inner.proto", stub.schemas[0]["schema"]),), text))
     for more in ({}, {"registry": stub.url, "topic": "t"}):
         assert make_decoder("protobuf", {"descriptor_file": str(descriptors), **more}).ddl == decoder.ddl
 

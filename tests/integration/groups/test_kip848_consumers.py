@@ -22,6 +22,7 @@ from tests.brokers import KafkaCluster
 from tests.integration.groups.test_consumer_groups import Readers
 from tests.integration.groups.test_consumer_histories import History, finish, stall
 from tests.support import churn
+from tests.support.inside import listener_of, membership_of
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("assigning"), pytest.mark.timeout(120)]
@@ -172,13 +173,13 @@ def test_a_transaction_commits_offsets_by_epoch_and_not_of_who_is_out(client: Ka
         keys = sorted(TopicPartition(topic, id_) for id_ in range(2))
         offsets = GroupOffsets(client.cluster, group, 100, 5).fetch(keys)
         assert sum(found.offset for found in offsets.values()) == 20
-        epoch = one._sharing.membership.identity.generation_id  # type: ignore[union-attr]
+        epoch = membership_of(one).identity.generation_id
         producer.begin_transaction()
         two = client.consumer(topic, group=group, **CONSUMER)
         while len(two.assignment()) < 1:
             two.poll(timeout=0.1)
             one.poll(timeout=0.1)
-        assert one._sharing.membership.identity.generation_id > epoch  # type: ignore[union-attr]
+        assert membership_of(one).identity.generation_id > epoch
         (gone,) = two.assignment()
         with pytest.raises(TransactionAbortableError):
             producer.send_offsets(one, {gone: 3})
@@ -202,7 +203,7 @@ def test_a_timeout_inside_of_on_revoked_loses_nothing(kafka: KafkaCluster) -> No
                     gevent.sleep(10)
                 one.commit()
 
-        one._sharing._listener.on_revoked = Slow().on_revoked
+        listener_of(one).on_revoked = Slow().on_revoked
         readers.join(committing=False, **CONSUMER)
         with pytest.raises(gevent.Timeout), gevent.Timeout(4):
             readers.shared(3, 3)
@@ -218,7 +219,7 @@ class NextGenMember(churn.Member):
 
     def be_put_out(self) -> None:
         """Remove it from its group by another request, as the coordinator does with one that it has not heard of."""
-        shares: Any = self.consumer._sharing.membership
+        shares: Any = membership_of(self.consumer)
         place = None if shares is None else shares.heartbeats.target
         if place is not None and place.instance_id is None:
             group, id_ = place.group, shares.member_id

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pykafka.handlers import base
+from pykafka.handlers import exit_calls
 
 # pytest may have threads; the children do next to nothing.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -35,18 +35,18 @@ def by_generator(check: Callable[[], bool]) -> Iterator[int]:
 
 
 def test_this_process_was_not_forked_by_a_function_that_ends_it() -> None:
-    assert base.abrupt_forker() is None
+    assert exit_calls.abrupt_forker() is None
 
 
 def test_a_function_that_forks_and_ends_the_child_is_named() -> None:
-    assert told(plain(lambda: base.abrupt_forker() == f"{__name__}:plain"))
+    assert told(plain(lambda: exit_calls.abrupt_forker() == f"{__name__}:plain"))
 
 
 def test_a_generator_that_is_suspended_meanwhile_stays_whole() -> None:
     steps = by_generator(lambda: True)
     status = next(steps)
     if status == -1:
-        base.abrupt_forker()
+        exit_calls.abrupt_forker()
         next(steps, None)
         os._exit(1)  # the generator has been closed
     assert told(status)
@@ -55,7 +55,7 @@ def test_a_generator_that_is_suspended_meanwhile_stays_whole() -> None:
 @pytest.mark.parametrize("name", ["flush", "close"])
 def test_a_function_that_delivers_is_not_named(name: str) -> None:
     def job(producer: Any = None) -> bool:
-        found = base.abrupt_forker()
+        found = exit_calls.abrupt_forker()
         if producer is not None:
             producer.flush() if name == "flush" else producer.close()
         return found is None
@@ -108,7 +108,7 @@ def in_loop(check: Callable[[], bool]) -> int:
 
 @pytest.mark.parametrize("fork", [by_finally, in_loop])
 def test_the_end_of_a_child_may_be_further_ahead(fork: Callable[[Callable[[], bool]], int]) -> None:
-    assert told(fork(lambda: base.abrupt_forker() == f"{__name__}:{fork.__name__}"))
+    assert told(fork(lambda: exit_calls.abrupt_forker() == f"{__name__}:{fork.__name__}"))
 
 
 @pytest.mark.parametrize("fork", [in_line, supervised])
@@ -119,7 +119,7 @@ def test_a_child_that_ends_as_a_program_is_not_named(fork: Callable[[Callable[[]
         if pid:
             return os.waitpid(pid, 0)[1]
         try:
-            status = fork(lambda: base.abrupt_forker() is None)
+            status = fork(lambda: exit_calls.abrupt_forker() is None)
         except SystemExit as ended:
             status = int(str(ended.code))
         os._exit(min(status, 1))
@@ -134,7 +134,7 @@ class Queue:
         self.found = found
 
     def produce(self, _value: object = None) -> Queue:
-        self.found.append(base.abrupt_forker() is None)
+        self.found.append(exit_calls.abrupt_forker() is None)
         return self
 
     def get(self, _key: object = None) -> object:

@@ -18,6 +18,7 @@ from pykafka.exceptions import (
 )
 from pykafka.groups.classic.heartbeat import Report
 from tests.brokers import KafkaCluster
+from tests.support.inside import take_report
 from tests.support.subscribers import Member, Members, put_out
 from tests.support.topics import create_topic
 
@@ -64,9 +65,9 @@ def test_a_call_keeps_its_deadline_and_the_next_one_goes_on(members: Members) ->
         assert now() - started < 1
     assert two.subscriber.needs_poll
     assert not two.share
-    sent = two.subscriber.pending_join._sent
+    sent = two.subscriber.pending_join.sent
     two.serve(0.05)
-    assert two.subscriber.pending_join._sent is sent is not None  # the same JoinGroup
+    assert two.subscriber.pending_join.sent is sent is not None  # the same JoinGroup
     members.settled(2, 4)
     assert two.hooks.names() == ["on_assigned"]
 
@@ -179,7 +180,7 @@ def test_a_listener_s_error_is_raised_once_the_rebalance_is_over(members: Member
     one.hooks.then[hook] = fail
     if hook == "on_lost":
         put_out(one.subscriber)
-        one.subscriber._handle_report(_idle(one))
+        take_report(one.subscriber, _idle(one))
     else:
         one.subscriber.request_rejoin()
     with pytest.raises(Broken, match=hook):

@@ -1,4 +1,4 @@
-"""`CarriedPositions`: where a member stands, from one internal consumer to the next."""
+"""`PositionTransfer`: the positions of a member, from one internal consumer to the next."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.common import TopicPartition
-from pykafka.compat.group_worker import discard
 from pykafka.exceptions import OffsetsNotCommitted
 from pykafka.utils import get_string
 
@@ -18,50 +17,50 @@ if TYPE_CHECKING:
     from pykafka.metadata.partition import Partition, TopicView
 
 
-class _Carried(NamedTuple):
+class _Position(NamedTuple):
     """The positions of an internal consumer in one partition when it stopped."""
 
     position: int
     #: The offset consumed last; -1 for none.
     held: int
-    #: The position without what the last call returned, which the application may not have dealt with yet.
-    done: int
+    #: The position without what the last call returned, which the application may still process.
+    processed: int
     #: The topic that the position is of, and the leader epochs of the records before it.
     topic_id: UUID | None
     leader_epochs: LeaderEpochs
 
 
-class CarriedPositions:
+class PositionTransfer:
     """The positions of a member in its partitions, and those in partitions that it has lost.
 
-    Partitions that stay in the share go on where they were; a partition that comes back goes on where the group has committed.
+    Partitions that stay assigned continue where they were; one that comes back continues where the group has committed.
 
     State: guarded by the `_rebalancing_lock` of the group consumer.
 
-    :param topic: that the group shares
+    :param topic: the topic of the group
     """
 
     def __init__(self, topic: TopicView) -> None:
         self._topic = topic
         #: What the callback gets as the old offsets: {partition id: offset held}.
         self.old_offsets: dict[int, int] = {}
-        self._carried: dict[int, _Carried] = {}
-        #: The partitions that the topic had when this member got its first share; others were added since.
+        self._carried: dict[int, _Position] = {}
+        #: The partitions that the topic had at this member's first assignment; others were added since.
         self._known: frozenset[int] | None = None
-        #: Where the present share began, and where this member was in the partitions that it has lost: {partition id: offset}.
+        #: Where the present assignment began, and the positions in partitions that were lost: {partition id: offset}.
         self._begun: dict[int, int] = {}
         self._lost: dict[int, int] = {}
 
     def take_from(self, consumer: SimpleConsumer) -> None:
-        """Note where an internal consumer that has stopped stands."""
+        """Note the positions of an internal consumer that has stopped."""
         engine = consumer._engine
         self.old_offsets = consumer.held_offsets
-        done = engine.processed_at_stop
+        processed = engine.processed_at_stop
         self._carried = {
-            key.partition: _Carried(
+            key.partition: _Position(
                 owned.position,
                 owned.last_offset_consumed,
-                done.get(key, owned.position),
+                processed.get(key, owned.position),
                 owned.topic_id,
                 owned.leader_epochs,
             )
@@ -81,8 +80,8 @@ class CarriedPositions:
                 engine.move(key, carried.position, carried.held)
                 owned = engine.partitions[key]
                 owned.topic_id, owned.leader_epochs = carried.topic_id, carried.leader_epochs
-                if carried.done != carried.position:  # the application has the last messages in hand still
-                    engine.buffers.hold(owned, carried.done)
+                if carried.processed != carried.position:  # the application still processes the last messages
+                    engine.buffers.hold(owned, carried.processed)
 
     def commit_midway(
         self,
@@ -93,9 +92,9 @@ class CarriedPositions:
         """Commit in a rebalance, while there is no internal consumer, in those partitions that are still this member's.
 
         :param group: its name
-        :param pairs: (Partition, offset) pairs; None for the positions that are carried: perhaps there are none
+        :param pairs: (Partition, offset) pairs; None for the noted positions: perhaps there are none
         :param make: returns an internal consumer of partitions, not started
-        :raises OffsetsNotCommitted: the commit failed, or pairs are of partitions that others may have by now
+        :raises OffsetsNotCommitted: the commit failed, or pairs are of partitions that other members may have by now
         """
         kept = [self._topic.partitions[id_] for id_ in sorted(self._carried) if id_ in self._topic.partitions]
         mine = None if pairs is None else [(partition, offset) for partition, offset in pairs if partition in kept]
@@ -105,7 +104,7 @@ class CarriedPositions:
                 self.give_to(consumer)
                 consumer.commit_offsets(mine)
             finally:
-                discard(consumer)
+                consumer._engine.discard()
         left = {
             (get_string(self._topic.name), partition.id): offset
             for partition, offset in pairs or ()
@@ -113,18 +112,18 @@ class CarriedPositions:
         }
         if left:
             raise OffsetsNotCommitted(
-                f"group {group}: a rebalance goes on, and other members may have these partitions by now; their next owner "
-                "consumes these messages again",
+                f"group {group}: amid a rebalance, other members may have these partitions by now; their next owner consumes "
+                "these messages again",
                 left,
             )
 
     def begin(self, consumer: SimpleConsumer) -> None:
-        """Note that a share begins where its internal consumer stands now; nothing is carried any more."""
+        """Note that an assignment begins at the positions of its internal consumer; forget the noted ones."""
         self._carried, self.old_offsets = {}, {}
         self._begun = {key.partition: owned.position for key, owned in consumer._engine.partitions.items()}
 
     def forget(self, kept: Iterable[int] = ()) -> None:
-        """Carry only some partitions: other members may have consumed the rest meanwhile.
+        """Keep only the positions of some partitions: other members may have consumed the rest meanwhile.
 
         :param kept: ids of those that were this member's all the time
         """
@@ -133,14 +132,14 @@ class CarriedPositions:
         self._carried = {id_: carried for id_, carried in self._carried.items() if id_ in wanted}
 
     def forget_lost(self, ids: Collection[int] | None = None) -> None:
-        """Forget where this member was in partitions that it has lost.
+        """Forget the positions in partitions that this member has lost.
 
         :param ids: of the partitions; None for all
         """
         self._lost = {} if ids is None else {id_: offset for id_, offset in self._lost.items() if id_ not in ids}
 
     def check_not_stale(self, group: str, pairs: Iterable[tuple[Partition, int]]) -> None:
-        """Check that a commit does not put the group back to where this member was when it lost a partition.
+        """Check that a commit does not put the group back to the position at which this member lost a partition.
 
         :param group: its name
         :param pairs: (Partition, offset) pairs to commit
@@ -154,6 +153,6 @@ class CarriedPositions:
         if stale:
             raise OffsetsNotCommitted(
                 f"group {group}: this member consumed these offsets before it lost the partitions, and other members have "
-                "gone on from there; commit_offsets() takes what is consumed now, and reset_offsets() goes back on purpose",
+                "continued from there; commit_offsets() takes what is consumed now, and reset_offsets() goes back on purpose",
                 stale,
             )

@@ -178,11 +178,26 @@ def test_a_static_member_whose_place_was_taken_ends(members: Members) -> None:
     members.settled(6)
 
 
+def test_a_subscription_that_changes_before_the_assignment_is_reported(members: Members) -> None:
+    """The coordinator waited for the member to give back partitions that the member had not reported yet."""
+    first, second = members.topics
+    one = members.join(first)
+    one.hooks.then["on_added"] = lambda _: one.subscriber.subscribe([second])
+    one.serve(None)
+    for _ in range(10):
+        one.serve(None)  # at once, before the heartbeat thread may run
+    members.settled(3, keys=members.keys(second))
+
+
 @pytest.mark.on_asyncio
 def test_the_broker_matches_a_pattern(members: Members) -> None:
     begin = f"re-{members.name}"
     create_topic(members.client, 2, name=f"{begin}-a")
     create_topic(members.client, 1, name=f"other-{begin}")
+    # A coordinator that does not know a new topic yet matches patterns again after 10 s at the earliest: let it know this one.
+    first = members.join(f"{begin}-a")
+    members.settled(2, keys=members.keys(f"{begin}-a"))
+    members.leave(first)
     one = members.join(SubscriptionPattern(f"{begin}-[ab]"))
     one.serve(None)
     members.until(lambda: one.share == members.keys(f"{begin}-a"))

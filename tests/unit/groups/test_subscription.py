@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pykafka.coordinator import AbstractPartitionAssignor, RangePartitionAssignor
-from pykafka.groups.assignors.known import assignors_of, valid_assignor
+from pykafka.groups.assignors import assignors_of, valid_assignor
 from pykafka.groups.subscription import Subscription
 
 

@@ -15,7 +15,7 @@ from pykafka.exceptions import GroupIdNotFound, UnsupportedVersion
 from pykafka.groups.classic.membership import ClassicMembership
 from pykafka.groups.kip848.membership import ConsumerGroupMembership
 from tests.brokers import KafkaCluster
-from tests.integration.groups.test_subscriber_mixed import JavaMember
+from tests.integration.groups.test_classic_mixed import JavaMember
 from tests.support.loops import Concurrency
 from tests.support.subscribers import Member, Members
 

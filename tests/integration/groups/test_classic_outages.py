@@ -15,6 +15,7 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.exceptions import UnsupportedVersion
 from tests.brokers import KafkaCluster
+from tests.support.inside import background_join
 from tests.support.loops import Concurrency
 from tests.support.subscribers import Member, Members, put_out
 from tests.support.waiting import until
@@ -77,7 +78,7 @@ def test_a_rebalance_goes_on_at_the_next_coordinator(members3: Members, kafka3: 
     one.serve(None)
     two = members.join(session_timeout_ms=20_000)
     two.serve(0.5)  # joins; one does not yet
-    assert two.subscriber.pending_join.is_open
+    assert two.subscriber.pending_join.sent is not None
     victim = members.client.cluster.get_group_coordinator(members.name).id
     kafka3.kill(victim)
     try:
@@ -206,7 +207,7 @@ def test_a_cooperative_share_stays_when_the_coordinator_dies_within_a_rebalance(
     if when == "sync":
         members.until(held.is_set)
     else:
-        members.until(lambda: two.subscriber._background is not None, among=members.members[1:])
+        members.until(lambda: background_join(two.subscriber) is not None, among=members.members[1:])
     victim = members.client.cluster.get_group_coordinator(members.name).id
     kafka3.kill(victim)
     try:

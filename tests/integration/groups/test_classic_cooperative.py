@@ -13,6 +13,7 @@ from pykafka import KafkaClient
 from pykafka.exceptions import FencedInstanceId, ShareLostError
 from pykafka.groups.classic.heartbeat import Report
 from tests.brokers import KafkaCluster
+from tests.support.inside import background_join, take_report
 from tests.support.subscribers import Member, Members, put_out
 
 pytestmark = [pytest.mark.kafka, pytest.mark.needs("groups")]
@@ -56,7 +57,7 @@ def test_a_call_of_a_member_with_a_share_waits_for_nobody_and_its_commits_pass(m
     three = members.join()
     three.serve(0.1)
     members.until(
-        lambda: one.subscriber._background is not None, among=[one, three]
+        lambda: background_join(one.subscriber) is not None, among=[one, three]
     )  # two makes no call, so the group waits
     for _ in range(5):
         started = now()
@@ -134,7 +135,7 @@ def test_a_listener_s_error_is_raised_and_the_share_is_right(members: Members, h
     if hook == "on_lost":
         put_out(one.subscriber)
         subscriber = one.subscriber
-        subscriber._handle_report(Report(subscriber.generation, subscriber.member_id, 0, "", None, idle=True))
+        take_report(subscriber, Report(subscriber.generation, subscriber.member_id, 0, "", None, idle=True))
         with pytest.raises(Broken, match=hook):
             one.serve(None)
     else:
@@ -180,7 +181,7 @@ def test_leaving_ends_a_join_that_goes_on_aside(members: Members) -> None:
     one, two = members.join(), members.join()
     members.settled(3, 3)
     three = members.join()
-    members.until(lambda: one.subscriber._background is not None, among=[one, three])
+    members.until(lambda: background_join(one.subscriber) is not None, among=[one, three])
     started = handler.now()
     members.leave(one)
     assert handler.now() - started < 3
@@ -193,7 +194,7 @@ def test_a_fenced_member_ends_also_while_it_joins(members: Members) -> None:
     one, two = members.join(group_instance_id="one"), members.join()
     members.settled(3, 3)
     three = members.join()
-    members.until(lambda: one.subscriber._background is not None, among=[one, three])
+    members.until(lambda: background_join(one.subscriber) is not None, among=[one, three])
     share = frozenset(one.share)
     again = Member(members.client, members.name, members.topics, group_instance_id="one", assignor=COOPERATIVE)
     with pytest.raises(FencedInstanceId):

@@ -8,7 +8,7 @@ import pytest
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import OffsetRequestFailedError
-from pykafka.metadata.zookeeper import NodeOffset, _offset, topics_read
+from pykafka.metadata.zookeeper import NodeOffset, node_offset, topics_read
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_which_topics_a_member_reads(content: bytes, topics: set[str] | None) ->
 
 @pytest.mark.parametrize("content", [b"", b"-1", b"12 of them", "٣".encode(), b"\xff"])
 def test_what_is_no_offset(content: bytes) -> None:
-    found = _offset(
+    found = node_offset(
         TopicPartition("clicks", 2), "/consumers/billing/offsets/clicks/2", content, SimpleNamespace(version=3)
     )
     assert isinstance(found, OffsetRequestFailedError)
@@ -38,5 +38,5 @@ def test_what_is_no_offset(content: bytes) -> None:
 
 
 def test_what_is_an_offset() -> None:
-    found = _offset(TopicPartition("clicks", 2), "/path", b" 4711\n", SimpleNamespace(version=3))
+    found = node_offset(TopicPartition("clicks", 2), "/path", b" 4711\n", SimpleNamespace(version=3))
     assert found == NodeOffset(4711, 3)
