@@ -43,7 +43,12 @@ def test_an_answer_that_is_awaited_costs_one_read(ends: Ends) -> None:
     handler, buffer = ThreadingHandler(), bytearray(10)
     far.send(b"first")
     assert stream.recv_into(buffer, 5) == 5
-    answer = handler.spawn(lambda: (handler.sleep(0.1), far.send(b"second")))
+
+    def send() -> None:
+        handler.sleep(0.1)
+        far.send(b"second")
+
+    answer = handler.spawn(send)
     assert stream.recv_into(buffer, 5) == 6
     assert answer.join(5)
     assert reads == [5, 6]
