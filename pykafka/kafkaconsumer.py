@@ -18,6 +18,7 @@ from pykafka.consumer.engine import ConsumerEngine
 from pykafka.consumer.options import ARROW_BYTES, ARROW_MESSAGES, KafkaConsumerOptions, unpacked, valid_topics
 from pykafka.consumer.record_pipeline import RecordPipeline
 from pykafka.consumer.seek_calls import Seeking, valid_keys
+from pykafka.consumer.startrules import StartRules
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.groups.assignment_follower import AssignmentFollower
 from pykafka.groups.options import SubscriberOptions
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from pykafka.consumer.arrow_batches import ArrowTables
     from pykafka.consumer.options import ConsumerInterceptor
-    from pykafka.consumer.startrules import Reset, StartRules
+    from pykafka.consumer.startrules import Reset
     from pykafka.kafkaproducer import KafkaProducer
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.serialization import DeserializerLike
@@ -114,7 +115,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     :raises KafkaException: the brokers refuse, or cannot be reached
     """
 
-    _sharing: AssignmentFollower
+    _follower: AssignmentFollower
 
     if not TYPE_CHECKING:
         consume = Elsewhere("poll(max_records, timeout=seconds)")
@@ -191,7 +192,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         self._subscribed: tuple[tuple[str, ...], re.Pattern[str] | SubscriptionPattern | None] = ((), None)
         self._closing = self._closed = False
         self._closure = CloseOnce(self._handler)
-        self._engine = ConsumerEngine(cluster, options, options.rules)
+        self._engine = ConsumerEngine(cluster, options, StartRules.of(options.reset, options.start))
         self._buffers = self._engine.buffers  # close at hand: each record is taken from there
         self._pipeline = RecordPipeline(
             self._engine,
@@ -200,13 +201,14 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
             options.on_bad_record,
             options.interceptors,
         )
-        if self._engine.commits is not None and self._pipeline.interceptors.see_commits:
-            self._engine.commits.on_commit = self._pipeline.interceptors.committed
+        interceptors = self._pipeline.interceptors
+        if self._engine.commits is not None and interceptors is not None and interceptors.see_commits:
+            self._engine.commits.on_commit = interceptors.committed
         self._arrow: ArrowTables | None = None
         self._later = later = LaterCommits(self._handler, self._engine.worker_failed)
         timeout = cluster.socket_timeout_ms / 1000
         now = self._handler.now
-        self._sharing = AssignmentFollower(self._engine, listener, members, lambda: later.join(now() + timeout))
+        self._follower = AssignmentFollower(self._engine, listener, members, lambda: later.join(now() + timeout))
         self._reading = SingleCaller(self._handler)
         self._at_close = ClosedWithClient(self)
         cluster.stop_at_close(self._at_close)
@@ -255,11 +257,11 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         :raises KafkaException: the brokers refuse, or cannot be reached
         """
         self._check_open()
-        deadline = self._deadline(timeout)
+        deadline = self._engine.call_deadline(timeout)
         wanted = unpacked(topics)
         names, pattern = valid_topics(wanted)
         if self._options.consumer_group is not None:
-            self._sharing.subscribe(wanted)
+            self._follower.subscribe(wanted)
             self._subscribed = names, pattern
             return
         if isinstance(pattern, SubscriptionPattern):
@@ -281,7 +283,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         :raises KafkaException: the brokers refuse, or cannot be reached
         """
         self._check_open()
-        deadline = self._deadline(timeout)
+        deadline = self._engine.call_deadline(timeout)
         keys = valid_keys(partitions)
         found = self._engine.find(keys, None if timeout is None else deadline, KNOWN_WITHIN_S)
         left = None if timeout is None else max(deadline - self._handler.now(), 0.0)
@@ -304,7 +306,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         try:
             if commits is not None:
                 commits.until = min(before, deadline)
-            self._sharing.leave(keeping=keeping)
+            self._follower.leave(keeping=keeping)
         finally:
             if commits is not None:
                 commits.until = before
@@ -312,7 +314,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
     def subscription(self) -> list[str]:
         """Return the names of the topics that are read as a whole; none for partitions of `assign()`."""
-        membership = self._sharing.membership
+        membership = self._follower.membership
         return sorted(self._engine.whole_topics if membership is None else membership.topics)
 
     # -- reading ---------------------------------------------------------------------------------------------------
@@ -479,7 +481,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         """
         deadline = None if timeout is None else self._handler.now() + valid_timeout(timeout)
         before: int | None = None
-        engine, sharing = self._engine, self._sharing
+        engine, follower = self._engine, self._follower
         try:
             with (turn := self._handler.Lock()):
                 if not (self._reading.enter(turn) or self._run_reads()):
@@ -488,13 +490,13 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
                 if begins:
                     self._buffers.begin_call()
                 while True:
-                    if sharing.membership is not None:
-                        sharing.poll(deadline)
+                    if follower.membership is not None:
+                        follower.poll(deadline)
                     engine.look()
                     found = take()
-                    if found is not None or (sharing.wakeup_requested and self._take_wakeup()):
+                    if found is not None or (follower.wakeup_requested and self._take_wakeup()):
                         return found
-                    if not (engine.await_records if sharing.membership is None else sharing.wait)(deadline):
+                    if not (engine.await_records if follower.membership is None else follower.wait)(deadline):
                         return found
         except KafkaException:  # whoever raises it has given back what it took
             raise
@@ -559,10 +561,15 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         try:
             if not self._later.join(deadline):
                 log.warning("commits of commit_async() were not all made before close()")
-            self._sharing.leave(midway)
+            self._follower.leave(midway)
         finally:
             self._closed = True  # not before: a listener may commit
             self._engine.stop(midway)
+
+    def _check_reads(self) -> None:
+        """Raise an error if the consumer is closed; while it is being closed, a listener may call it."""
+        if self._closed:
+            raise self._engine.stopped()
 
     def _check_open(self) -> None:
         if self._closing:

@@ -91,6 +91,8 @@ class Assignment:
         self.rules = rules
         self._first_name = name
         self.partitions: dict[TopicPartition, OwnedPartition] = {}
+        # The partitions that were named last, and their name.
+        self._named = self.partitions, name
         #: The topics of all partitions: the cluster refreshes the metadata of topics that are referenced.
         self.topics: dict[str, TopicView] = {}
         #: The topics that are read as a whole, with the partitions that are added to them.
@@ -297,9 +299,12 @@ class Assignment:
     @property
     def name(self) -> str:
         """The topics that the consumer reads, for logs and errors."""
-        names = sorted({key.topic for key in self.partitions})
-        more = f" and {len(names) - 3} more topics" if len(names) > 3 else ""
-        return ", ".join(names[:3]) + more or self._first_name
+        partitions = self.partitions
+        if self._named[0] is not partitions:  # each of thousands of partitions may log it
+            names = sorted({key.topic for key in partitions})
+            more = f" and {len(names) - 3} more topics" if len(names) > 3 else ""
+            self._named = partitions, ", ".join(names[:3]) + more or self._first_name
+        return self._named[1]
 
     def give_up_gone(self, parts: Collection[OwnedPartition]) -> list[OwnedPartition]:
         """Give up those of some partitions that their topic, which is read as a whole, has lost for good; return them."""
@@ -447,7 +452,10 @@ class Assignment:
         :returns: starts, and errors; a partition that is in neither has no start but one that the application names
         """
         committed: Fetched = {}, {}
-        keys = [key for key, start in wanted.items() if start is None or isinstance(start, Return)]
+        keys = []
+        for key, start in wanted.items():
+            if start is None or isinstance(start, Return):
+                keys.append(key)
         if self.commits is not None and keys:
             try:
                 committed = self.commits.group.fetch_each(keys, deadline=self.handler.now() + limit_ms / 1000)
@@ -531,7 +539,9 @@ class Assignment:
         now, limit_ms = self.handler.now, timeout_ms or self._search_ms
         deadline, once = now() + limit_ms / 1000, once or not timeout_ms
 
-        times = {key: milliseconds(position) for key, position in wanted.items()}
+        times: dict[TopicPartition, int] = {}
+        for key, position in wanted.items():
+            times[key] = milliseconds(position)
         query = OffsetQuery(times, isolation_level=self._isolation_level)
         found, errors = list_each(self.cluster, query, limit_ms, patient, once)
         offsets: dict[TopicPartition, int] = {}

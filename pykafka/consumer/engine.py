@@ -115,9 +115,12 @@ class ConsumerEngine(Assignment):
             return
         self.stopping = self.handler.Event()  # a new one: a worker that is still ending heeds the old one
         self.errors.clear()
-        # positions of before may be of topics that were created again meanwhile
-        if topics := sorted({key.topic for key, owned in self.partitions.items() if owned.topic_id is not None}):
-            self.refresh(topics)
+        topics = set()  # positions of before may be of topics that were created again meanwhile
+        for key, owned in self.partitions.items():
+            if owned.topic_id is not None:
+                topics.add(key.topic)
+        if topics:
+            self.refresh(sorted(topics))
         self._closure = CloseOnce(self.handler)
         self.running = True
         self.buffers.closed = False
@@ -199,6 +202,10 @@ class ConsumerEngine(Assignment):
         :raises ValueError: it is below 0, or no number
         """
         return math.inf if timeout is None else self.handler.now() + valid_timeout(timeout)
+
+    def call_deadline(self, timeout: float | None) -> float:
+        """Return when the time of a call is up that asks brokers; None for the socket timeout of the client. See `deadline`."""
+        return self.deadline(self.cluster.socket_timeout_ms / 1000 if timeout is None else timeout)
 
     def await_borrowed(self) -> None:
         """Wait until the running calls that decode Arrow columns are counted; no more begin, as the buffers are closed."""

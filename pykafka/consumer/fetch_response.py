@@ -21,7 +21,6 @@ from pykafka.exceptions import (
     NotLeaderForPartition,
     error_for,
 )
-from pykafka.protocol.ascending import ascending
 from pykafka.protocol.records_scan import RawBatch, scan
 
 if TYPE_CHECKING:
@@ -124,7 +123,8 @@ class AnswerReader:
         names: dict[UUID | None, str] = {}
         for topic in response.responses:
             if not topic.topic and not names:
-                names = {asked.topic_id: key.topic for key, asked in partitions.items()}
+                for key, wanted in partitions.items():
+                    names[wanted.topic_id] = key.topic
             name = topic.topic or names.get(topic.topic_id, "")
             for part in topic.partitions:
                 key = TopicPartition(name, part.partition_index)
@@ -137,9 +137,8 @@ class AnswerReader:
                 else:
                     self._read_partition(answer, key, asked, part)
         if full:
-            answer.failed += [
-                Failed(asked, IncompleteResponseError(**self._context(key))) for key, asked in left.items()
-            ]
+            for key, asked in left.items():
+                answer.failed.append(Failed(asked, IncompleteResponseError(**self._context(key))))
         else:
             answer.unchanged += left.values()
         return answer
@@ -202,3 +201,24 @@ def _apart(records: memoryview) -> memoryview | bytes:
     # A small part of a large answer would keep all of it in memory for as long as it is not read.
     whole = memoryview(records.obj).nbytes
     return bytes(records) if SMALL_PART * len(records) < whole else records
+
+
+def ascending(batches: Iterable[RawBatch], offset: int) -> tuple[list[RawBatch], tuple[int, int] | None]:
+    """Return the batches that end behind an offset and behind all before them, and where the first one goes back.
+
+    A batch may begin below the end of the one before it: its reader has to skip to there.
+
+    :param offset: the first offset that is wanted
+    :returns: the batches, and a pair of offsets, from where to where; None: each batch begins behind the one before
+    """
+    found: list[RawBatch] = []
+    back: tuple[int, int] | None = None
+    reached, end = offset, -1
+    for batch in batches:
+        if batch.base_offset < end and back is None:
+            back = end, batch.base_offset
+        end = max(end, batch.next_offset)
+        if batch.next_offset > reached:
+            found.append(batch)
+            reached = batch.next_offset
+    return found, back

@@ -17,7 +17,6 @@ import logging
 import weakref
 from collections import deque
 from collections.abc import Iterable
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.consumer.fetch_plan import Asked, Member, Plan
@@ -219,11 +218,6 @@ class Fetcher:
         # The connection that the worker reads itself.
         self._turn: RequestHandler | None = None
 
-    @classmethod
-    def of(cls, broker: Node, handler: Handler, settings: FetchSettings) -> Fetcher:
-        """Return the fetcher of a broker and settings that all consumers of the client share."""
-        return broker.shared(("fetch", settings), partial(cls, broker, handler, settings))
-
     def attach(self, owned: OwnedPartition, consumer: weakref.ref[FetchingConsumer]) -> None:
         """Fetch a partition from its `fetch_offset` on."""
         with self._lock:
@@ -362,9 +356,10 @@ class Fetcher:
     def _tick(self) -> None:
         """Call each consumer's `tick`."""
         self._tick_at = self._handler.now() + CONSUMER_POLL_INTERVAL_S
-        for ref in {
-            member.owned.buffers: member.consumer for member in list(self._fetchable.members.values())
-        }.values():
+        consumers = {}
+        for owned, ref in list(self._fetchable.members.values()):
+            consumers[owned.buffers] = ref
+        for ref in consumers.values():
             if (consumer := ref()) is not None:
                 consumer.tick()
 

@@ -194,24 +194,25 @@ def valid_topics(topics: tuple[Any, ...]) -> tuple[tuple[str, ...], re.Pattern[s
     :raises TypeError: one is neither a name nor a pattern
     :raises ValueError: there is none, or there are several patterns
     """
-    if any(isinstance(one, SubscriptionPattern) for one in topics):
-        return (), valid_pattern(topics)
+    pattern = False
     for one in topics:
+        if isinstance(one, SubscriptionPattern):
+            return (), valid_pattern(topics)
         if not (isinstance(one, str) or (isinstance(one, re.Pattern) and isinstance(one.pattern, str))):
             raise TypeError(
                 f"topics must be names, or one pattern (re.compile(...), or a text that begins with ^), not {one!r}"
                 + ("; unpack the list: consumer(*names)" if isinstance(one, (list, tuple, set)) else "")
             )
-    patterns = [one for one in topics if isinstance(one, re.Pattern) or one.startswith("^")]
-    if patterns and len(topics) > 1:
+        pattern = pattern or isinstance(one, re.Pattern) or one.startswith("^")
+    if pattern and len(topics) > 1:
         raise ValueError("give names of topics, or one pattern: several patterns are one with | between them")
     if not topics or "" in topics:
         raise ValueError("topics must be names, or one pattern; unsubscribe() reads nothing")
-    if patterns:
+    if pattern:
         try:
-            return (), re.compile(patterns[0])
+            return (), re.compile(topics[0])
         except re.error as error:
-            raise ValueError(f"the pattern {patterns[0]!r} of topics is malformed: {error}") from error
+            raise ValueError(f"the pattern {topics[0]!r} of topics is malformed: {error}") from error
     return tuple(dict.fromkeys(map(get_string, topics))), None
 
 
@@ -506,11 +507,6 @@ class KafkaConsumerOptions(ConsumerOptions):
         costs="A call for each record of an iteration, and for each list of `poll()`.",
     )
 
-    @property
-    def rules(self) -> StartRules:
-        """The rules for where partitions begin, all of them."""
-        return StartRules.of(self.reset, self.start)
-
     @classmethod
     def configured(cls, given: Mapping[str, Any], configuration: Mapping[str, Any]) -> Self:
         """Return options with a configuration as their defaults, also for those without a parameter of `KafkaConsumer`.
@@ -518,8 +514,11 @@ class KafkaConsumerOptions(ConsumerOptions):
         :param given: {name of a parameter: value}
         :param configuration: {name of a parameter of `SimpleConsumer`: value}
         """
-        names = {row.field: row.name for row in cls.rows()}
-        found = {row.field: configuration[row.name] for row in ConsumerOptions.rows() if row.name in configuration}
-        if "auto_offset_reset" in found:
-            found["reset"] = found.pop("auto_offset_reset")
-        return cls(**{**found, **{field: given[name] for field, name in names.items() if name in given}})
+        found: dict[str, Any] = {}
+        for row in ConsumerOptions.rows():
+            if row.name in configuration:
+                found["reset" if row.field == "auto_offset_reset" else row.field] = configuration[row.name]
+        for row in cls.rows():
+            if row.name in given:
+                found[row.field] = given[row.name]
+        return cls(**found)

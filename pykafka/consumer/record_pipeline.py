@@ -70,9 +70,10 @@ class RecordPipeline:
         self._engine = engine
         limiter = engine.cluster.limiter
         self.reader = RecordReader(key_deserializer, value_deserializer, on_bad_record, limiter, handler.offload)
-        self.interceptors = Interceptors(interceptors, handler.report)
+        #: None for none.
+        self.interceptors = Interceptors(interceptors, handler.report) if interceptors else None
         #: Whether records are for the application as they are in the buffers.
-        self.plain = not self.reader.needed and not self.interceptors.see_records
+        self.plain = not self.reader.needed and not (self.interceptors and self.interceptors.see_records)
 
     def one(self, record: Record[Any, Any]) -> Record[Any, Any] | None:
         """Return a record for the application; None for one that is skipped, or was written as a dead letter.
@@ -86,10 +87,8 @@ class RecordPipeline:
             except BaseException:  # also such as a greenlet's timeout
                 self._engine.give_back([record])
                 raise
-        if self.interceptors.see_records:
-            found = self._intercepted([record])
-            return found[0] if found else None
-        return record
+        found = self._intercepted([record])
+        return found[0] if found else None
 
     def many(self, records: list[Record[Any, Any]]) -> list[Record[Any, Any]]:
         """Return records for the application; errors as for `one`, unless there are records to return before."""
@@ -104,9 +103,11 @@ class RecordPipeline:
             if read.error is not None and not read.good:
                 raise read.error
             records = read.good
-        return self._intercepted(records) if records and self.interceptors.see_records else records
+        return self._intercepted(records)
 
     def _intercepted(self, records: list[Record[Any, Any]]) -> list[Record[Any, Any]]:
+        if self.interceptors is None or not records:
+            return records
         try:
             return self.interceptors.consumed(records)
         except BaseException:  # such as a greenlet's timeout

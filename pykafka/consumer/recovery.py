@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka.consumer.background_worker import BackgroundWorker
@@ -181,7 +182,9 @@ class Recovery(BackgroundWorker):
             return
         rack = consumer.preferred_replicas.of(owned.key).rack
         try:
-            fetcher = Fetcher.of(broker, self._handler, self._options.fetch_settings(owned.partition_id, rack))
+            settings = self._options.fetch_settings(owned.partition_id, rack)
+            # all consumers of the client share the fetchers of a broker
+            fetcher = broker.shared(("fetch", settings), partial(Fetcher, broker, self._handler, settings))
             with self._attaching:  # a partition that two fetchers have, or one has twice, is read twice
                 if consumer.running and owned.fetcher is None and not owned.given_up:
                     fetcher.attach(owned, self._consumer)

@@ -128,7 +128,10 @@ class Seeking:
     """
 
     _engine: ConsumerEngine
-    _closed: bool
+
+    if TYPE_CHECKING:
+
+        def _check_reads(self) -> None: ...
 
     def assignment(self) -> list[TopicPartition]:
         """Return the partitions that are read now."""
@@ -295,8 +298,7 @@ class Seeking:
 
     def _deadline(self, timeout: float | None) -> float:
         self._check_reads()
-        engine = self._engine
-        return engine.deadline(engine.cluster.socket_timeout_ms / 1000 if timeout is None else timeout)
+        return self._engine.call_deadline(timeout)
 
     def _heed(self, errors: Mapping[TopicPartition, KafkaException], raises: bool, text: str) -> None:
         """Raise the first error, or log a warning now and then."""
@@ -335,11 +337,6 @@ class Seeking:
                 return
             engine.start_lookup.revive()
             engine.has_arrived.wait(min(left, 0.1))
-
-    def _check_reads(self) -> None:
-        """Raise an error if the consumer is closed; while it is being closed, a listener may call it."""
-        if self._closed:
-            raise self._engine.stopped()
 
     def _own(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Return partitions that are read; all for none."""

@@ -140,7 +140,10 @@ class StartLookup(BackgroundWorker):
             if not wanted:
                 self._worker = None
                 return False
-            late = {key: wanted.pop(key) for key in self._tried if key in wanted}
+            late = {}
+            for key in self._tried:
+                if key in wanted:
+                    late[key] = wanted.pop(key)
         assert consumer is not None
         fresh = wanted
         if fresh and self._search(consumer, fresh, SEARCH_MS):
@@ -153,7 +156,10 @@ class StartLookup(BackgroundWorker):
 
     def _search(self, consumer: FetchingConsumer, wanted: Mapping[TopicPartition, _Wanted], limit_ms: int) -> bool:
         """Look for starts, and begin where they are; return whether some have none."""
-        starts, errors = consumer.find_starts({key: one.position for key, one in wanted.items()}, limit_ms)
+        positions = {}
+        for key, one in wanted.items():
+            positions[key] = one.position
+        starts, errors = consumer.find_starts(positions, limit_ms)
         if errors:
             astray = {key.topic for key, error in errors.items() if may_lead_no_more(error)}
             with self._lock:
@@ -178,8 +184,9 @@ class StartLookup(BackgroundWorker):
             by_leader.setdefault(_leader_of(consumer, key), {})[key] = one
         pause_s, now = LONGEST_MS / 1000, self._handler.now()
         with self._lock:
-            for id_ in [id_ for id_, one in self._leaders.items() if id_ not in by_leader and not one.is_asked]:
-                del self._leaders[id_]
+            for id_, leader in list(self._leaders.items()):
+                if id_ not in by_leader and not leader.is_asked:
+                    del self._leaders[id_]
         for id_, keys in by_leader.items():
             first = _Leader(due=now + self._pauses.seconds(1))
             leader = self._leaders.setdefault(id_, first)

@@ -86,7 +86,8 @@ class AssignmentFollower:
         if membership is None:
             engine = self._engine
             engine.membership.group_instance_id = self._options.group_instance_id
-            engine.commits_of("subscribe()").pinned = True
+            assert engine.commits is not None  # a consumer without a group subscribes to nothing here
+            engine.commits.pinned = True
             configs = dict(vars(self._options))
             membership = make_membership(
                 configs.pop("protocol"),
@@ -297,13 +298,19 @@ class AssignmentFollower:
     def _new_partitions(self, keys: Collection[TopicPartition]) -> set[TopicPartition]:
         """Return the partitions that were added since this member saw their topics first."""
         membership, cluster = self.membership, self._engine.cluster
-        names = {key.topic for key in keys} | set(() if membership is None else membership.topics)
+        names = set(() if membership is None else membership.topics)
+        for key in keys:
+            names.add(key.topic)
         is_first = not self._counts
         for name in names:
             found = cluster.topic_metadata(name)
             count = 0 if found is None else len(found.partitions)
             self._counts.setdefault(name, count if is_first else 0)
-        return {key for key in keys if key.partition >= self._counts[key.topic]}
+        new = set()
+        for key in keys:
+            if key.partition >= self._counts[key.topic]:
+                new.add(key)
+        return new
 
 
 def make_membership(

@@ -52,7 +52,7 @@ class Heartbeat:
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {"session_timeout_ms": 30000, "heartbeat_interval_ms": 3000}
 
     def __init__(self, **configs: Any) -> None:
-        config = {name: configs.get(name, default) for name, default in self.DEFAULT_CONFIG.items()}
+        config = {**self.DEFAULT_CONFIG, **configs}
         self.timeout: float = config["session_timeout_ms"] / 1000
         self.interval: float = config["heartbeat_interval_ms"] / 1000
         if not 0 < self.interval < self.timeout:

@@ -121,12 +121,14 @@ def check_pattern(protocol: str, topics: Any) -> None:
 
     :raises ValueError: only the next-generation protocol has patterns for the broker
     """
-    given = [topics] if isinstance(topics, (str, bytes, re.Pattern, SubscriptionPattern)) else topics
-    if protocol in (CLASSIC, ZOOKEEPER) and any(isinstance(one, SubscriptionPattern) for one in given):
-        raise ValueError(
-            'SubscriptionPattern is for the broker, which matches it with protocol="consumer" or "auto"; otherwise give a '
-            "compiled pattern, or a text that begins with ^"
-        )
+    if protocol not in (CLASSIC, ZOOKEEPER):
+        return
+    for topic in [topics] if isinstance(topics, (str, bytes, re.Pattern, SubscriptionPattern)) else topics:
+        if isinstance(topic, SubscriptionPattern):
+            raise ValueError(
+                'SubscriptionPattern is for the broker, which matches it with protocol="consumer" or "auto"; otherwise give '
+                "a compiled pattern, or a text that begins with ^"
+            )
 
 
 @dataclass(frozen=True)

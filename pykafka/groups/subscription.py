@@ -166,18 +166,17 @@ class GroupTopics:
         :param names: of other topics to check
         :param timeout_ms: for asking about those that metadata lacks; by default each broker has the socket timeout
         """
-        self._check({*names, *self.assigned_topics}, timeout_ms)
+        due = list(filter(self._is_due, {*names, *self.assigned_topics}))
+        if due:
+            self._ask(due, timeout_ms)
         for name, count in self.assigned_topics.items():
             if self._count(name, count) != count:
                 self.assigned_topics = {}
                 return True
         return False
 
-    def _check(self, names: Iterable[str], timeout_ms: int | None) -> None:
-        """Look for topics in the metadata; ask the cluster regularly about those that it lacks."""
-        due = [name for name in names if self._is_due(name)]
-        if not due:
-            return
+    def _ask(self, due: list[str], timeout_ms: int | None) -> None:
+        """Ask the cluster about topics that the metadata lacks."""
         try:
             self._cluster.update(due, timeout_ms)
         except KafkaException as error:

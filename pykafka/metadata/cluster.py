@@ -481,11 +481,16 @@ class BaseCluster:
         :param timeout_ms: see `update`
         """
         wanted = list(partitions)
-        self.refresh_schedule.want({topic for topic, _ in wanted})
-        self._refresh.lacking(
-            lambda: list(dict.fromkeys(topic for topic, part in wanted if self._cache.leader(topic, part) is None)),
-            timeout_ms,
-        )
+        self.refresh_schedule.want(set(dict(wanted)))
+
+        def lacking() -> list[str]:
+            topics: dict[str, None] = {}
+            for topic, partition in wanted:
+                if self._cache.leader(topic, partition) is None:
+                    topics[topic] = None
+            return list(topics)
+
+        self._refresh.lacking(lacking, timeout_ms)
 
     def list_offsets(
         self,

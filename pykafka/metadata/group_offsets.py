@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from pykafka.common import OffsetAndMetadata, TopicPartition
@@ -36,13 +36,6 @@ class CommittedOffset(OffsetAndMetadata):
     """A committed offset and its text; `leader_epoch` is that of the record before it, -1 if it is not known."""
 
     leader_epoch: int = -1
-
-    @classmethod
-    def of(cls, offset: int, metadata: str, leader_epoch: int) -> Self:
-        """Return a committed offset."""
-        made = cls(offset, metadata)
-        made.leader_epoch = leader_epoch
-        return made
 
 
 def by_topic(offsets: Mapping[TopicPartition, V]) -> dict[str, dict[int, V]]:
@@ -141,19 +134,18 @@ def fetch_request(
 
     :param ids: the topics' ids, which `FETCH_BY_ID` needs
     """
-    topics = by_topic(dict.fromkeys(partitions, None))
-    if version >= FETCH_GROUPS:
-        of, ids = wire.OffsetFetchRequest.Group, ids or {}
-        wanted = [
-            of.Topic(name=name, topic_id=ids.get(name, NO_ID), partition_indexes=list(parts))
-            for name, parts in topics.items()
-        ]
-        return wire.OffsetFetchRequest(groups=[of(group_id=group, topics=wanted)], require_stable=True)
-    return wire.OffsetFetchRequest(
-        group_id=group,
-        topics=[wire.OffsetFetchRequest.Topic(name=name, partition_indexes=list(ids)) for name, ids in topics.items()],
-        require_stable=version >= STABLE_FROM,
-    )
+    by_group = version >= FETCH_GROUPS
+    of: Any = wire.OffsetFetchRequest.Group.Topic if by_group else wire.OffsetFetchRequest.Topic
+    topics = []
+    for name, numbers in by_topic(dict.fromkeys(partitions, None)).items():
+        topic = of(name=name, partition_indexes=list(numbers))
+        if by_group and ids:
+            topic.topic_id = ids.get(name, NO_ID)
+        topics.append(topic)
+    if by_group:
+        wanted = wire.OffsetFetchRequest.Group(group_id=group, topics=topics)
+        return wire.OffsetFetchRequest(groups=[wanted], require_stable=True)
+    return wire.OffsetFetchRequest(group_id=group, topics=topics, require_stable=version >= STABLE_FROM)
 
 
 def committed_offsets(
@@ -206,7 +198,8 @@ def committed_each(
                     part.error_code, broker=broker, topic=topic_name, partition=key[1], api="OffsetFetch"
                 )
             else:
-                read[key] = CommittedOffset.of(part.committed_offset, part.metadata or "", part.committed_leader_epoch)
+                committed = read[key] = CommittedOffset(part.committed_offset, part.metadata or "")
+                committed.leader_epoch = part.committed_leader_epoch
     found: dict[TopicPartition, CommittedOffset] = {}
     errors: dict[TopicPartition, KafkaException] = {}
     for key in asked:

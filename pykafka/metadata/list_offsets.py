@@ -215,6 +215,8 @@ class _Search:
             broker.connect_within(min(left_ms, broker.socket_timeout_ms))
         version = broker.api_version(wire.ListOffsetsRequest)
         errors = self._ask_by(version, broker, timestamps)
+        if not errors:
+            return errors
         timeless = {
             key: timestamps[key] for key, error in errors.items() if isinstance(error, UnsupportedForMessageFormat)
         }
@@ -235,7 +237,7 @@ class _Search:
         self, version: int, broker: Node, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, KafkaException]:
         """Ask one leader by a version of the request, keep the offsets, and return the errors of partitions."""
-        by_topic: dict[str, list[wire.ListOffsetsRequest.Topic.Partition]] = defaultdict(list)
+        topics: dict[str, wire.ListOffsetsRequest.Topic] = {}
         for (topic, partition), timestamp in timestamps.items():
             entry = wire.ListOffsetsRequest.Topic.Partition(partition_index=partition, timestamp=timestamp)
             if version >= EPOCHS_FROM:
@@ -243,9 +245,10 @@ class _Search:
                 entry.current_leader_epoch = self._cluster.leader_epoch(topic, partition)
             if version == 0:
                 entry.max_num_offsets = self._query.max_offsets
-            by_topic[topic].append(entry)
-        topics = [wire.ListOffsetsRequest.Topic(name=name, partitions=parts) for name, parts in by_topic.items()]
-        request = wire.ListOffsetsRequest(replica_id=-1, topics=topics)
+            if topic not in topics:
+                topics[topic] = wire.ListOffsetsRequest.Topic(name=topic, partitions=[])
+            topics[topic].partitions.append(entry)
+        request = wire.ListOffsetsRequest(replica_id=-1, topics=list(topics.values()))
         if version >= 2:  # before, there were no transactions
             request.isolation_level = self._query.isolation_level
         left_ms = self._left_ms()

@@ -65,6 +65,8 @@ class Route:
     def order(self, addresses: Iterable[Address]) -> list[Address]:
         """Return the addresses in the order to try them in: as the system prefers them, those that failed last."""
         failed = self._failed
+        if not failed:
+            return list(addresses)
         return sorted(addresses, key=lambda address: failed.index(address) if address in failed else -1)
 
     def setup_timeout(self) -> float:
@@ -178,9 +180,7 @@ class Dialer:
         deadline = self._handler.now() + timeout
         self._check_wanted()
         addresses = self._route.order(self._targets(timeout, attempts))
-        worst: SocketDisconnectedError = NameResolutionError(
-            f"the host name {self.host!r} has no address", broker=self.address
-        )
+        worst: SocketDisconnectedError | None = None
         for number, address in enumerate(addresses):
             # An address that swallows packets must leave time for the others.
             left = max(deadline - self._handler.now(), 0.0) / (len(addresses) - number)
@@ -190,7 +190,7 @@ class Dialer:
                 self._check_wanted()
                 if not isinstance(worst, TlsError):  # it came furthest
                     worst = error
-        raise worst
+        raise worst or NameResolutionError(f"the host name {self.host!r} has no address", broker=self.address)
 
     def _check_wanted(self) -> None:
         if self._given_up:

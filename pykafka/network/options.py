@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
 from pykafka.network.proxies import Proxy, valid_proxy
 from pykafka.security import Mechanism, SslConfigLike, valid_sasl, valid_ssl_config
 from pykafka.utils.error_handlers import valid_bool
 from pykafka.utils.option_table import Options, above_0, at_least_0, option
+from pykafka.utils.redact import concealing
 
 #: Where names are looked up (KIP-602, KIP-235).
 ALL_ADDRESSES = "use_all_dns_ips"
@@ -86,3 +89,9 @@ class ConnectionSettings(Options):
         "close connections that were not used for this long; 0 never does",
         costs="It should be below the brokers' `connections.max.idle.ms` (ten minutes), and what firewalls between allow.",
     )
+
+    @classmethod
+    @concealing
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """Return the settings among a call's arguments; errors show no credentials. See `Options.of`."""
+        return super().of(given)

@@ -66,10 +66,10 @@ def _tag_decoder(field: Field, version: int) -> Decoder:
     return source.function()
 
 
-def _tags_writer(tagged: list[Field], version: int) -> Callable[[Any], bytes]:
+def _tags_writer(tagged: dict[str, Field], version: int) -> Callable[[Any], bytes]:
     def write(value: Any) -> bytes:
         contents: dict[int, bytes] = dict(value.unknown_tags)
-        for field in tagged:
+        for field in tagged.values():
             content = getattr(value, field.name)
             if content != field.default_value():
                 pieces: list[Any] = []
@@ -81,8 +81,10 @@ def _tags_writer(tagged: list[Field], version: int) -> Callable[[Any], bytes]:
     return write
 
 
-def _tags_reader(tagged: list[Field], version: int) -> Callable[..., int]:
-    fields = {field.tag: field for field in tagged}
+def _tags_reader(tagged: dict[str, Field], version: int) -> Callable[..., int]:
+    fields: dict[int | None, Field] = {}
+    for field in tagged.values():
+        fields[field.tag] = field
 
     def read(buffer: memoryview, pos: int, end: int, breathe: Any, values: dict[str, Any]) -> int:
         count, pos = read_uvarint(buffer, pos, end)
@@ -93,14 +95,14 @@ def _tags_reader(tagged: list[Field], version: int) -> Callable[..., int]:
             stop = pos + size
             if stop > end:
                 raise Malformed(f"a length of {size} bytes where {end - pos} remain")
-            field = fields.get(tag)
-            if field is None:
+            known = fields.get(tag)
+            if known is None:
                 unknown[tag] = bytes(buffer[pos:stop])
             else:
                 content = buffer[pos:stop]
-                values[field.name], used = _tag_decoder(field, version)(content, 0, size, breathe)
+                values[known.name], used = _tag_decoder(known, version)(content, 0, size, breathe)
                 if used != size:
-                    raise Malformed(f"tag {tag} ({field.name}) has {size - used} bytes too many")
+                    raise Malformed(f"tag {tag} ({known.name}) has {size - used} bytes too many")
             pos = stop
         if unknown:
             values["unknown_tags"] = unknown
@@ -109,9 +111,9 @@ def _tags_reader(tagged: list[Field], version: int) -> Callable[..., int]:
     return read
 
 
-def _refuse(value: Any, lacking: list[Field]) -> None:
+def _refuse(value: Any, lacking: dict[str, Field]) -> None:
     """Raise Unfit if a field is set that this version lacks and that is not ignorable."""
-    for field in lacking:
+    for field in lacking.values():
         content = getattr(value, field.name)
         if content != field.default_value():
             raise Unfit(f"is {content!r}, which this version cannot express", in_version=True, field=field.name)
@@ -170,12 +172,15 @@ class _Source:
         made: Callable[..., Any] = self._globals["made"]
         return made
 
-    def _groups(self, cls: StructType) -> list[list[Field]]:
-        """Return the untagged fields of the version; neighbours of fixed size form one group."""
+    def _fields(self, cls: StructType) -> tuple[list[list[Field]], dict[str, Field]]:
+        """Return the untagged fields of the version, neighbours of fixed size as one group, and the tagged ones by name."""
         groups: list[list[Field]] = []
+        tagged: dict[str, Field] = {}
         after_fixed = False
         for field in cls.fields:
-            if self._version not in field.versions or field.is_tagged_in(self._version):
+            if field.is_tagged_in(self._version):
+                tagged[field.name] = field
+            if self._version not in field.versions or field.name in tagged:
                 continue
             fixed = field.kind in FIXED and not field.is_array
             if fixed and after_fixed:
@@ -183,10 +188,7 @@ class _Source:
             else:
                 groups.append([field])
             after_fixed = fixed
-        return groups
-
-    def _tagged(self, cls: StructType) -> list[Field]:
-        return [field for field in cls.fields if field.is_tagged_in(self._version)]
+        return groups, tagged
 
     def _traits(self, field: Field) -> tuple[bool, bool]:
         """Return whether a field is compact, and whether it may be null."""
@@ -196,13 +198,15 @@ class _Source:
         """Add the lines that write a struct."""
         set_ones = self._variable("d")
         self.line(f"{set_ones} = {value}.__dict__")
-        lacking = [field for field in cls.fields if not field.ignorable and self._version not in field.versions]
+        lacking: dict[str, Field] = {}
+        for field in cls.fields:
+            if not field.ignorable and self._version not in field.versions:
+                lacking[field.name] = field
         if lacking:
-            names = self._constant({field.name for field in lacking})
-            self.line(
-                f"if not {set_ones}.keys().isdisjoint({names}): {self._constant(_refuse)}({value}, {self._constant(lacking)})"
-            )
-        for group in self._groups(cls):
+            names = self._constant(lacking)
+            self.line(f"if not {set_ones}.keys().isdisjoint({names}): {self._constant(_refuse)}({value}, {names})")
+        groups, tagged = self._fields(cls)
+        for group in groups:
             if group[0].kind in FIXED and not group[0].is_array:
                 pack = self._constant(struct.Struct(_format(group)).pack)
                 with self.at(partial(_misfit, group, value)):
@@ -211,8 +215,7 @@ class _Source:
                 with self.at(group[0].name):
                     self.write_field(group[0], f"{value}.{group[0].name}")
         if self._flexible:
-            tagged = self._tagged(cls)
-            names = self._constant({"unknown_tags", *(field.name for field in tagged)})
+            names = self._constant({"unknown_tags", *tagged})
             write = self._constant(_tags_writer(tagged, self._version))
             self.line(f"append(b'\\0' if {set_ones}.keys().isdisjoint({names}) else {write}({value}))")
 
@@ -255,7 +258,8 @@ class _Source:
         value, values = self._variable("v"), self._variable("d")
         self.line(f"{value} = new({self._constant(cls)})")
         self.line(f"{values} = {value}.__dict__")
-        for group in self._groups(cls):
+        groups, tagged = self._fields(cls)
+        for group in groups:
             if group[0].kind in FIXED and not group[0].is_array:
                 packed = struct.Struct(_format(group))
                 with self.at(partial(_cut_off, group)):
@@ -266,7 +270,7 @@ class _Source:
                 with self.at(group[0].name):
                     self.read_field(group[0], f"{values}[{group[0].name!r}]")
         if self._flexible:
-            read = self._constant(_tags_reader(self._tagged(cls), self._version))
+            read = self._constant(_tags_reader(tagged, self._version))
             with self.at("tagged fields"):
                 self.line(f"pos = {read}(buffer, pos, end, breathe, {values}) if buffer[pos] else pos + 1")
         return value
@@ -321,7 +325,7 @@ class _Source:
         if field.kind != "struct":
             return 1 if self._traits(field)[0] else WIDTHS[field.kind]
         size = 1 if self._flexible else 0
-        for group in self._groups(field.struct):
+        for group in self._fields(field.struct)[0]:
             for inner in group:
                 if inner.is_array:
                     size += 1 if self._flexible else 4
@@ -333,7 +337,10 @@ class _Source:
 
 
 def _format(group: list[Field]) -> str:
-    return ">" + "".join(FIXED[field.kind] for field in group)
+    text = ">"
+    for field in group:
+        text += FIXED[field.kind]
+    return text
 
 
 def _index(variable: str) -> Callable[[dict[str, Any]], str]:

@@ -58,7 +58,9 @@ class ConsumerProtocolSubscription:
         self.version = version
         self.topic_names: Collection[str] = [*topic_names]
         self.user_data = user_data
-        self.owned_partitions = [(name, list(ids)) for name, ids in owned_partitions]
+        self.owned_partitions: list[tuple[str, list[int]]] = []
+        for name, ids in owned_partitions:
+            self.owned_partitions.append((name, list(ids)))
         self.generation_id = generation_id
         self.rack_id = rack_id
         #: Of a static member (KIP-345), for assignors; None for others. It is no part of the bytes.
@@ -88,18 +90,20 @@ class ConsumerProtocolSubscription:
         """
         if not buff:
             return cls()
-        version, cursor = _begin(buff)
+        version = int.from_bytes(buff[:2], "big", signed=True)
+        cursor = Cursor(memoryview(bytes(buff[2:])))
         try:
             fields = _Subscription.read(cursor, 0)
             if version > 0 and cursor.pos < cursor.end:  # PyKafka 2 writes no more than that, whatever the version
-                cursor.pos = 2
+                cursor.pos = 0
                 fields = _Subscription.read(cursor, min(version, _Subscription.max_version))
             if "" in fields.topics:
                 raise CorruptResponseError("a topic has no name")
         except CorruptResponseError as error:
             raise _corrupt("a member's metadata", buff) from error
         user_data = None if fields.user_data is None else bytes(fields.user_data)
-        subscription = cls(version, fields.topics, user_data, (), fields.generation_id, fields.rack_id)
+        subscription = cls(version, (), user_data, (), fields.generation_id, fields.rack_id)
+        subscription.topic_names = fields.topics  # perhaps none
         for one in fields.owned_partitions:
             subscription.owned_partitions.append((one.topic, one.partitions))
         return subscription
@@ -133,11 +137,14 @@ class ConsumerProtocolAssignment:
         """
         if not buff:
             return cls(())
-        version, cursor = _begin(buff)
+        version = int.from_bytes(buff[:2], "big", signed=True)
+        cursor = Cursor(memoryview(bytes(buff[2:])))
         try:
-            partitions = [(one.topic, one.partitions) for one in _Assignment.read(cursor, 0).partitions]
-            if any(not name for name, _ in partitions):
-                raise CorruptResponseError("a topic has no name")
+            partitions = []
+            for one in _Assignment.read(cursor, 0).partitions:
+                if not one.topic:
+                    raise CorruptResponseError("a topic has no name")
+                partitions.append((one.topic, one.partitions))
         except CorruptResponseError as error:
             raise _corrupt("a member's assignment", buff) from error
         return cls(partitions, version)
@@ -153,14 +160,10 @@ def assignment_bytes(assignment: Any) -> bytes:
 
 
 def _by_topic(pairs: Iterable[tuple[str, Sequence[int]]]) -> list[_OfTopic]:
-    return [_OfTopic(topic=get_string(name), partitions=list(ids)) for name, ids in pairs]
-
-
-def _begin(buff: bytes | bytearray | memoryview) -> tuple[int, Cursor]:
-    """Return the version, and a cursor at the fields."""
-    cursor = Cursor(memoryview(bytes(buff)))
-    cursor.pos = 2
-    return int.from_bytes(buff[:2], "big", signed=True), cursor
+    topics = []
+    for name, ids in pairs:
+        topics.append(_OfTopic(topic=get_string(name), partitions=list(ids)))
+    return topics
 
 
 def _corrupt(what: str, buff: bytes | bytearray | memoryview) -> CorruptResponseError:

@@ -83,7 +83,9 @@ class RecordReader:
     ) -> None:
         self._key: Deserialize | None = None
         self._value: Deserialize | None = None
-        if key_deserializer is not None or value_deserializer is not None:
+        #: Whether there is anything to deserialize; if not, records are for the application as they are.
+        self.needed = key_deserializer is not None or value_deserializer is not None
+        if self.needed:
             from pykafka.serialization.adapting import deserializer_of, name_of
 
             self._key = deserializer_of(key_deserializer, True, offload)
@@ -102,11 +104,6 @@ class RecordReader:
         from pykafka.serialization.offloading import may_wait
 
         return may_wait(self._key) or may_wait(self._value) or self._policy not in {"raise", "skip"}
-
-    @property
-    def needed(self) -> bool:
-        """Whether there is anything to deserialize; if not, records are for the application as they are."""
-        return self._key is not None or self._value is not None
 
     def read(self, records: Sequence[Record[Any, Any]]) -> Read:
         """Deserialize records in place; those that an interrupted call had may be given again.

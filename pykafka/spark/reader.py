@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka.consumer.arrow import ArrowDecoder
 from pykafka.consumer.fetch_request import IDS_CEILING, IDS_FROM, NO_ID
-from pykafka.consumer.fetch_response import AbortedTransactions
+from pykafka.consumer.fetch_response import AbortedTransactions, ascending
 from pykafka.consumer.leader_epochs import FETCH_COMPARES_FROM, NO_EPOCH
 from pykafka.exceptions import (
     InconsistentTopicId,
@@ -25,7 +25,6 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.protocol import wire
-from pykafka.protocol.ascending import ascending
 from pykafka.protocol.records import BatchReader, RawBatch, scan
 from pykafka.spark import session
 from pykafka.spark.data_loss import SURE_AFTER, UNKNOWN_FOR_S, LossReporter, Recreated, warn

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple, ParamSpec, Self
 
 from pykafka.utils.error_handlers import valid_int
 from pykafka.utils.hints import not_by_a_client, unknown_option
-from pykafka.utils.redact import concealing
 
 P = ParamSpec("P")
 
@@ -123,31 +122,32 @@ class Options:
         return {name: own for name, own in found.items() if name != own}
 
     @classmethod
-    @concealing
     def of(cls, given: Mapping[str, Any]) -> Self:
         """Return the options among a call's arguments.
 
         :param given: {name: value}; others are left out
         :raises TypeError, ValueError: a value is out of bounds, by name
         """
-        return cls(**{row.field: given[row.name] for row in cls.rows() if row.name in given})
+        found = {}
+        for row in cls.rows():
+            if row.name in given:
+                found[row.field] = given[row.name]
+        return cls(**found)
 
 
 @cache
 def _rows(kind: Any, faces: tuple[str, ...]) -> tuple[Row, ...]:
-    def of_face(value: Any, otherwise: Any = "") -> Any:
-        return next((value[face] for face in faces if face in value), otherwise) if isinstance(value, dict) else value
-
-    return tuple(
-        Row(
-            field_.name,
-            name=of_face(field_.metadata["names"], field_.name),
-            type=of_face(field_.metadata["takes"]) or str(field_.type).replace("'", '"'),
-            other=field_.metadata["other"],
-            **{part: of_face(field_.metadata[part]) for part in ("default", "check", "meaning", "allowed", "costs")},
-        )
-        for field_ in fields(kind)
-    )
+    rows = []
+    for field_ in fields(kind):
+        values = dict(field_.metadata)
+        for part, value in field_.metadata.items():
+            if isinstance(value, dict):
+                values[part] = field_.name if part == "names" else ""
+                for face in reversed(faces):  # the first one that has a value counts
+                    values[part] = value.get(face, values[part])
+        name, kinds = values.pop("names"), values.pop("takes") or str(field_.type).replace("'", '"')
+        rows.append(Row(field_.name, name, kinds, **values))
+    return tuple(rows)
 
 
 def collected(

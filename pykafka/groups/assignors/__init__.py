@@ -65,7 +65,10 @@ def valid_assignor(value: Any, name: str) -> tuple[str | Assignor, ...]:
 
 def assignors_of(value: Any, name: str) -> list[Assignor]:
     """Return the assignors themselves; for parameters and errors see `valid_assignor`."""
-    return [_known(one) if isinstance(one, str) else one for one in valid_assignor(value, name)]
+    assignors: list[Assignor] = []
+    for assignor in valid_assignor(value, name):
+        assignors.append(_known(assignor) if isinstance(assignor, str) else assignor)
+    return assignors
 
 
 def _known(name: str) -> type[AbstractPartitionAssignor]:

@@ -73,11 +73,13 @@ def as_assignments(
     members: Iterable[str], assignments: Mapping[tuple[str, str], Iterable[int]]
 ) -> dict[str, ConsumerProtocolAssignment]:
     """Return each member's assignment, given {(member id, topic): partition ids}."""
-    pairs: dict[str, list[tuple[str, list[int]]]] = {member: [] for member in members}
+    found: dict[str, ConsumerProtocolAssignment] = {}
+    for member in members:
+        found[member] = ConsumerProtocolAssignment((), 0)
     for (member, topic), ids in sorted(assignments.items()):
         if ids:
-            pairs[member].append((topic, sorted(ids)))
-    return {member: ConsumerProtocolAssignment(topics, 0) for member, topics in pairs.items()}
+            found[member].partition_assignment.append((topic, sorted(ids)))
+    return found
 
 
 def by_topic(keys: Iterable[TopicPartition]) -> list[tuple[str, list[int]]]:
@@ -96,8 +98,6 @@ def nearness(
     :param members: {member id: the metadata that it sent}
     :param racks: of the replicas of each partition
     """
-    if not racks:
-        return None
     of_members = {member: subscription.rack_id for member, subscription in members.items() if subscription.rack_id}
     used = frozenset(of_members.values())
     by_key = {key: racks_ & used for key, racks_ in racks.items()}

@@ -42,11 +42,11 @@ def in_runs(members: Sequence[M], ordered: Sequence[T]) -> dict[M, list[T]]:
     :returns: {member: its run}; the first members get one more if the division has a rest
     """
     size, left_over = divmod(len(ordered), len(members))
-    assignments: dict[M, list[T]] = {member: [] for member in members}
+    assignments: dict[M, list[T]] = {}
     start = 0
     for place, member in enumerate(members):
         end = start + size + (place < left_over)
-        assignments[member] += ordered[start:end]
+        assignments[member] = list(ordered[start:end])
         start = end
     return assignments
 
@@ -142,7 +142,7 @@ class RangePartitionAssignor(AbstractPartitionAssignor):
         racks: Racks,
     ) -> dict[str, ConsumerProtocolAssignment]:
         """Return each member's assignment; see `AbstractPartitionAssignor.assign_near`."""
-        near = nearness(members, racks)
+        near = nearness(members, racks) if racks else None
         # topics with the same readers and the same partitions are divided alike
         alike: dict[tuple[tuple[str, ...], tuple[int, ...]], list[str]] = {}
         for topic, readers in readers_of(members).items():
@@ -150,7 +150,9 @@ class RangePartitionAssignor(AbstractPartitionAssignor):
         assignments = {}
         for (readers_, ids), topics in alike.items():
             runs = in_runs(readers_, ids) if near is None else _near(readers_, ids, topics, near)
-            assignments.update({(member, topic): run for member, run in runs.items() for topic in topics})
+            for member, run in runs.items():
+                for topic in topics:
+                    assignments[member, topic] = run
         return as_assignments(members, assignments)
 
 

@@ -109,20 +109,25 @@ class MemberAssignors:
         :param instance_ids: {member id: `group_instance_id`} of static members
         :raises InconsistentGroupProtocol: this member does not know the assignor
         """
-        subscriptions = {member: ConsumerProtocolSubscription.from_bytestring(metadata) for member, metadata in members}
-        for member, instance_id in instance_ids.items():
-            subscriptions[member].group_instance_id = instance_id
+        subscriptions: dict[str, ConsumerProtocolSubscription] = {}
+        has_racks = False
+        for member, metadata in members:
+            subscription = subscriptions[member] = ConsumerProtocolSubscription.from_bytestring(metadata)
+            subscription.group_instance_id = instance_ids.get(member)
+            has_racks = has_racks or bool(subscription.rack_id)
         topics = list(readers_of(subscriptions))
-        if any(self._cluster.topic_metadata(name) is None for name in topics):
+        if None in map(self._cluster.topic_metadata, topics):
             self._cluster.update(topics, timeout_ms)
         partitions: dict[str, list[int]] = {}
         self.topics.assigned_topics = {}
         for name in topics:
             partitions[name] = self.topics.ids(name)
             self.topics.assigned_topics[name] = len(partitions[name])
-        racks = self._racks(topics, timeout_ms) if any(member.rack_id for member in subscriptions.values()) else {}
-        assignments = self._named(protocol).assign_near(partitions, subscriptions, racks)
-        return {member: assignment_bytes(assignment) for member, assignment in assignments.items()}
+        racks = self._racks(topics, timeout_ms) if has_racks else {}
+        found = {}
+        for member, assignment in self._named(protocol).assign_near(partitions, subscriptions, racks).items():
+            found[member] = assignment_bytes(assignment)
+        return found
 
     def _racks(self, topics: list[str], timeout_ms: int | None) -> Racks:
         """Return the racks of the replicas of each partition, also those that are down; nothing if brokers do not answer."""
@@ -346,7 +351,12 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
         background, self._background = self._background, None
         if background is not None and background.error is not None:
             raise background.error
-        self._check_topics()
+        subscription = self._subscription
+        if subscription is not None and self._topic_watch.is_due():  # topics or partitions may have come or gone
+            self.refresh_if_old()
+            if self._topic_watch.have_changed(subscription, self._left_ms):
+                self.request_rejoin()
+            self._change.errors += self._topic_watch.refused(subscription)
         while True:
             if self._change.cooperative and self._joins_in_background():
                 return None
@@ -397,20 +407,20 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
         failures = 0
         while self.membership.state is not State.STABLE:
             try:
-                self.link.find()
+                self.connection.find()
                 if background.cancelled:
                     return
                 self.join_and_sync()
             except KafkaException as error:
                 if background.cancelled:
                     return
-                if not self.link.may_try_again(error):
+                if not self.connection.may_try_again(error):
                     raise
                 if self.membership.generation_id < 0:  # first `poll` has to report the assignment lost
                     return
                 log.info("group %s: %s; joining again", self.group_id, error)
                 failures = 1 if isinstance(error, RebalanceInProgress) else failures + 1
-                self.link.pause(failures)
+                self.connection.pause(failures)
 
     def _end_background_join(self) -> None:
         """End the worker that joins; `abort` has ended what it waits for."""
@@ -475,17 +485,7 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
     # -- metadata --------------------------------------------------------------------------------------------------------
 
     def _left_ms(self) -> int | None:
-        return None if self._deadline is None else self.link.left_ms(self._deadline)
-
-    def _check_topics(self) -> None:
-        """Check regularly whether topics or partitions have come or gone."""
-        subscription = self._subscription
-        if subscription is None or not self._topic_watch.is_due():
-            return
-        self.refresh_if_old()
-        if self._topic_watch.have_changed(subscription, self._left_ms):
-            self.request_rejoin()
-        self._change.errors += self._topic_watch.refused(subscription)
+        return None if self._deadline is None else self.connection.left_ms(self._deadline)
 
     def _refresh(self) -> None:
         # the topics of other members too, which this one has assigned as the leader

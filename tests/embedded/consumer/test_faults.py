@@ -15,7 +15,7 @@ from crc32c import crc32c
 from pykafka import KafkaClient
 from pykafka.common import OffsetType
 from pykafka.consumer.arrow import ArrowDecoder
-from pykafka.consumer.fetcher import Fetcher
+from pykafka.consumer.options import ConsumerOptions
 from pykafka.embedded import EmbeddedCluster
 from pykafka.exceptions import (
     ClientClosedError,
@@ -455,7 +455,7 @@ def test_what_recovery_attaches_while_the_consumer_stops_is_let_go(
     fill(topic, 1)
     consumer = topic.get_simple_consumer(consumer_timeout_ms=5000)
     assert consumer.consume() is not None
-    real = Fetcher.of
+    real = ConsumerOptions.fetch_settings
     entered: list[None] = []
 
     def slow(*args: Any) -> Any:
@@ -463,7 +463,7 @@ def test_what_recovery_attaches_while_the_consumer_stops_is_let_go(
         handler.sleep(0.3)
         return real(*args)
 
-    monkeypatch.setattr(Fetcher, "of", slow)
+    monkeypatch.setattr(ConsumerOptions, "fetch_settings", slow)
     cluster.inject_errors("Fetch", "NOT_LEADER_OR_FOLLOWER")
     until(handler, lambda: entered)
     consumer.stop()

@@ -13,8 +13,8 @@ from pykafka import KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.consumer import fetch_response
 from pykafka.consumer.arrow import ArrowDecoder
+from pykafka.consumer.fetch_response import ascending
 from pykafka.protocol import wire
-from pykafka.protocol.ascending import ascending
 from pykafka.protocol.message import Message
 from pykafka.protocol.messagesets import pack_entry, wrap
 from pykafka.protocol.records import scan
