@@ -1,7 +1,7 @@
 """Locks, events, semaphores and queues whose waiters are futures of an event loop. Compiled if there is a compiler.
 
 A wait that is cancelled leaves its queue. A lock, or one of a semaphore, is handed to the worker that has waited longest;
-where that one was cancelled at the same moment, it goes on to the next. What a queue holds is taken by the worker itself, once
+if that one was cancelled at the same moment, it goes to the next. What a queue holds is taken by the worker itself, once
 it runs, so that no cancellation can lose an item.
 
 All belongs to the workers of the loop's thread, except `set()` of an event: finalizers may call that, which the garbage

@@ -115,7 +115,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
     :raises KafkaException: the brokers refuse, or cannot be reached
     """
 
-    _sharing: AssignmentFollower
+    _follower: AssignmentFollower
 
     if not TYPE_CHECKING:
         consume = Elsewhere("poll(max_records, timeout=seconds)")
@@ -208,7 +208,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         self._later = later = LaterCommits(self._handler, self._engine.worker_failed)
         timeout = cluster.socket_timeout_ms / 1000
         now = self._handler.now
-        self._sharing = AssignmentFollower(self._engine, listener, members, lambda: later.join(now() + timeout))
+        self._follower = AssignmentFollower(self._engine, listener, members, lambda: later.join(now() + timeout))
         self._reading = SingleCaller(self._handler)
         self._at_close = ClosedWithClient(self)
         cluster.stop_at_close(self._at_close)
@@ -261,7 +261,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         wanted = unpacked(topics)
         names, pattern = valid_topics(wanted)
         if self._options.consumer_group is not None:
-            self._sharing.subscribe(wanted)
+            self._follower.subscribe(wanted)
             self._subscribed = names, pattern
             return
         if isinstance(pattern, SubscriptionPattern):
@@ -306,7 +306,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         try:
             if commits is not None:
                 commits.until = min(before, deadline)
-            self._sharing.leave(keeping=keeping)
+            self._follower.leave(keeping=keeping)
         finally:
             if commits is not None:
                 commits.until = before
@@ -314,7 +314,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
     def subscription(self) -> list[str]:
         """Return the names of the topics that are read as a whole; none for partitions of `assign()`."""
-        membership = self._sharing.membership
+        membership = self._follower.membership
         return sorted(self._engine.whole_topics if membership is None else membership.topics)
 
     # -- reading ---------------------------------------------------------------------------------------------------
@@ -481,7 +481,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         """
         deadline = None if timeout is None else self._handler.now() + valid_timeout(timeout)
         before: int | None = None
-        engine, sharing = self._engine, self._sharing
+        engine, follower = self._engine, self._follower
         try:
             with (turn := self._handler.Lock()):
                 if not (self._reading.enter(turn) or self._run_reads()):
@@ -490,13 +490,13 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
                 if begins:
                     self._buffers.begin_call()
                 while True:
-                    if sharing.membership is not None:
-                        sharing.poll(deadline)
+                    if follower.membership is not None:
+                        follower.poll(deadline)
                     engine.look()
                     found = take()
-                    if found is not None or (sharing.wakeup_requested and self._take_wakeup()):
+                    if found is not None or (follower.wakeup_requested and self._take_wakeup()):
                         return found
-                    if not (engine.await_records if sharing.membership is None else sharing.wait)(deadline):
+                    if not (engine.await_records if follower.membership is None else follower.wait)(deadline):
                         return found
         except KafkaException:  # whoever raises it has given back what it took
             raise
@@ -561,7 +561,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         try:
             if not self._later.join(deadline):
                 log.warning("commits of commit_async() were not all made before close()")
-            self._sharing.leave(midway)
+            self._follower.leave(midway)
         finally:
             self._closed = True  # not before: a listener may commit
             self._engine.stop(midway)

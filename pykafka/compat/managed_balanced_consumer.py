@@ -314,7 +314,7 @@ class ManagedBalancedConsumer(GroupConsumer):
                 if self._due is not None:  # the assignment is known, so that joining again would not help
                     if not self._member.need_rejoin():
                         raise
-                elif not self._member.link.may_try_again(error):
+                elif not self._member.connection.may_try_again(error):
                     raise
                 log.info("group %s: %s; joining again", self._consumer_group, error)
                 if _moves_on(error):

@@ -407,8 +407,8 @@ class ArrowDecoder:
 
     The types are the ones that Spark takes: key and value binary, topic string, partition int32, offset int64,
     timestamp in microseconds UTC, timestampType int32 (0 create time, 1 append time, -1 none), headers a list of key,
-    value. All may be null; a timestamp is where the message has none, or one that microseconds cannot express, and
-    headers are where there are none.
+    value. All may be null. A timestamp is null if the message has none, or one that microseconds cannot express; headers are
+    null if there are none.
 
     :param topic: its name
     :param partition: its number; None for that of each reader
@@ -488,7 +488,7 @@ class ArrowDecoder:
 
         :param max_rows: where to end
         :param max_bytes: where to end, by the bytes of keys, values and headers; a single row may have more
-        :returns: the batch, None where there is nothing; and the offset of the last row of each partition, by id
+        :returns: the batch, None if there is nothing; and the offset of the last row of each partition, by id
         :raises InvalidMessageError: if the first record is corrupt
         """
         columns = Columns(self._columns)
@@ -538,7 +538,7 @@ def _types(pa: Any) -> dict[str, Any]:
 
 
 def _scalar(pa: Any, value: str | int, kind: Any) -> Any:
-    # What pa.scalar() gives, which imports pandas where there is one: a quarter of a second in each process.
+    # What pa.scalar() gives, which imports pandas if there is one: a quarter of a second in each process.
     text = value.encode() if isinstance(value, str) else None
     cells = pack("=i", value) if text is None else pack("=ii", 0, len(text))
     buffers = [None, pa.py_buffer(cells)] + ([] if text is None else [pa.py_buffer(text)])

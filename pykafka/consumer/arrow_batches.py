@@ -36,7 +36,7 @@ class ArrowBatches:
     def taker(self, max_messages: int, columns: Sequence[str] | None, max_bytes: int) -> Callable[[], Any]:
         """Return a function that returns buffered messages as columns, and None if there are none; it does not wait.
 
-        Parameters and errors as of `SimpleConsumer.consume_arrow`.
+        Parameters and errors as for `SimpleConsumer.consume_arrow`.
         """
         self._choose(columns)
         return lambda: self._take(max_messages, max_bytes)
@@ -75,7 +75,7 @@ class ArrowBatches:
             except BaseException:  # such as a greenlet's timeout: the pool may continue to read these cursors
                 self._abandon(borrowed)
                 raise
-            # where all partitions were moved meanwhile, as by stop(), the next turn reads them again
+            # if all partitions were moved meanwhile, as by stop(), the next turn reads them again
             if self._settle(borrowed, last_offsets) and batch is not None:
                 return batch
 
@@ -116,7 +116,7 @@ class ArrowTables(ArrowBatches):
     """The same for consumers of many topics: a table has batches of several topics."""
 
     def taker(self, max_messages: int, columns: Sequence[str] | None, max_bytes: int) -> Callable[[], pa.Table | None]:
-        """Return a function that returns buffered messages as a table; parameters and errors as of `KafkaConsumer.arrow`."""
+        """Return a function that returns buffered messages as a table; parameters and errors as for `KafkaConsumer.arrow`."""
         self._choose(columns)
         return lambda: self._table(max_messages, max_bytes)
 

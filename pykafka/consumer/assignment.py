@@ -172,7 +172,7 @@ class Assignment:
     def read_whole(self, names: Iterable[str], pattern: re.Pattern[str] | None, deadline: float | None = None) -> None:
         """Read all partitions of topics, and those that are added to them; of a pattern, topics that appear, too.
 
-        :param deadline: as of `find`
+        :param deadline: as for `find`
         :raises TopicNotFoundError: there is no such topic
         :raises TopicAuthorizationFailed: an ACL denies the topic
         """
@@ -472,7 +472,7 @@ class Assignment:
         """Return where partitions begin: at the committed offset, else as the rules say; added ones by a rule of their own.
 
         :param committed: the group's commits
-        :param wanted: as of `find_starts`
+        :param wanted: as for `find_starts`
         :param find: asks leaders for offsets; what it raises is raised
         """
         found, errors = committed

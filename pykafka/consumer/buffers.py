@@ -225,7 +225,7 @@ class Buffers:
 
         They belong to the call that has begun: `begin_call` comes before.
 
-        Greenlets: fewer, where the hub is to turn before more are taken.
+        Greenlets: fewer, if the hub is to turn before more are taken.
 
         :raises InvalidMessageError: the next record cannot be read
         """
@@ -307,7 +307,7 @@ class Buffers:
             if self._turn >= len(self._active):
                 self._turn = 0
             owned: OwnedPartition = self._active[self._turn]
-            self._turn += 1  # before: where a record cannot be read, the other partitions have theirs all the same
+            self._turn += 1  # before: if a record cannot be read, the other partitions have theirs all the same
             while owned.active:
                 try:
                     message = owned._take()
@@ -333,7 +333,7 @@ class Buffers:
             if self._turn >= len(self._active):
                 self._turn = 0
             owned: OwnedPartition = self._active[self._turn]
-            self._turn += 1  # before: where a record cannot be read, the other partitions have their turn all the same
+            self._turn += 1  # before: if a record cannot be read, the other partitions have their turn all the same
             if not owned.active:
                 continue
             message = owned._take()
@@ -478,8 +478,8 @@ class Buffers:
     def return_borrowed(self, borrow: Borrow, last_offset: int) -> bool:
         """Take borrowed cursors back, and count their read records as consumed.
 
-        :param last_offset: of the last message that was read; -1 where none was
-        :returns: False, and nothing was counted, where the partition has moved on
+        :param last_offset: of the last message that was read; -1 if none was
+        :returns: False, and nothing was counted, if the partition has moved on
         """
         owned = borrow.owned
         with self.lock:
@@ -528,7 +528,7 @@ class Buffers:
 
         :param position: the offset of the next message to deliver
         :param last_offset_consumed: what to say was consumed; -1 for nothing
-        :param moves: what `owned.moves` was: do nothing, and return False, where it was moved since; -1 for whatever was
+        :param moves: what `owned.moves` was: do nothing, and return False, if it was moved since; -1 for whatever was
         :param leader_epochs: the known epochs of the log before the position; None for none
         """
         with self.lock:

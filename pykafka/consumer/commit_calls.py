@@ -44,7 +44,7 @@ class InTransaction(NamedTuple):
     epochs: dict[TopicPartition, int]
 
 
-class Sharing(Protocol):
+class Follower(Protocol):
     """The part of a consumer that has its membership, or None."""
 
     @property
@@ -56,7 +56,7 @@ class Committing:
 
     _engine: ConsumerEngine
     _later: LaterCommits
-    _sharing: Sharing
+    _follower: Follower
     _closed: bool
 
     def commit(self, what: What = None, *, metadata: str = "", timeout: float | None = None) -> None:
@@ -107,7 +107,7 @@ class Committing:
             raise ValueError(f"{what} needs a consumer of a group: make it with group=")
         if self._engine.options.auto_commit_enable:
             raise ValueError(f"{what} needs a consumer that does not commit by itself: make it with auto_commit=False")
-        membership = self._sharing.membership
+        membership = self._follower.membership
         if membership is not None and not membership.fences_commits:
             raise ValueError(
                 f'{what} needs a consumer whose group the brokers keep, not protocol="zookeeper": brokers cannot refuse the '
@@ -126,7 +126,7 @@ class Committing:
         member = group.membership
         # first: if a rebalance comes between, the coordinator refuses this member
         identity = member.generation_id, member.member_id, member.group_instance_id
-        membership = self._sharing.membership
+        membership = self._follower.membership
         offsets = self._offsets(what, "")
         self._check_held()
         if offsets and membership is not None:

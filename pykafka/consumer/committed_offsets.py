@@ -79,7 +79,7 @@ Fetched = tuple[dict[TopicPartition, CommittedOffset], dict[TopicPartition, Kafk
 #: The pauses while a transaction is about to commit offsets: the first and the longest (ms).
 UNSTABLE_FIRST_MS = 50
 UNSTABLE_MOST_MS = 1000
-#: The longest pause between attempts, where the given one is shorter (ms): Kafka's own retry.backoff.max.ms.
+#: The longest pause between attempts, if the given one is shorter (ms): Kafka's own retry.backoff.max.ms.
 BACKOFF_MAX_MS = 1000
 #: An attempt has at least so long (ms), also if its caller's time is up: enough for one quick answer.
 LEAST_MS = 100
@@ -165,7 +165,7 @@ class GroupOffsets:
         return self._found()
 
     def discover(self) -> Node:
-        """Ask the cluster for the group's coordinator again and return it; errors as of `Cluster.get_group_coordinator`."""
+        """Ask the cluster for the group's coordinator again and return it; errors as for `Cluster.get_group_coordinator`."""
         self.forget_coordinator()
         return self.coordinator
 
@@ -279,7 +279,7 @@ class GroupOffsets:
     def _renewed(
         self, error: KafkaException, identity: tuple[int, str] | None, keys: Collection[TopicPartition]
     ) -> Renewed | None:
-        """Return how to repeat a commit that a rebalance has come between; None where that is no help."""
+        """Return how to repeat a commit that a rebalance has come between; None if that is no help."""
         renew = self.membership.renew
         between = identity is not None and isinstance(error, BETWEEN)
         return renew(identity, list(keys)) if between and renew is not None and identity is not None else None
@@ -442,7 +442,7 @@ class GroupOffsets:
             log.info("group %s: the topic's id cannot be asked for: %s", self._group, failure)
 
     def _ids(self, keys: Iterable[TopicPartition], of: Mapping[TopicPartition, UUID | None]) -> dict[str, UUID]:
-        """Return the ids of the topics of some partitions; none where one of them is unknown.
+        """Return the ids of the topics of some partitions; none if one of them is unknown.
 
         :param of: the ids of the topics that their offsets are of
         """
@@ -517,7 +517,7 @@ def _no_epoch(_: TopicPartition, _offset: int) -> int:
 
 
 def _version(coordinator: Node, request: type[Request[Any]], by_id: int, by_name: int) -> int:
-    """Return the version of a request: that by topic id, where it is above 0 and the broker has it, else one by name."""
+    """Return the version of a request: that by topic id, if it is above 0 and the broker has it, else one by name."""
     if by_id and coordinator.api_version(request, by_id) == by_id:
         return by_id
     return coordinator.api_version(request, by_name)

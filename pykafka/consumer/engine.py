@@ -48,7 +48,7 @@ class ConsumerEngine(Assignment):
     State: `errors` are those that calls have to raise, in order. Buffers and workers belong to one process; after a fork the
     engine makes new ones.
 
-    Parameters as of `Assignment`.
+    Parameters as for `Assignment`.
     """
 
     #: Whether `Record`s are delivered, not `Message`s.

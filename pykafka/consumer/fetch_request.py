@@ -43,7 +43,7 @@ SHORT_WAIT_MS = 5
 IDS_FROM = 13
 IDS_CEILING = 18
 NO_ID = UUID(int=0)
-#: What identifies a partition in a session: the id is None where requests name topics.
+#: What identifies a partition in a session: the id is None if requests name topics.
 Key = tuple[TopicPartition, "UUID | None"]
 #: The part of a request that is about one partition, which is named again when that has changed: offset, the leader epoch of
 #: the record before it, the epoch of the known leader, and how much to fetch (bytes).

@@ -262,7 +262,7 @@ class Fetcher:
         return SocketDisconnectedError("the broker left, or moved to another address", broker=self._broker.address)
 
     def abandon(self) -> None:
-        """End without a lock or a socket: in a forked child, where the worker is a copy, or when the client was dropped."""
+        """End without a lock or a socket: in a forked child, whose worker is a copy, or when the client was dropped."""
         self._stopped = True
         self._fetchable.take_all()
 

@@ -276,7 +276,7 @@ class ConsumerOptions(Options):
             "that were returned; after an error that ends the `with` block, all but those of the last call",
         },
         costs={
-            "topic": "Messages may come again after a crash: those since the last commit. Leave it off where several threads "
+            "topic": "Messages may come again after a crash: those since the last commit. Leave it off if several threads "
             "or greenlets take from one consumer.",
             "consumer": "Records may come again after a crash: those since the last commit.",
         },

@@ -52,7 +52,7 @@ class RecordPipeline:
     """The last steps of records before the application has them.
 
     :param engine: that has the records
-    :param key_deserializer: as of `RecordReader`
+    :param key_deserializer: as for `RecordReader`
     :param value_deserializer: likewise
     :param on_bad_record: likewise
     :param interceptors: checked
@@ -91,7 +91,7 @@ class RecordPipeline:
         return found[0] if found else None
 
     def many(self, records: list[Record[Any, Any]]) -> list[Record[Any, Any]]:
-        """Return records for the application; errors as of `one`, unless there are records to return before."""
+        """Return records for the application; errors as for `one`, unless there are records to return before."""
         if self.reader.needed:
             try:
                 read = self.reader.read(records)

@@ -266,7 +266,7 @@ class Seeking:
     def committed(
         self, *partitions: TopicPartition, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return what the group has committed for each partition; None where that is nothing.
+        """Return what the group has committed for each partition; None if that is nothing.
 
         :param partitions: any; by default those that are read; of these, one of which the coordinator says nothing is left out
             with a warning, as long as it returns others

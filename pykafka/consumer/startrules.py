@@ -112,7 +112,7 @@ def valid_rule(param: Any, name: str, names: tuple[str, ...] = NAMES) -> Any:
 
 
 def _duration(text: str) -> datetime.timedelta | str:
-    """Return the duration that Java's text names; the text itself where it names none."""
+    """Return the duration that Java's text names; the text itself if it names none."""
     found = _DURATION.fullmatch(text.removeprefix(BY_DURATION))
     if found is None or not any(found.groups()):
         return text

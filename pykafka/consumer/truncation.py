@@ -70,7 +70,7 @@ def find_truncations(broker: Node, parts: Collection[OwnedPartition]) -> dict[Ow
             }
             error: KafkaException | None = error_for(part.error_code, **context) if part.error_code else None
             if isinstance(error, (ClusterAuthorizationFailed, TopicAuthorizationFailed)):
-                continue  # brokers before 2.3 let only each other ask: fetching goes on without
+                continue  # brokers before 2.3 let only each other ask: fetching continues without
             if error is None and part.end_offset < 0:
                 error = LogTruncationError(owned.fetch_offset, None, **context)
             elif error is None and (part.end_offset < owned.fetch_offset or part.leader_epoch < epoch):

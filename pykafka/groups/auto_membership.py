@@ -52,7 +52,7 @@ class AutoMembership:
         self._configs = configs
         self._topics: Topics | None = None
         self._refused = ""
-        self._link = CoordinatorConnection(cluster, configs["group_id"], configs.get("retry_backoff_ms", 100))
+        self._connection = CoordinatorConnection(cluster, configs["group_id"], configs.get("retry_backoff_ms", 100))
         #: The membership, once it is chosen.
         self.chosen: GroupMembership | None = None
         #: Its protocol.
@@ -60,7 +60,7 @@ class AutoMembership:
         cluster.handler.at_fork(self._after_fork)
 
     def _after_fork(self) -> None:
-        self._link.after_fork()
+        self._connection.after_fork()
 
     @property
     def needs_poll(self) -> bool:
@@ -122,7 +122,7 @@ class AutoMembership:
             except (GroupIdNotFound, UnsupportedVersion) as error:
                 if self.protocol != CONSUMER or self._must_be_consumer:
                     raise
-                log.info("group %s: %s; choosing the protocol again", self._link.group_id, error)
+                log.info("group %s: %s; choosing the protocol again", self._connection.group_id, error)
                 self._refused = error.text
                 self.chosen = None
                 chosen.leave()
@@ -132,7 +132,7 @@ class AutoMembership:
     def leave(self) -> None:
         """Revoke the whole assignment, and leave the group."""
         self._topics = None
-        self._link.closing = True
+        self._connection.closing = True
         if (
             self.chosen is not None
         ):  # kept meanwhile: the hooks may read it, and after an interrupt the next call continues
@@ -142,7 +142,7 @@ class AutoMembership:
                 self.chosen = None
                 raise
             self.chosen = None
-        self._link.drop_connection()
+        self._connection.drop_connection()
 
     def set_waiting(self, waiting: bool) -> None:
         """Note that the application waits for records (True), or works on them (False)."""
@@ -161,27 +161,27 @@ class AutoMembership:
 
     def _choose(self, deadline: float | None) -> GroupMembership | None:
         """Return the membership of the protocol that fits; None if the deadline came first."""
-        topics, link = self._topics, self._link
-        if topics is None or link.closing:
+        topics, connection = self._topics, self._connection
+        if topics is None or connection.closing:
             return None
         failures = 0
         while True:
-            left_ms = None if deadline is None else link.left_ms(deadline)
+            left_ms = None if deadline is None else connection.left_ms(deadline)
             try:
-                facts = self._facts(link.find(left_ms), deadline)
+                facts = self._facts(connection.find(left_ms), deadline)
                 break
             except KafkaException as error:
-                if not link.may_try_again(error):
+                if not connection.may_try_again(error):
                     raise
-                link.mark_unknown(error)
+                connection.mark_unknown(error)
                 failures += 1
                 if self._hooks.wakeup_requested or (deadline is not None and self._cluster.handler.now() >= deadline):
                     return None
                 text = "group %s: the coordinator cannot be asked: %s; trying again"
-                self._cluster.limiter.warn(log, link.group_id, text, link.group_id, error)
-                link.pause(failures, deadline)
+                self._cluster.limiter.warn(log, connection.group_id, text, connection.group_id, error)
+                connection.pause(failures, deadline)
         protocol, why = choose(self._configs["assignor"], self._by_pattern, facts)
-        log.info("group %s: takes part by the %s protocol: %s", link.group_id, protocol, why)
+        log.info("group %s: takes part by the %s protocol: %s", connection.group_id, protocol, why)
         self._refused = ""
         configs = {**self._configs, "assignor": assignor_for(protocol, self._configs["assignor"])}
         made = self._make(protocol, self._cluster, self._hooks, self.identity, **configs)
@@ -197,7 +197,7 @@ class AutoMembership:
 
         :raises KafkaException: it cannot be asked
         """
-        group = self._link.group_id
+        group = self._connection.group_id
         if not coordinator.has(wire.JoinGroupRequest):
             return Facts(False, keeps_groups=False)
         if not (
@@ -220,4 +220,4 @@ class AutoMembership:
         return Facts(True, classic.group_state not in WITHOUT_MEMBERS, self._refused)
 
     def _ask(self, request: Request[R], coordinator: Node, deadline: float | None) -> R:
-        return self._link.call(request, coordinator, deadline, is_needed=lambda: not self._link.closing)
+        return self._connection.call(request, coordinator, deadline, is_needed=lambda: not self._connection.closing)

@@ -371,11 +371,11 @@ class PendingJoin:
 
     It belongs to the member, not to the call that has sent it: after a deadline the next call waits for the same answer.
 
-    :param link: to the coordinator
+    :param connection: to the coordinator
     """
 
-    def __init__(self, link: CoordinatorConnection) -> None:
-        self._link = link
+    def __init__(self, connection: CoordinatorConnection) -> None:
+        self._connection = connection
         #: The request whose answer is due; None for none.
         self.sent: _SentRequest | None = None
         #: Returns whether a call that waits for the answer has to end at once; None: only its deadline ends it.
@@ -387,7 +387,7 @@ class PendingJoin:
         :param kind: the request's class
         """
         sent = self.sent
-        if sent is None or sent.coordinator is not self._link.coordinator or not isinstance(sent.request, kind):
+        if sent is None or sent.coordinator is not self._connection.coordinator or not isinstance(sent.request, kind):
             return None
         return sent.request
 
@@ -402,15 +402,15 @@ class PendingJoin:
         :param deadline: of the handler's clock (s), for connecting; there is always time enough for a slow login
         :raises KafkaException: the request could not be sent, or the member is being closed
         """
-        if self._link.closing:
-            raise ConsumerStoppedException(f"group {self._link.group_id}: the member is being closed")
-        channel = self._link.acquire(coordinator)
+        if self._connection.closing:
+            raise ConsumerStoppedException(f"group {self._connection.group_id}: the member is being closed")
+        channel = self._connection.acquire(coordinator)
         try:
             if deadline is not None:
-                coordinator.channel(channel).open(self._link.left_ms(deadline, CONNECT_MS))
+                coordinator.channel(channel).open(self._connection.left_ms(deadline, CONNECT_MS))
             pending = coordinator.send(request, channel, timeout_ms=timeout_ms, version=version)
         except BaseException:
-            self._link.drop_connection()  # it may be on its way all the same
+            self._connection.drop_connection()  # it may be on its way all the same
             raise
         self.sent = _SentRequest(coordinator, request, pending)
 
@@ -423,14 +423,14 @@ class PendingJoin:
         """
         sent = self.sent
         if sent is None:
-            raise ConsumerStoppedException(f"group {self._link.group_id}: the member was closed meanwhile")
+            raise ConsumerStoppedException(f"group {self._connection.group_id}: the member was closed meanwhile")
         try:
             if self._is_interrupted(sent, deadline):
                 response = sent.pending.get(timeout=0.0)
             elif deadline is None:
                 response = sent.pending.get_when_due()
             else:
-                response = sent.pending.get(timeout=max(0.0, deadline - self._link.handler.now()))
+                response = sent.pending.get(timeout=max(0.0, deadline - self._connection.handler.now()))
         except ResponseTimeoutError as error:
             interrupted = self.interrupted is not None and self.interrupted()
             if not sent.pending.done and (deadline is not None or interrupted):
@@ -442,18 +442,18 @@ class PendingJoin:
             self._end(sent)
             raise
         self.sent = None
-        self._link.release()
+        self._connection.release()
         return response
 
     def _end(self, sent: _SentRequest) -> None:
         """Wait no more for an answer that cannot come, or cannot be read."""
         if self.sent is sent:
             self.sent = None
-            self._link.drop_connection()
+            self._connection.drop_connection()
 
     def _is_interrupted(self, sent: _SentRequest, deadline: float | None) -> bool:
         """Wait for the answer, its time limit or the deadline; return True if `interrupted` ends the call before."""
-        pending, now = sent.pending, self._link.handler.now
+        pending, now = sent.pending, self._connection.handler.now
         began = now()
         while self.interrupted is not None and not pending.done:
             if self.interrupted():
@@ -472,7 +472,7 @@ class PendingJoin:
         """Wait for the answer no more, and end the connection: the next request must not wait behind this one."""
         sent, self.sent = self.sent, None
         if sent is not None and not sent.pending.done:
-            self._link.drop_connection()
+            self._connection.drop_connection()
 
     def member_id(self, timeout_ms: int) -> str:
         """Wait for the member id in the answer to a JoinGroup request: without it the member cannot leave.
@@ -491,7 +491,7 @@ class PendingJoin:
             log.warning(
                 "group %s: the coordinator has not sent this member's id (%s), so it cannot leave: the other members wait "
                 "until its session ends",
-                self._link.group_id,
+                self._connection.group_id,
                 error,
             )
             return ""

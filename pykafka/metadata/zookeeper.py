@@ -58,15 +58,6 @@ def agreed_timeout_s(client: Any) -> float:
     return float(vars(client).get(AGREED, client._session_timeout)) / 1000
 
 
-def is_connected(client: Any, timeout_s: float) -> bool:
-    """Connect a KazooClient and return whether that succeeded in time.
-
-    Its own `start()` raises a greenlet's timeout if it fails, which code cannot distinguish from the caller's own.
-    """
-    client.start_async().wait(timeout_s)
-    return bool(client.connected)
-
-
 def end_session(client: Any) -> None:
     """End a connection and its session, and so remove the session's nodes."""
     client.stop()
@@ -100,18 +91,21 @@ def answered(result: Any, timeout_s: float, name: str, path: str, **context: Any
 
 
 @contextmanager
-def opened(hosts: str, handler: Handler, timeout_s: float) -> Iterator[Any]:
+def opened(hosts: str, handler: Handler, timeout_s: float, read_only: bool = False) -> Iterator[Any]:
     """Yield a connection to ZooKeeper for the length of the `with` block: a KazooClient.
 
     :param hosts: "host:port,host:port/chroot"
     :param handler: supplies kazoo's handler
     :param timeout_s: for connecting (s); also the session timeout
+    :param read_only: whether a server without a quorum will do
     :raises ZooKeeperError: no host answered in time
     """
-    client = KazooClient(hosts, timeout=timeout_s, handler=handler.kazoo())
+    client = KazooClient(hosts, timeout=timeout_s, handler=handler.kazoo(), read_only=read_only)
     final_steps = FinalSteps(handler, "pykafka.ZooKeeper.end")
     try:
-        if not is_connected(client, timeout_s):
+        # not `start()`: it raises a greenlet's timeout, which is not distinct from one that the caller has set
+        client.start_async().wait(timeout_s)
+        if not client.connected:
             raise ZooKeeperError(
                 f"ZooKeeper at {hosts} did not answer within {timeout_s:g} s; check that it is up, and zookeeper_hosts="
             )
@@ -128,20 +122,15 @@ def broker_addresses(hosts: str, handler: Handler, timeout_ms: int) -> list[tupl
     :param timeout_ms: for connecting
     :raises NoBrokersAvailableError: ZooKeeper cannot be reached, or no broker is registered there
     """
-    zookeeper = KazooClient(hosts, timeout=timeout_ms / 1000, handler=handler.kazoo(), read_only=True)
-    final_steps = FinalSteps(handler, "pykafka.ZooKeeper.end")
     try:
-        if not is_connected(zookeeper, timeout_ms / 1000):
-            raise NoBrokersAvailableError(
-                f"ZooKeeper at {hosts} did not answer within {timeout_ms / 1000:g} s; check zookeeper_hosts="
-            )
-        nodes = [zookeeper.get(f"{BROKER_IDS}/{id_}")[0] for id_ in zookeeper.get_children(BROKER_IDS)]
+        with opened(hosts, handler, timeout_ms / 1000, read_only=True) as zookeeper:
+            nodes = [zookeeper.get(f"{BROKER_IDS}/{id_}")[0] for id_ in zookeeper.get_children(BROKER_IDS)]
+    except ZooKeeperError as error:
+        raise NoBrokersAvailableError(str(error)) from error
     except KazooException as error:
         raise NoBrokersAvailableError(
             f"ZooKeeper at {hosts} gave no brokers ({type(error).__name__}: {error}); check zookeeper_hosts= and its chroot"
         ) from error
-    finally:
-        final_steps.take(partial(end_session, zookeeper), timeout_ms / 1000 + KAZOO_S)
     found = [(str(node["host"]), int(node["port"])) for node in map(json.loads, nodes) if node.get("host")]
     if not found:
         raise NoBrokersAvailableError(

@@ -28,7 +28,7 @@ class InParallel(Generic[K, V]):
     """The calls about parallel work."""
 
     _engine: ConsumerEngine
-    _sharing: AssignmentFollower
+    _follower: AssignmentFollower
     _handler: Handler
     _options: KafkaConsumerOptions
     _closed: bool
@@ -127,7 +127,7 @@ class InParallel(Generic[K, V]):
         Any worker may call this.
         """
         self._woken = True
-        self._sharing.wakeup_requested = True
+        self._follower.wakeup_requested = True
         self._engine.arrived()
 
     def _run_reads(self) -> bool:
@@ -135,12 +135,12 @@ class InParallel(Generic[K, V]):
         return self._run is not None and self._run.polls_here
 
     def _take_wakeup(self) -> bool:
-        self._sharing.wakeup_requested = False  # before the flags are read: what is set from now on ends another call
+        self._follower.wakeup_requested = False  # before the flags are read: what is set from now on ends another call
         source = self._source
         if source is not None and source.woken:
             source.woken = False
             if self._woken:
-                self._sharing.wakeup_requested = True
+                self._follower.wakeup_requested = True
             return True
         woken, self._woken = self._woken, False
         return woken
@@ -229,15 +229,15 @@ class _Source:
                     topic=self._engine.name,
                 )
             self._consumer._source = self
-        self._consumer._sharing.run = hooks
+        self._consumer._follower.run = hooks
         if hooks is None and self._consumer._source is self:
             self._consumer._source = None
 
     @property
     def settled(self) -> bool:
-        return bool(self._consumer._sharing.is_stable)
+        return bool(self._consumer._follower.is_stable)
 
     def wakeup(self) -> None:
         self.woken = True
-        self._consumer._sharing.wakeup_requested = True
+        self._consumer._follower.wakeup_requested = True
         self._engine.arrived()

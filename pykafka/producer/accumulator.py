@@ -182,7 +182,7 @@ class RecordAccumulator:
         :param headers: (str, bytes or None) pairs, or None
         :param queue: the partition's; None takes the next in turn
         :param report_queue: where the delivery report is to go, or None
-        :returns: the message; None where there is no room: roll over, wait, or find out why not
+        :returns: the message; None if there is no room: roll over, wait, or find out why not
         :raises TypeError: value or key is not bytes
         """
         if self.cooperative:
@@ -220,7 +220,7 @@ class RecordAccumulator:
         :param callback: `(error, delivery)`, called with the outcome; or None
         :param given_value: what the delivery shows: the value before it was serialized
         :param given_key: the same of the key
-        :returns: the message; None where there is no room: find the topic, roll over, wait, or find out why not
+        :returns: the message; None if there is no room: find the topic, roll over, wait, or find out why not
         :raises TypeError: value or key is not bytes
         """
         if self.cooperative:
@@ -291,7 +291,7 @@ class RecordAccumulator:
         return batch
 
     def shut(self, queue: PartitionQueue) -> ProducerBatch | None:
-        """Take the open batch of a partition away, and leave none, also where it is empty; return one with messages.
+        """Take the open batch of a partition away, and leave none, also if it is empty; return one with messages.
 
         In one step: an `append` between a look and a store would write into a batch that has left the queue.
         """
@@ -429,7 +429,7 @@ class RecordAccumulator:
         return delivery
 
     def _write(self, batch: ProducerBatch, value: Any, key: Any, timestamp: int, headers: Any, need: int) -> int:
-        """Write a message of up to `need` bytes; return its index in the batch, or -1 where there is no room."""
+        """Write a message of up to `need` bytes; return its index in the batch, or -1 if there is no room."""
         broker_queue = batch.broker_queue
         if broker_queue.messages >= broker_queue.max_messages or broker_queue.bytes >= broker_queue.max_bytes:
             return -1

@@ -67,7 +67,7 @@ class ProducerBatch:
     :param partition_id: of the topic
     :param broker_queue: that counts its messages
     :param created: monotonic time of its first message (s)
-    :param clock: wall clock (ms), or None where compiled code may read the system's
+    :param clock: wall clock (ms), or None if compiled code may read the system's
     :param expected: what it will likely take (bytes)
     :param builder: its records, where there are some already
     """
@@ -210,7 +210,7 @@ class DeliveryWait:
         self._longest = options.delivery_timeout_s + request + MARGIN_S
 
     def wait(self, batch: ProducerBatch, index: int, timeout: float | None) -> None:
-        """Wait until a batch is completed, and raise what went wrong with one of its messages; as of `Delivery.get`."""
+        """Wait until a batch is completed, and raise what went wrong with one of its messages; as for `Delivery.get`."""
         engine = self._engine()
         if not batch.done:
             if engine is None or engine.delivery_wait is not self:

@@ -156,7 +156,7 @@ class BatchResults:
     def split(self, batch: ProducerBatch, error: KafkaException | None, reason: str) -> None:
         """Replace a batch that the broker refuses by smaller ones, so that only the refused messages fail.
 
-        :param error: of the broker; None where it was not asked
+        :param error: of the broker; None if it was not asked
         :param reason: for the log
         """
         parts = self._owner.divide(batch, error)
@@ -182,7 +182,7 @@ class BatchResults:
 
 
 def _room(queue: PartitionQueue, batch: ProducerBatch) -> int | None:
-    """Return how many messages may be between a batch and those acknowledged before it; None where that is unknown."""
+    """Return how many messages may be between a batch and those acknowledged before it; None if that is unknown."""
     return batch.base_offset - queue.next_offset if batch.base_offset >= 0 and queue.next_offset >= 0 else None
 
 
@@ -195,7 +195,7 @@ def _locate(queue: PartitionQueue, batches: list[ProducerBatch]) -> None:
     proven = [one for one in batches if one is not last]
     if last.base_offset < 0:
         return
-    # Where there is just room for them behind what was acknowledged before, nobody else's messages are between.
+    # Where there is just room for them behind what was acknowledged before, no messages of others are between.
     if proven and queue.next_offset >= 0 and queue.next_offset + sum(one.count for one in proven) == last.base_offset:
         for one in proven:
             one.base_offset = queue.next_offset

@@ -99,7 +99,7 @@ class Failures:
 
 
 class Completion:
-    """The final outcome of batches: tells their producers, and keeps the failures that were not reported yet.
+    """The final outcome of batches: notifies their producers, and keeps the failures that were not reported yet.
 
     State: `failures` and what batches hold change under `lock`.
 
@@ -108,7 +108,7 @@ class Completion:
     :param options: of the producer
     :param lock: the producer's
     :param accumulator: whose broker queues count the batches
-    :param progress: set when somebody may have waited for what was completed
+    :param progress: set when a caller may have waited for the completed batches
     :param limiter: through which warnings go
     :param any_topic: whether messages are for any topic: failures then show them as `Delivery`
     """
@@ -135,7 +135,7 @@ class Completion:
         self.failures = Failures(Bounds(options.max_failed_messages, options.max_failed_bytes), any_topic)
         #: Whether some callbacks only observe (`Callback.reports`): they report no failure.
         self.observed = False
-        # of the event alone: the worker keeps no producer that nobody else has any more
+        # of the event alone: the worker keeps no producer alive
         self.callbacks = DeliveryCallbacks(handler, name, progress.set, queued)
         accumulator.callbacks = self.callbacks
 
@@ -232,7 +232,7 @@ class Completion:
             self.failures.mark_reported(leaf, index)
 
     def end_callbacks(self, patience: float | None = None) -> None:
-        """Wait until `on_delivery` has been called for each message; what it keeps from being told is raised instead.
+        """Wait until `on_delivery` has been called for each message; failures that it could not report are raised instead.
 
         :param patience: how long, while no function returns (s); None: `pending_timeout_ms`
         """
@@ -261,7 +261,7 @@ class Completion:
         return MessagesNotDelivered(topics.pop() if len(topics) == 1 else None, pairs)
 
     def raise_failures(self, failed: Failures) -> None:
-        """Raise failures that were taken out; where that is cut off, they are kept.
+        """Raise failures that were taken out; if that is cut off, they are kept.
 
         :raises MessagesNotDelivered: there are some
         """
@@ -270,7 +270,7 @@ class Completion:
         try:
             raise self._not_delivered(failed.pairs())
         except BaseException as error:
-            if not isinstance(error, MessagesNotDelivered):  # Ctrl-C, or somebody's timeout
+            if not isinstance(error, MessagesNotDelivered):  # Ctrl-C, or a timeout
                 with self._lock:
                     self.failures.restore(failed)
             raise

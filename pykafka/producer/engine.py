@@ -47,7 +47,7 @@ class ProducerEngine(ProducerCore):
 
     State: `start()` and `stop()` change `running` and `stopping`; `routing` is of one run.
 
-    Parameters as of `ProducerCore`.
+    Parameters as for `ProducerCore`.
     """
 
     #: What a stopped producer's error says to do.
@@ -73,7 +73,7 @@ class ProducerEngine(ProducerCore):
     # -- life ------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to take messages, which start the senders of their leaders; errors as of `Producer.start`.
+        """Begin to take messages, which start the senders of their leaders; errors as for `Producer.start`.
 
         If another worker is starting it, wait for that.
         """
@@ -114,7 +114,7 @@ class ProducerEngine(ProducerCore):
             owned.wake.set()
 
     def _check_leaders(self, topic: TopicView) -> None:
-        """Raise UnsupportedVersion where a leader that can be asked now knows no idempotent producer."""
+        """Raise UnsupportedVersion if a leader that can be asked now knows no idempotent producer."""
         leaders = {partition.leader for partition in topic.partitions.values()} - {None}
         for leader in islice(leaders, CHECKED_LEADERS):
             assert leader is not None
@@ -243,7 +243,7 @@ class ProducerEngine(ProducerCore):
                 self.flushing -= 1
 
     def _hasten(self, pending: list[ProducerBatch], deadline: float) -> None:
-        """Send what is pending; where it is for one broker, this worker does, which costs less than waking others.
+        """Send what is pending; if it is for one broker, this worker does, which costs less than waking others.
 
         :param deadline: until when to help (s of the handler's clock)
         """
@@ -284,7 +284,7 @@ class ProducerEngine(ProducerCore):
             return list({id(whole): whole for whole in map(_whole, found)}.values())
 
     def _about_throttling(self) -> str:
-        """Return what an error about time is to say of brokers that throttle; nothing where none does."""
+        """Return what an error about time is to say of brokers that throttle; nothing if none does."""
         for owned in list(self.routing.owned_brokers.values()):
             muted_for = owned.broker.throttled_for("produce")
             if muted_for:
@@ -305,7 +305,7 @@ class ProducerEngine(ProducerCore):
             for queue in self.routing.queues.values():
                 left += [in_flight.batch for in_flight in queue.window.batches]
                 left += queue.closed_batches
-                left.append(self.accumulator.shut(queue))  # for good: somebody may still wait for room in this queue
+                left.append(self.accumulator.shut(queue))  # for good: a caller may still wait for room in this queue
         for batch in left:
             if batch is not None and not batch.done:
                 reason = batch.last_error or error
@@ -315,7 +315,7 @@ class ProducerEngine(ProducerCore):
         self.accumulator.topics = {}
 
     def check_running(self) -> None:
-        """Raise what ended a sender, that the producer takes no messages, or what has failed where that is too much."""
+        """Raise what ended a sender, that the producer takes no messages, or what has failed if that is too much."""
         self.raise_worker_exception()
         if not self.running or self.stopping:
             raise self.stopped()
@@ -336,7 +336,7 @@ class ProducerEngine(ProducerCore):
     def enqueue(
         self, queue: PartitionQueue, value: Any, key: Any, timestamp: int, headers: Any, callback: Any
     ) -> Message:
-        """Write a message into the open batch of its partition, waiting for room where that is allowed.
+        """Write a message into the open batch of its partition, waiting for room if that is allowed.
 
         :param callback: where to report the outcome: a `Callback`, a queue of reports, or None
         """
@@ -426,7 +426,7 @@ class ProducerEngine(ProducerCore):
         deadline = self.handler.now() + patience + JOIN_TIMEOUT_S
         while batch.event is not None and not batch.done:
             self.raise_worker_exception()
-            if self.handler.now() > deadline:  # the sender answers for each batch before, if nobody has interrupted it
+            if self.handler.now() > deadline:  # the sender answers for each batch before, if it was not interrupted
                 raise ResponseTimeoutError(
                     "the sender has not said what became of the message; stop() the producer, and start() it again",
                     topic=self.topic_name,

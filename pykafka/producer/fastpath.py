@@ -23,7 +23,7 @@ class FastPath:
         return cls
 
     def _callback_for(self, on_delivery):
-        """Return the callback of a function, the last one where that is the same: most calls give the same function."""
+        """Return the callback of a function, the last one if that is the same: most calls give the same function."""
         callback = self._last_callback
         if callback is None or callback.fn is not on_delivery:
             valid_callable(on_delivery, "on_delivery")
@@ -66,7 +66,7 @@ class FastPath:
     def _try_produce(
         self, topic, value=None, *, key=None, headers=None, timestamp=None, partition=None, on_delivery=None
     ):
-        """As `produce()`, but never wait: return a function that does the rest, waiting, where there is no room.
+        """As `produce()`, but never wait: return a function that does the rest, waiting, if there is no room.
 
         Serializers and interceptors have run by then: the function does not call them once more. It does all of it where a
         serializer may wait for a schema registry.

@@ -10,12 +10,12 @@ one of the last batches again, and refuses any other with OUT_OF_ORDER_SEQUENCE_
   The epoch of a producer without transactions is its own to raise: InitProducerId ignores the one it is shown, and gives
   another id.
 - A broker that knows nothing of the producer takes any first number (from 2.5 on), so also one behind a batch that it has
-  refused: where the log has no room for that one, the later one proves nothing (`skipped`). The embedded brokers look at
+  refused: if the log has no room for that one, the later one proves nothing (`skipped`). The embedded brokers look at
   no numbers.
 
 Hence: batches are numbered when they are first sent, and keep their numbers. Until the first batch of an epoch is
 acknowledged, and whenever something has to be sent again, one batch is under way at a time, oldest first; else five. A
-batch is `outcome_unknown` when it may have been written without a response that says so. A topic that was made anew has a new
+batch is `outcome_unknown` when it may have been written without a response that says so. A recreated topic has a new
 log, which knows nothing of the producer: what it takes proves nothing about batches that were refused because the topic was
 gone (`topic_missing`). What follows a batch that was given up
 gets new numbers in a new epoch, after all uncertain ones have been asked about by sending them under their old numbers.
@@ -138,7 +138,7 @@ class InFlightWindow:
 
     @property
     def has_numbered(self) -> bool:
-        """Whether batches have had numbers here, by which brokers may know those that begin anew."""
+        """Whether batches have had numbers here, by which brokers may know those that begin again."""
         return self.producer_id >= 0 or self.spent_id >= 0 or any(in_flight.numbered for in_flight in self.batches)
 
     def adopt(self, producer_id: int, epoch: int) -> None:
@@ -192,7 +192,7 @@ class InFlightWindow:
         return in_flight
 
     def next_retry(self) -> InFlightBatch | None:
-        """Return the batch to send again now, taken to be on its way; None where there is none, or others come first."""
+        """Return the batch to send again now, taken to be on its way; None if there is none, or others come first."""
         in_flight = self.peek_retry()
         if in_flight is not None:
             in_flight.on_wire = True
@@ -282,7 +282,7 @@ class InFlightWindow:
     def on_result(
         self, in_flight: InFlightBatch, error: KafkaException | None, room: int | None = None
     ) -> list[tuple[InFlightBatch, Verdict]]:
-        """Take the outcome of a batch and say what is to be done; about others too, of which it tells.
+        """Take the outcome of a batch and say what is to be done; also about others that it concerns.
 
         :param error: what the broker answered, or what kept the answer from coming; None is success
         :param room: how many messages the log may have between this batch and those acknowledged before; None: unknown

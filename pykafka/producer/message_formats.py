@@ -117,7 +117,7 @@ class MessageFormats:
         return old
 
     def check(self, batch: ProducerBatch, codec: int, transactional: bool) -> None:
-        """Check that an old format has what a batch needs; parameters as of `may_explain`.
+        """Check that an old format has what a batch needs; parameters as for `may_explain`.
 
         :raises UnsupportedForMessageFormat: it has headers, or is part of a transaction
         :raises UnsupportedCompressionType: it is compressed by zstd

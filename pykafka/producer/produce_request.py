@@ -60,7 +60,7 @@ class Request:
     """A Produce request in flight.
 
     :param batches: in it, one a partition
-    :param ids: the ids of their topics, where they are known: they name the topics from version 13 on
+    :param ids: the ids of their topics, if they are known: they name the topics from version 13 on
     :param transactional_id: of a producer with transactions
     """
 
@@ -148,7 +148,7 @@ class Request:
                     yield batch, part.current_leader.leader_id, part.current_leader.leader_epoch
 
     def _name_topics(self, response: wire.ProduceResponse, where: str) -> None:
-        """Give the topics of a response their names, where it has their ids alone."""
+        """Give the topics of a response their names, if it has their ids alone."""
         names: dict[UUID, str] | None = None
         for topic in response.responses:
             if topic.topic_id == NO_ID:
@@ -156,7 +156,7 @@ class Request:
             names = names or {id_: name for name, id_ in self.ids.items()}
             if topic.topic_id not in names:
                 raise CorruptResponseError(
-                    f"the answer tells of topic id {topic.topic_id}, which the request has nothing for",
+                    f"the answer names topic id {topic.topic_id}, which the request has nothing for",
                     broker=where,
                     api="Produce",
                 )
@@ -182,7 +182,7 @@ def _check_partitions(asked: set[tuple[str, int]], response: wire.ProduceRespons
         for part in topic.partition_responses:
             if (topic.name, part.index) not in asked:
                 raise CorruptResponseError(
-                    f"the answer tells of {topic.name}/{part.index}, which the request has nothing for, or tells it twice",
+                    f"the answer names {topic.name}/{part.index}, which the request has nothing for, or names it twice",
                     broker=where,
                     api="Produce",
                 )
@@ -241,7 +241,7 @@ class ProduceResponse(wire.ProduceResponse, api_key=0, versions="0-13", flexible
 
     @property  # type: ignore[misc]  # made when something asks for it
     def responses(self) -> list[_ResponseTopic]:  # type: ignore[override]
-        """The topic, as of `wire.ProduceResponse`."""
+        """The topic, as for `wire.ProduceResponse`."""
         found: list[_ResponseTopic] | None = self.__dict__.get("responses")
         if found is None:
             found = self.__dict__["responses"] = [] if self.written is None else [self._topic_of(*self.written)]
@@ -304,7 +304,7 @@ class ProduceRequest(wire.ProduceRequest, api_key=0, versions="0-13", flexible="
 
     @property  # type: ignore[misc]  # as `responses`
     def topic_data(self) -> list[_RequestTopic]:  # type: ignore[override]
-        """The topic, as of `wire.ProduceRequest`."""
+        """The topic, as for `wire.ProduceRequest`."""
         topic, topic_id, partition = self._place
         part = _RequestTopic.Partition(index=partition, records=self._records)
         return [_RequestTopic(name=topic, topic_id=topic_id, partition_data=[part])]
@@ -399,7 +399,7 @@ def close_batch(
 
 
 def compress_ahead(batch: ProducerBatch, codec: int, handler: Handler, level: int | None = None) -> None:
-    """Compress a batch before it is sent, to know its size in a request; parameters as of `close_batch`."""
+    """Compress a batch before it is sent, to know its size in a request; parameters as for `close_batch`."""
     if codec:
         batch.wire, batch.wire_form = [b"", _compressed(batch, codec, handler, level)], COMPRESSED
 

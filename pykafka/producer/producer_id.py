@@ -29,7 +29,7 @@ class ProducerIds:
     cause one request.
 
     :param cluster: any of whose brokers gives ids (KIP-98)
-    :param wanted: whether to produce by numbers; None where that is possible
+    :param wanted: whether to produce by numbers; None if that is possible
     """
 
     def __init__(self, cluster: BaseCluster, wanted: bool | None) -> None:
@@ -60,7 +60,7 @@ class ProducerIds:
         return False
 
     def get(self, spent_id: int, broker: Node | None = None) -> tuple[int, int] | None:
-        """Return a producer id and its epoch; None where the cluster gives none, and numbers were not demanded.
+        """Return a producer id and its epoch; None if the cluster gives none, and numbers were not demanded.
 
         :param spent_id: one that is of no use any more
         :param broker: one that gives ids: others may be too old; by default any

@@ -75,7 +75,7 @@ def timestamp_ms(timestamp: int | datetime.datetime) -> int:
 class ProducerRecord(Generic[K, V]):
     """A message to be sent, as `produce_many()` takes it and interceptors see it.
 
-    :param value: as of `KafkaProducer.produce`, and so the others
+    :param value: as for `KafkaProducer.produce`, and so the others
     :param topic: name; None: that of `produce_many()`
     """
 
@@ -88,7 +88,7 @@ class ProducerRecord(Generic[K, V]):
 
 
 class Interceptors:
-    """The interceptors of a producer, in order; what one of them raises is logged, and the next one goes on.
+    """The interceptors of a producer, in order; the errors of one are logged, and the next one continues.
 
     :param interceptors: objects with `on_send(record)` and `on_acknowledgement(delivery, error)`, or one of them
     :param handler: logs errors

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 #: How long metadata must have lacked a topic that was written to before it counts as deleted (s).
 DELETED_AFTER_S = 3.0
 
-#: Callers that may wait less than this (s) have a worker look the topic up, which goes on when they give up.
+#: Callers that may wait less than this (s) have a worker look the topic up, which continues when they give up.
 SHORT_S = 1.0
 #: How long that worker asks (s).
 BACKGROUND_S = 30.0
@@ -102,7 +102,7 @@ class MetadataWait:
         """
         one = _MetadataRequest(self._handler)
         background = wait_s < SHORT_S
-        try:  # around all of it: Ctrl-C must not leave a look-up behind that nobody does
+        try:  # around all of it: Ctrl-C must not leave a look-up behind without a worker
             first = self._under_way.setdefault(topic, one)
             if first is one:
                 if not background:
@@ -127,7 +127,7 @@ class MetadataWait:
             left = deadline - self._handler.now()
             if left <= 0:
                 raise NoBrokersAvailableError(
-                    "no broker has told of the topic within max_block_ms; it is being asked for: produce again",
+                    "no broker has returned the topic's metadata within max_block_ms; it is being asked for: produce again",
                     topic=topic,
                 )
             first.ended.wait(min(left, STOP_POLL_INTERVAL_S))
@@ -158,7 +158,7 @@ class MetadataWait:
         one.ended.set()
 
     def close(self) -> None:
-        """End the look-ups in the background, where the handler can; they end by themselves otherwise."""
+        """End the look-ups in the background, if the handler can; they end by themselves otherwise."""
         workers = [one.worker for one in list(self._under_way.values()) if one.worker is not None]
         for worker in workers:
             worker.interrupt()
@@ -166,7 +166,7 @@ class MetadataWait:
             worker.join(JOIN_S)
 
     def _look_up(self, topic: str, deadline: float) -> None:
-        """Ask the cluster for a topic, and take it in; errors as of `KafkaProducer.produce`."""
+        """Ask the cluster for a topic, and take it in; errors as for `KafkaProducer.produce`."""
         engine, cluster, now = self._engine, self._engine.cluster, self._handler.now
         began, failures = now(), 0
         while True:
@@ -233,7 +233,7 @@ class KafkaProducerEngine(ProducerEngine):
         """Write a message into the open batch of its partition.
 
         :param made: the arguments of `RecordAccumulator.send`
-        :param wait: False: return None where this would have to wait
+        :param wait: False: return None if this would have to wait
         """
         topic, value, key, timestamp, headers, partition, callback, given_value, given_key = made
         need = RECORD_OVERHEAD + len(value or b"") + len(key or b"") + headers_size(headers or ())
@@ -306,7 +306,7 @@ class KafkaProducerEngine(ProducerEngine):
         return None if queue is None or queue.owner is None else queue
 
     def _obstacle(self, queue: PartitionQueue, need: int) -> str | None:
-        """Return why a message must wait; None where only its batch is full, or none is open."""
+        """Return why a message must wait; None if only its batch is full, or none is open."""
         callbacks = self.completion.callbacks
         # A function of on_delivery may produce all the same: it cannot wait for itself.
         if callbacks.full and not callbacks.here:
@@ -354,13 +354,13 @@ class KafkaProducerEngine(ProducerEngine):
     # -- topics ----------------------------------------------------------------------------------------------------
 
     def _known(self, topic: str) -> TopicInfo | None:
-        """Take in a topic that the client knows, without I/O; None where it must be asked for."""
+        """Take in a topic that the client knows, without I/O; None if it must be asked for."""
         if self.options.enable_idempotence or self.cluster.topic_metadata(topic) is None:
             return None
         return self.add_topic(self.cluster.topics[topic])
 
     def add_topic(self, topic: Any) -> TopicInfo | None:
-        """Take in a topic, as the client has it; None where the producer was stopped meanwhile."""
+        """Take in a topic, as the client has it; None if the producer was stopped meanwhile."""
         if self.options.enable_idempotence:
             self._check_leaders(topic)
         name = get_string(topic.name)
@@ -379,7 +379,7 @@ class KafkaProducerEngine(ProducerEngine):
         self.metadata_wait.find(topic, deadline, self.front.max_block_ms / 1000)
 
     def stop(self, timeout_ms: int | None = None) -> None:
-        """Deliver what is queued and end the senders; as of `ProducerEngine.stop`."""
+        """Deliver what is queued and end the senders; as for `ProducerEngine.stop`."""
         try:
             super().stop(timeout_ms)
         finally:
@@ -431,7 +431,7 @@ class KafkaProducerEngine(ProducerEngine):
         )
 
     def partitions_for(self, topic: str, timeout: float | None = None) -> list[Any]:
-        """Return the partitions of a topic; parameters and errors as of `KafkaProducer.partitions_for`."""
+        """Return the partitions of a topic; parameters and errors as for `KafkaProducer.partitions_for`."""
         info = self.accumulator.topics.get(topic)
         if info is None or not info.partitions:
             self.check_running()

@@ -71,7 +71,7 @@ class Kind(Enum):
     FINAL_OPEN = "final, open"
 
 
-#: The kinds of errors; of an error whose class is not here, its nearest ancestor's. Last comes what is told by
+#: The kinds of errors; of an error whose class is not here, its nearest ancestor's. Last come those decided by
 #: `retriable` and `invalid_metadata`.
 KINDS: dict[type[KafkaException], Kind] = {
     NotEnoughReplicas: Kind.NOT_READY,

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 #: How many partitions an answer may leave out between those that it has; those behind them count as unknown.
 LEFT_OUT_MAX = 10_000
-#: How often another partition is drawn where those drawn have many batches waiting.
+#: How often another partition is drawn if those drawn have many batches waiting.
 DRAWS = 16
 
 
@@ -73,7 +73,7 @@ class Routing:
         return outgrown
 
     def refresh(self) -> bool:
-        """Ask where the leaders are now, and hand each queue to the right sender; False where that failed."""
+        """Ask where the leaders are now, and hand each queue to the right sender; False if that failed."""
         core = self._core
         self.stale = self.moved = False
         if self.ended:
@@ -112,7 +112,7 @@ class Routing:
 
     def _warn(self, error: KafkaException) -> None:
         core = self._core
-        # one a reason: where no broker can be reached, every producer of the client says so
+        # one a reason: if no broker can be reached, every producer of the client says so
         about = type(error).__name__
         core.cluster.limiter.warn(log, about, "no leaders for %s: %s", core.name, error)
 
@@ -141,7 +141,7 @@ class Routing:
             )
 
     def add(self, topic: TopicView) -> TopicInfo | None:
-        """Take a topic in; None where the producer was stopped meanwhile."""
+        """Take a topic in; None if the producer was stopped meanwhile."""
         core = self._core
         with core.lock:
             if self.ended:

@@ -287,9 +287,9 @@ class Sender:
             requests.leave()
 
     def deliver_all(self, done: Callable[[], bool]) -> None:
-        """Send all that is queued: in the caller's worker where that needs no wait, else by the sender.
+        """Send all that is queued: in the caller's worker if that needs no wait, else by the sender.
 
-        Sending is no wait where the connection is up and idle, and its buffers take all of it: a caller with a deadline is
+        Sending does not block if the connection is up and idle, and its buffers take all of it: a caller with a deadline is
         back in time even if the broker hangs.
 
         :param done: says when to stop reading answers
@@ -381,7 +381,7 @@ class Sender:
                     self.send(batches)
             elif ready:
                 self.send(ready)
-        except BaseException as error:  # somebody's timeout, Ctrl-C, or an overridden method's error
+        except BaseException as error:  # a timeout, Ctrl-C, or an overridden method's error
             self._requests.lose(list(self._routing.queues.values()), error)
             self.wake.set()
             raise
@@ -450,7 +450,7 @@ class Sender:
         return batch.created + self._linger_s
 
     def _take(self, queue: PartitionQueue) -> ProducerBatch | None:
-        """Take the next batch of a partition; with `retry_at` set where this is not its leader any more."""
+        """Take the next batch of a partition; with `retry_at` set if this is not its leader any more."""
         batch = take_next(queue, self._requests, self._core.accumulator.take_open)
         if batch is None:
             return None
@@ -535,7 +535,7 @@ class _InlineSend:
     """Sends a message that comes alone in the worker that produces it: waking the sender costs more than sending.
 
     :param sender: of the message
-    :param wake: wakes the sender's worker, where there is more to do than to send
+    :param wake: wakes the sender's worker, if there is more to do than to send
     """
 
     __slots__ = ("_sender", "_wake")
@@ -556,7 +556,7 @@ class _InlineSend:
 def _run(reference: weakref.ref[Sender], wake: EventType, kept: list[Sender], _: Tether) -> None:
     """Send what is ready, whenever there is something; the main function of a sender's worker.
 
-    While nothing is queued it does not hold the producer, and ends when nobody else does: by its next look, or with the client
+    While nothing is queued it does not hold the producer, and ends with its last owner: by its next look, or with the client
     (the tether, which this holds).
     """
     try:

@@ -1,4 +1,4 @@
-"""`TopicIds`: the topics that a producer writes to, told by their ids from others of the same name."""
+"""`TopicIds`: the topics that a producer writes to, distinguished by their ids from others of the same name."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ log = logging.getLogger(__name__)
 
 
 class TopicIds:
-    """The ids of the topics that a producer writes to (KIP-516), and its decision where one was made anew.
+    """The ids of the topics that a producer writes to (KIP-516), and its decision if one was recreated.
 
-    State: `_ids` and `compared` by single stores; senders may both log that a topic was made anew.
+    State: `_ids` and `compared` by single stores; senders may both log that a topic was recreated.
 
     :param cluster: knows the ids from its metadata
-    :param fail: whether a topic that was made anew fails the messages for it, or takes them
+    :param fail: whether a recreated topic fails the messages for it, or takes them
     """
 
     def __init__(self, cluster: BaseCluster, fail: bool = False) -> None:
@@ -38,11 +38,11 @@ class TopicIds:
         self.id_of(topic)
 
     def id_of(self, topic: str) -> UUID | None:
-        """Return the id of the topic to write to; None where the brokers (before Kafka 2.8) tell none.
+        """Return the id of the topic to write to; None if the brokers (before Kafka 2.8) have none.
 
         A topic that is gone keeps its id until there is another one: so nothing lands in a new one unnoticed.
 
-        :raises TopicRecreatedError: the topic was made anew, and the messages are for the former one
+        :raises TopicRecreatedError: the topic was recreated, and the messages are for the former one
         """
         generation = self._cluster.generation  # before the look: what comes in between is compared again
         known, found = self._ids.get(topic), self._cluster.topic_id(topic)
@@ -61,7 +61,7 @@ class TopicIds:
                     api="Produce",
                 )
             log.warning(
-                "topic %s was deleted and recreated (its id was %s and is %s now): the producer goes on in the new topic; "
+                "topic %s was deleted and recreated (its id was %s and is %s now): the producer continues in the new topic; "
                 "what the former one had stored went with it",
                 *(topic, known, found),
             )

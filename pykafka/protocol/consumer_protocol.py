@@ -102,7 +102,8 @@ class ConsumerProtocolSubscription:
         except CorruptResponseError as error:
             raise _corrupt("a member's metadata", buff) from error
         user_data = None if fields.user_data is None else bytes(fields.user_data)
-        subscription = cls(version, fields.topics, user_data, (), fields.generation_id, fields.rack_id)
+        subscription = cls(version, (), user_data, (), fields.generation_id, fields.rack_id)
+        subscription.topic_names = fields.topics  # perhaps none
         for one in fields.owned_partitions:
             subscription.owned_partitions.append((one.topic, one.partitions))
         return subscription

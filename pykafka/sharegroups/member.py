@@ -57,7 +57,7 @@ class ShareMember:
         self._notify = wake
         number = self._handler.random.getrandbits(128)
         self.membership = EpochMembership(str(uuid.UUID(int=number, version=4)))
-        self.link = CoordinatorConnection(cluster, group, RETRY_BACKOFF_MS)
+        self.connection = CoordinatorConnection(cluster, group, RETRY_BACKOFF_MS)
         self._topics: list[str] = []
         self._sent_topics: list[str] | None = None
         self._interval = 0.0
@@ -81,7 +81,7 @@ class ShareMember:
         """Read these topics; the first call joins the group."""
         self._topics = sorted(set(topics))
         if self._worker is None:
-            self._worker = self._handler.spawn(self._run, name=f"pykafka.ShareMember.{self.link.group_id}")
+            self._worker = self._handler.spawn(self._run, name=f"pykafka.ShareMember.{self.connection.group_id}")
         self._wake.set()
 
     def take_error(self) -> KafkaException | None:
@@ -105,7 +105,7 @@ class ShareMember:
         topics = self._topics
         fresh = self.membership.state is not State.MEMBER or topics != self._sent_topics
         try:
-            broker = self.link.find()
+            broker = self.connection.find()
             response = self._send(broker, topics if fresh else None)
             if self._stopping:
                 return None
@@ -121,13 +121,13 @@ class ShareMember:
         self._interval = response.heartbeat_interval_ms / 1000
         if response.assignment is not None:
             found = {one.topic_id: list(one.partitions) for one in response.assignment.topic_partitions}
-            log.info("share group %s: %s has %s", self.link.group_id, self.member_id, found)
+            log.info("share group %s: %s has %s", self.connection.group_id, self.member_id, found)
             self._has_no_partition = not found
             self._assigned(found)
         # The coordinator assigns partitions of a new group after a moment, and the next heartbeat returns them.
         self._empty_heartbeats = self._empty_heartbeats + 1 if self._has_no_partition else 0
         if self._has_no_partition:
-            self._cluster.internal_topics.waits(SHARES, f"share group {self.link.group_id}")
+            self._cluster.internal_topics.waits(SHARES, f"share group {self.connection.group_id}")
         return (
             min(self._interval, FIRST_HEARTBEAT_S * 2.0 ** min(self._empty_heartbeats, 10))
             if self._has_no_partition
@@ -139,20 +139,20 @@ class ShareMember:
     ) -> wire.ShareGroupHeartbeatResponse:
         if not broker.has(wire.ShareGroupHeartbeatRequest):
             raise UnsupportedVersion(
-                f"share group {self.link.group_id}: brokers keep share groups from Kafka 4.1 on, by default from 4.2 on "
+                f"share group {self.connection.group_id}: brokers keep share groups from Kafka 4.1 on, by default from 4.2 on "
                 "(feature share.version 1)",
                 broker=broker.address,
                 api="ShareGroupHeartbeat",
             )
         request = wire.ShareGroupHeartbeatRequest(
-            group_id=self.link.group_id,
+            group_id=self.connection.group_id,
             member_id=self.member_id,
             member_epoch=self.membership.epoch,
             rack_id=self._rack if topics is not None else None,
             subscribed_topic_names=topics,
         )
         is_last = deadline is not None
-        return self.link.call(request, broker, deadline, is_needed=lambda: is_last or not self._stops_waiting)
+        return self.connection.call(request, broker, deadline, is_needed=lambda: is_last or not self._stops_waiting)
 
     def _failed(self, error: KafkaException) -> float | None:
         """Handle an error; return the pause before the next heartbeat (s)."""
@@ -160,16 +160,16 @@ class ShareMember:
         is_member = self.membership.state is State.MEMBER
         found = verdict(code, error.retriable, is_member) if code else Verdict.MOVED
         if found is Verdict.FENCED:
-            log.warning("share group %s: %s; joining again", self.link.group_id, error)
+            log.warning("share group %s: %s; joining again", self.connection.group_id, error)
             self.membership.apply(Event.FENCED)
             self._assigned({})
             return 0.0 if self._count() == 1 else self._pause()
         if found is Verdict.MOVED:
             self._count()
             self._cluster.limiter.warn(
-                log, self.link.group_id, "share group %s: %s; trying again", self.link.group_id, error
+                log, self.connection.group_id, "share group %s: %s; trying again", self.connection.group_id, error
             )
-            self.link.mark_unknown(error)
+            self.connection.mark_unknown(error)
             return self._pause()
         self._on_fatal_error(error)
         return None
@@ -194,10 +194,10 @@ class ShareMember:
 
         :param deadline: until when (s)
         """
-        self._stopping = self.link.closing = True
+        self._stopping = self.connection.closing = True
         self._wake.set()
         joined = self.membership.state is State.MEMBER or self._sent_topics is not None
-        coordinator = self.link.coordinator
+        coordinator = self.connection.coordinator
         worker = self._worker
         if worker is not None and not worker.join(max(0.0, min(0.5, deadline - self._handler.now()))):
             self._stops_waiting = True
@@ -212,9 +212,9 @@ class ShareMember:
                     raise error_for(response.error_code, broker=coordinator.address, api="ShareGroupHeartbeat")
             except KafkaException as error:
                 text = "share group %s: leaving failed, so its session has to time out: %s"
-                log.warning(text, self.link.group_id, error)
+                log.warning(text, self.connection.group_id, error)
 
     def abandon(self) -> None:
         """End soon, without waiting."""
-        self._stopping = self.link.closing = True
+        self._stopping = self.connection.closing = True
         self._wake.set()

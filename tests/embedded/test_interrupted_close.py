@@ -209,7 +209,7 @@ def test_a_stop_that_was_interrupted_commits_when_it_is_called_again(
         again.stop()
 
 
-@pytest.mark.parametrize("step", ["_later.join", "_sharing.leave", "_engine.stop"])
+@pytest.mark.parametrize("step", ["_later.join", "_follower.leave", "_engine.stop"])
 def test_a_member_whose_close_was_interrupted_leaves_when_it_is_called_again(
     cluster: EmbeddedCluster, concurrency: Concurrency, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -242,11 +242,11 @@ def test_a_close_that_was_interrupted_while_a_member_left_lets_it_leave_when_it_
     begun, left = client.cluster.handler.Event(), []
     leave_at = CoordinatorConnection._leave_at
 
-    def slowly(link: CoordinatorConnection, once: Any, deadline: float) -> None:
+    def slowly(connection: CoordinatorConnection, once: Any, deadline: float) -> None:
         begun.set()
         client.cluster.handler.Event().wait(0.5)
-        leave_at(link, once, deadline)
-        left.append(link.group_id)
+        leave_at(connection, once, deadline)
+        left.append(connection.group_id)
 
     def interrupted(_ending: FinalSteps, _timeout: float | None = None) -> bool:
         monkeypatch.setattr(FinalSteps, "wait", wait)

@@ -59,7 +59,7 @@ def connect_server(directory: Path, environment: dict[str, str] | None = None) -
         yield f"sc://127.0.0.1:{found[1]}"
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(START_TIMEOUT_S)  # its JVM may take as long to end as to start
 
 
 def test_connect(kafka: KafkaCluster, tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ class Member(RebalanceListener):
         """End without a word to the coordinator."""
         membership: Any = membership_of(self.consumer)
         if membership is not None:
-            membership.link.leave_by = lambda *_: None
+            membership.connection.leave_by = lambda *_: None
         self.close()
 
     def be_put_out(self) -> None:

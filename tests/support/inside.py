@@ -15,17 +15,17 @@ def engine_of(client: Any) -> Any:
 
 def follower_of(consumer: Any) -> Any:
     """Return the part of a `KafkaConsumer` that follows the assignment of its group."""
-    return consumer._sharing
+    return consumer._follower
 
 
 def membership_of(consumer: Any) -> Any:
     """Return the membership of a `KafkaConsumer`, or of a `ManagedBalancedConsumer`."""
-    return consumer._sharing.membership if hasattr(consumer, "_sharing") else consumer._member
+    return consumer._follower.membership if hasattr(consumer, "_follower") else consumer._member
 
 
 def listener_of(consumer: Any) -> Any:
     """Return the listener that a `KafkaConsumer` calls in rebalances."""
-    return consumer._sharing._listener
+    return consumer._follower._listener
 
 
 def transactions_of(producer: Any) -> Any:

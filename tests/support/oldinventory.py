@@ -12,10 +12,13 @@ import inspect
 import json
 import pkgutil
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 PACKAGE = "pykafka"
+#: Compiled modules name their sources by paths below it.
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def kind_of(value: Any) -> str:
@@ -44,6 +47,11 @@ def tree_of(cls: type) -> ast.AST:
     except (OSError, TypeError):
         pass
     methods = [getattr(value, "fget", value) for value in vars(cls).values()]
+    compiled = [code.co_filename for method in methods if (code := getattr(method, "__code__", None)) is not None]
+    for path in filter(Path.is_file, {ROOT / name for name in compiled}):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and node.name == cls.__name__:
+                return node
     sources = [inspect.getsource(inspect.unwrap(method)) for method in methods if inspect.isfunction(method)]
     return ast.parse("".join("if 1:\n" + source for source in sources))
 

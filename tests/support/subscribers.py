@@ -22,7 +22,7 @@ Keys = Collection[TopicPartition]
 def put_out(membership: Any, timeout_ms: int = 5000) -> None:
     """Remove a member of the classic protocol from its group, as the coordinator does at the end of its session."""
     member_id = membership.member_id
-    membership.link.leave_by(partial(membership._leave_once, member_id), member_id, timeout_ms)
+    membership.connection.leave_by(partial(membership._leave_once, member_id), member_id, timeout_ms)
 
 
 class Hooks:

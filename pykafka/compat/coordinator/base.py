@@ -38,14 +38,14 @@ class BaseCoordinator(AbstractCoordinator):
 
     def coordinator_unknown(self) -> bool:
         """Return whether the coordinator has to be found; one that has left the cluster is unknown."""
-        return self.link.is_unknown()
+        return self.connection.is_unknown()
 
     def coordinator_dead(self, error: Any) -> None:
         """Forget which broker coordinates the group.
 
         :param error: why, for the log
         """
-        self.link.mark_unknown(error)
+        self.connection.mark_unknown(error)
 
     def ensure_coordinator_known(self, timeout_ms: int | None = None) -> None:
         """Find the broker that coordinates the group, unless it is known.
@@ -53,7 +53,7 @@ class BaseCoordinator(AbstractCoordinator):
         :param timeout_ms: for how long to try; by default the client's socket timeout
         :raises KafkaException: it was not found
         """
-        self.link.find(timeout_ms)
+        self.connection.find(timeout_ms)
 
     # -- being a member ------------------------------------------------------------------------------------------------
 

@@ -124,12 +124,12 @@ class ConsumerCoordinator(BaseCoordinator):
         """
         deadline = None if timeout_ms is None else self._handler.now() + timeout_ms / 1000
         self.refresh_if_old()
-        self.ensure_active_group(None if deadline is None else self.link.left_ms(deadline, 0))
-        self.refresh_committed_offsets_if_needed(None if deadline is None else self.link.left_ms(deadline))
+        self.ensure_active_group(None if deadline is None else self.connection.left_ms(deadline, 0))
+        self.refresh_committed_offsets_if_needed(None if deadline is None else self.connection.left_ms(deadline))
 
     def _on_join_prepare(self, generation: int, member_id: str) -> None:
         if self._auto_commit is not None:
-            left_ms = None if self._deadline is None else self.link.left_ms(self._deadline)
+            left_ms = None if self._deadline is None else self.connection.left_ms(self._deadline)
             self._auto_commit.disable(left_ms)
             if member_id:
                 try:

@@ -44,8 +44,8 @@ class MemberOffsets:
 
     def __init__(self, member: BaseCoordinator) -> None:
         self._member = member
-        self._link = member.link
-        self._handler = member.link.handler
+        self._connection = member.connection
+        self._handler = member.connection.handler
         #: Generation and member id of the present assignment: commits carry these, also if the assignment was lost
         #: meanwhile. None without an assignment.
         self.assigned_as: tuple[int, str] | None = None
@@ -62,7 +62,7 @@ class MemberOffsets:
         identity = self._identity
 
         def attempt() -> None:
-            coordinator = self._link.find(self._left_of(started, timeout_ms))
+            coordinator = self._connection.find(self._left_of(started, timeout_ms))
             version, request = self._commit_request(coordinator, identity, remaining)
             response = coordinator.call(
                 request, CHANNEL, version=version, timeout_ms=self._left_of(started, timeout_ms)
@@ -77,7 +77,7 @@ class MemberOffsets:
             if remaining:
                 self._retrying(attempt, timeout_ms, identity)
         except KafkaException as error:
-            text = f"group {self._link.group_id}: {error}"
+            text = f"group {self._connection.group_id}: {error}"
             raise OffsetsNotCommitted(
                 text, {(one.topic, one.partition): remaining[one] for one in remaining}
             ) from error
@@ -90,7 +90,7 @@ class MemberOffsets:
         future = ResponseFuture(self._handler)
         future.add_done_callback(lambda done: callback(offsets, done.error or done.response))
         try:
-            coordinator = self._link.find()
+            coordinator = self._connection.find()
             version, request = self._commit_request(coordinator, self._identity, offsets)
             pending = coordinator.send(request, CHANNEL, version=version, patient=False)
         except KafkaException as error:
@@ -116,7 +116,7 @@ class MemberOffsets:
     ) -> tuple[int, wire.OffsetCommitRequest]:
         version = max(coordinator.api_version(wire.OffsetCommitRequest, ceiling=COMMIT_CEILING), 1)
         instance_id = self._member.config["group_instance_id"]
-        return version, commit_request(self._link.group_id, version, identity, offsets, instance_id)
+        return version, commit_request(self._connection.group_id, version, identity, offsets, instance_id)
 
     def fetch(
         self, partitions: Iterable[TopicPartition], timeout_ms: int | None = None
@@ -128,9 +128,12 @@ class MemberOffsets:
         started = self._handler.now()
 
         def attempt() -> dict[TopicPartition, OffsetAndMetadata]:
-            coordinator = self._link.find(self._left_of(started, timeout_ms))
+            coordinator = self._connection.find(self._left_of(started, timeout_ms))
             version = max(coordinator.api_version(wire.OffsetFetchRequest, ceiling=FETCH_CEILING), 1)
-            request, left_ms = fetch_request(self._link.group_id, version, keys), self._left_of(started, timeout_ms)
+            request, left_ms = (
+                fetch_request(self._connection.group_id, version, keys),
+                self._left_of(started, timeout_ms),
+            )
             response = coordinator.call(request, CHANNEL, version=version, timeout_ms=left_ms)
             offsets = committed_offsets(response, coordinator.address, keys, version=version)
             return {partition: one for partition, one in offsets.items() if one.offset >= 0}
@@ -139,7 +142,7 @@ class MemberOffsets:
 
     def _left_of(self, started: float, timeout_ms: int | None) -> int | None:
         """Return the rest of a time limit (ms) that began then; None for no limit."""
-        return None if timeout_ms is None else self._link.left_ms(started + timeout_ms / 1000)
+        return None if timeout_ms is None else self._connection.left_ms(started + timeout_ms / 1000)
 
     def _retrying(
         self, attempt: Callable[[], R], timeout_ms: int | None = None, identity: tuple[int, str] | None = None
@@ -149,7 +152,7 @@ class MemberOffsets:
         :param timeout_ms: by default twice the socket timeout
         :param identity: generation and member id that a commit carries
         """
-        cluster = self._link.cluster
+        cluster = self._connection.cluster
         patience_ms = 2 * cluster.socket_timeout_ms if timeout_ms is None else timeout_ms
         deadline = self._handler.now() + patience_ms / 1000
         for tries in count(1):
@@ -160,8 +163,8 @@ class MemberOffsets:
                 self._on_error(error, identity)
                 if gives_up:
                     raise
-                log.info("group %s: %s; trying again", self._link.group_id, error)
-            self._link.pause(tries)
+                log.info("group %s: %s; trying again", self._connection.group_id, error)
+            self._connection.pause(tries)
         raise AssertionError("unreachable")
 
     def _on_error(self, error: KafkaException, identity: tuple[int, str] | None) -> None:
@@ -170,7 +173,7 @@ class MemberOffsets:
         if identity is not None and not membership.is_present(*identity):
             return
         if not is_answer(error) or error.ERROR_CODE in MOVED:  # the group may have another coordinator by now
-            self._link.mark_unknown(error)
+            self._connection.mark_unknown(error)
         elif membership.state is State.STABLE and EVENT_OF_ERROR.get(error.ERROR_CODE) in {
             Event.OUTDATED,
             Event.LOST,

@@ -41,8 +41,8 @@ class AbstractPartitionAssignor(ABC):
     ) -> dict[str, ConsumerProtocolAssignment]:
         """Return each member's assignment, in its own rack if that costs no balance (KIP-881); by default racks do not matter.
 
-        :param partitions: as of `assign`
-        :param members: as of `assign`
+        :param partitions: as for `assign`
+        :param members: as for `assign`
         :param racks: of the replicas of each partition; none if brokers have none
         """
         return cls.assign(partitions, members)
@@ -124,7 +124,7 @@ def in_order(members: Mapping[str, ConsumerProtocolSubscription]) -> list[str]:
 
     So a static member that comes back under another member id gets the same partitions.
 
-    :param members: as of `readers_of`
+    :param members: as for `readers_of`
     """
 
     def place(member: str) -> tuple[bool, str]:

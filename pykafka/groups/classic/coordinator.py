@@ -79,7 +79,7 @@ class AbstractCoordinator(ABC):
         self._cluster = cluster
         self._handler = cluster.handler
         self.group_id: str = config["group_id"]
-        self.link = CoordinatorConnection(cluster, self.group_id, config["retry_backoff_ms"])
+        self.connection = CoordinatorConnection(cluster, self.group_id, config["retry_backoff_ms"])
         self.membership = MemberState()
         self.activity = Activity()
         #: Set when there may be reports.
@@ -88,7 +88,7 @@ class AbstractCoordinator(ABC):
         self.sender = ClassicHeartbeats(
             self._handler, self.heartbeat, self.activity, config["max_poll_interval_ms"], self.changed.set
         )
-        self.pending_join = PendingJoin(self.link)
+        self.pending_join = PendingJoin(self.connection)
         self._static_member: StaticMember | None = None
         if config["group_instance_id"] is not None:
             check_instance_id(config["group_instance_id"])
@@ -111,7 +111,7 @@ class AbstractCoordinator(ABC):
 
     def _after_fork(self) -> None:
         # The member is the parent's; this process has to become one of its own.
-        self.link.after_fork()
+        self.connection.after_fork()
         self._forget_membership()
         self.activity.waiting = []
         self.changed = self._handler.Event()
@@ -164,7 +164,7 @@ class AbstractCoordinator(ABC):
     @property
     def coordinator(self) -> Node | None:
         """The broker that coordinates the group; None if that is not known."""
-        return self.link.coordinator
+        return self.connection.coordinator
 
     @property
     def generation(self) -> int:
@@ -216,14 +216,14 @@ class AbstractCoordinator(ABC):
             except DeadlinePassed as error:
                 return error
             except KafkaException as error:
-                if not self.link.may_try_again(error):
+                if not self.connection.may_try_again(error):
                     raise
                 if deadline is not None and self._handler.now() > deadline:
                     return error
                 log.info("group %s: %s; joining again", self.group_id, error)
                 # that others join, or have joined, is no failure
                 failures = 1 if isinstance(error, RebalanceInProgress) else failures + 1
-                self.link.pause(failures, deadline)
+                self.connection.pause(failures, deadline)
         return None
 
     def join_and_sync(self, deadline: float | None = None) -> None:
@@ -255,8 +255,8 @@ class AbstractCoordinator(ABC):
         :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` decides whether to try again
         """
         self._handle_reports()
-        coordinator = self.link.find(None if deadline is None else self.link.left_ms(deadline))
-        if self.link.closing:
+        coordinator = self.connection.find(None if deadline is None else self.connection.left_ms(deadline))
+        if self.connection.closing:
             raise ConsumerStoppedException(f"group {self.group_id}: the member is being closed")
         try:
             if self._static_member is not None:
@@ -368,7 +368,7 @@ class AbstractCoordinator(ABC):
         :param deadline: as for `join_and_sync`
         :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` decides whether to try again
         """
-        coordinator = self.link.coordinator
+        coordinator = self.connection.coordinator
         if coordinator is None:
             self._failed(None)
             raise NotCoordinatorForGroup(
@@ -458,14 +458,16 @@ class AbstractCoordinator(ABC):
             self.sender.set_target(None)
         self.membership.apply(event)
         if code in MOVED:
-            self.link.mark_unknown(error_for(code))
+            self.connection.mark_unknown(error_for(code))
 
     def _failed(self, error: BaseException | None) -> None:
         self.membership.apply(Event.FAILED)
-        if self.link.closing:  # which ended the connection; the coordinator is there, and this member is about to leave
+        if (
+            self.connection.closing
+        ):  # which ended the connection; the coordinator is there, and this member is about to leave
             return
         if isinstance(error, KafkaException) and not is_answer(error):
-            self.link.mark_unknown(error)
+            self.connection.mark_unknown(error)
 
     # -- heartbeats ----------------------------------------------------------------------------------------------------
 
@@ -474,7 +476,7 @@ class AbstractCoordinator(ABC):
 
         :param restart: whether its session timeout begins now
         """
-        coordinator = self.link.coordinator
+        coordinator = self.connection.coordinator
         if coordinator is None:
             return
         target = HeartbeatTarget(
@@ -497,7 +499,7 @@ class AbstractCoordinator(ABC):
             joined = self.membership.state in {State.STABLE, State.STALE}
             if joined and self.membership.is_present(report.generation_id, report.member_id):
                 self._handle_report(report)
-        if self.membership.state is State.STABLE and self.link.is_unknown() and not self.link.closing:
+        if self.membership.state is State.STABLE and self.connection.is_unknown() and not self.connection.closing:
             self._find_again()
 
     def _handle_report(self, report: Report) -> None:
@@ -515,7 +517,7 @@ class AbstractCoordinator(ABC):
             log.warning(OVERDUE, self.group_id, self.config["session_timeout_ms"], why)
             return
         if report.code == 0 or report.code in MOVED:
-            self.link.mark_unknown(report.error or error_for(report.code))
+            self.connection.mark_unknown(report.error or error_for(report.code))
             return
         log.info("group %s: the coordinator answered a heartbeat with %s", self.group_id, error_for(report.code).text)
         self.handle_error(report.code)
@@ -525,21 +527,21 @@ class AbstractCoordinator(ABC):
     def _find_again(self) -> None:
         """Send heartbeats to the new coordinator of the group; if it is not known yet, the next call tries again."""
         try:
-            self.link.find(0)
+            self.connection.find(0)
             self.send_heartbeats(restart=False)
         except KafkaException as error:
-            if not self.link.may_try_again(error):
+            if not self.connection.may_try_again(error):
                 raise
-            self.link.mark_unknown(error)
+            self.connection.mark_unknown(error)
             self._cluster.limiter.warn(log, self.group_id, "group %s: %s", self.group_id, error)
 
     # -- leaving -------------------------------------------------------------------------------------------------------
 
     def abort(self) -> None:
         """End a `join` or `sync` that waits in another worker by an error, and let none begin; call `close` next."""
-        self.link.closing = True
+        self.connection.closing = True
         self._learn_member_id(LEAVE_TIMEOUT_MS)
-        self.link.drop_connection()
+        self.connection.drop_connection()
 
     def close(self, *, timeout_ms: int | None = None) -> None:
         """End heartbeats, leave the group, and forget generation and member id; the member may join again.
@@ -551,10 +553,10 @@ class AbstractCoordinator(ABC):
         :param timeout_ms: how long leaving may take; by default 5,000
         """
         nothing = self.membership.state is State.UNJOINED and not self.membership.member_id and self.sender.has_ended
-        if nothing and not self.link.closing:
+        if nothing and not self.connection.closing:
             self._ending.wait()  # an earlier `close` may have been cut off while the member left
             return
-        self.link.closing = True
+        self.connection.closing = True
         self._ending.take(partial(self._close, LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms))
 
     def _close(self, timeout_ms: int) -> None:
@@ -563,18 +565,18 @@ class AbstractCoordinator(ABC):
             self._learn_member_id(timeout_ms)
             member_id = self.membership.member_id
             self._forget_membership()
-            self.link.drop_connection()  # a request to join that waits there would hold up the request to leave
+            self.connection.drop_connection()  # a request to join that waits there would hold up the request to leave
             if self.config["group_instance_id"] is None and member_id:
-                self.link.leave_by(partial(self._leave_once, member_id), member_id, timeout_ms)
-            self.link.drop_connection()
-            self.link.coordinator = None
+                self.connection.leave_by(partial(self._leave_once, member_id), member_id, timeout_ms)
+            self.connection.drop_connection()
+            self.connection.coordinator = None
         finally:
-            self.link.closing = False
+            self.connection.closing = False
 
     def _leave_once(self, member_id: str, coordinator: Node, deadline: float) -> int:
         version = coordinator.api_version(wire.LeaveGroupRequest)
         request = leave_request(self.group_id, member_id, version)
-        response = self.link.call(request, coordinator, deadline, version=version)
+        response = self.connection.call(request, coordinator, deadline, version=version)
         codes = [response.error_code, *(member.error_code for member in response.members)]
         return next((code for code in codes if code), 0)
 

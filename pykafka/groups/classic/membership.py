@@ -407,20 +407,20 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
         failures = 0
         while self.membership.state is not State.STABLE:
             try:
-                self.link.find()
+                self.connection.find()
                 if background.cancelled:
                     return
                 self.join_and_sync()
             except KafkaException as error:
                 if background.cancelled:
                     return
-                if not self.link.may_try_again(error):
+                if not self.connection.may_try_again(error):
                     raise
                 if self.membership.generation_id < 0:  # first `poll` has to report the assignment lost
                     return
                 log.info("group %s: %s; joining again", self.group_id, error)
                 failures = 1 if isinstance(error, RebalanceInProgress) else failures + 1
-                self.link.pause(failures)
+                self.connection.pause(failures)
 
     def _end_background_join(self) -> None:
         """End the worker that joins; `abort` has ended what it waits for."""
@@ -485,7 +485,7 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
     # -- metadata --------------------------------------------------------------------------------------------------------
 
     def _left_ms(self) -> int | None:
-        return None if self._deadline is None else self.link.left_ms(self._deadline)
+        return None if self._deadline is None else self.connection.left_ms(self._deadline)
 
     def _refresh(self) -> None:
         # the topics of other members too, which this one has assigned as the leader

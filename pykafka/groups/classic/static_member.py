@@ -44,7 +44,7 @@ class JoiningMember(Protocol):
 
     config: dict[str, Any]
     group_id: str
-    link: CoordinatorConnection
+    connection: CoordinatorConnection
     membership: MemberState
     pending_join: PendingJoin
     sender: ClassicHeartbeats
@@ -127,7 +127,7 @@ class StaticMember:
         member = self._member
         if member.pending_join.of(type(request)) is None:
             member.pending_join.drop()
-            timeout_ms = member.link.cluster.socket_timeout_ms
+            timeout_ms = member.connection.cluster.socket_timeout_ms
             member.pending_join.send(coordinator, request, version, timeout_ms, deadline)
         return member.pending_join.answer(deadline)
 

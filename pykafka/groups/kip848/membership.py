@@ -106,7 +106,7 @@ class ConsumerGroupMembership(PolledMembership):
         self.identity = identity
         self.group_id = config["group_id"]
         self.activity = Activity()
-        self.link = CoordinatorConnection(cluster, self.group_id, config["retry_backoff_ms"])
+        self.connection = CoordinatorConnection(cluster, self.group_id, config["retry_backoff_ms"])
         #: Set when there may be reports.
         self.changed = self._handler.Event()
         self._topics = GroupTopics(cluster)
@@ -151,7 +151,7 @@ class ConsumerGroupMembership(PolledMembership):
     def _after_fork(self) -> None:
         # The member is the parent's; this process has to become one of its own.
         self._seen, self._ended_by, self._is_out = None, None, True
-        self.link.after_fork()
+        self.connection.after_fork()
         self.changed = self._handler.Event()
         self.activity.waiting = []
         self._ending = FinalSteps(self._handler, f"pykafka.Leaving.{self.group_id}")
@@ -232,16 +232,16 @@ class ConsumerGroupMembership(PolledMembership):
             try:
                 self._ensure_coordinator(deadline)
             except KafkaException as error:
-                if not self.link.may_try_again(error):
+                if not self.connection.may_try_again(error):
                     raise
-                self.link.mark_unknown(error)
+                self.connection.mark_unknown(error)
                 failures += 1
                 late = self.assignment or (deadline is not None and self._handler.now() >= deadline)
                 if late or self._hooks.wakeup_requested:
                     text = "group %s: the coordinator cannot be found: %s; trying again"
                     self._cluster.limiter.warn(log, self.group_id, text, self.group_id, error)
                     return
-                self.link.pause(failures, deadline)
+                self.connection.pause(failures, deadline)
                 continue
             if subscription is self._subscription:
                 self._reconcile(deadline)
@@ -260,7 +260,7 @@ class ConsumerGroupMembership(PolledMembership):
             left = (
                 WAIT_POLL_INTERVAL_S if deadline is None else min(WAIT_POLL_INTERVAL_S, deadline - self._handler.now())
             )
-            if left <= 0 or self._hooks.wakeup_requested or self.link.closing or self._subscription is None:
+            if left <= 0 or self._hooks.wakeup_requested or self.connection.closing or self._subscription is None:
                 return False
             self.changed.wait(left)
         return True
@@ -292,7 +292,7 @@ class ConsumerGroupMembership(PolledMembership):
         elif report.verdict is Verdict.FENCED:
             log.warning("group %s: %s is out of the group, and joins again: %s", self.group_id, self.member_id, error)
         elif report.verdict is Verdict.MOVED:
-            self.link.mark_unknown(error)
+            self.connection.mark_unknown(error)
         elif report.verdict is Verdict.WAITS:
             text = "group %s: another member has the group_instance_id %r: waiting until it leaves, or its session ends: %s"
             instance_id = self.config["group_instance_id"]
@@ -320,18 +320,18 @@ class ConsumerGroupMembership(PolledMembership):
 
     def _ensure_coordinator(self, deadline: float | None) -> None:
         """Find the coordinator unless it is known, and send heartbeats there; join if this member is out."""
-        coordinator = None if self.link.is_unknown() else self.link.coordinator
+        coordinator = None if self.connection.is_unknown() else self.connection.coordinator
         target = self.heartbeats.target
         is_known = coordinator is not None and target is not None and target.broker is coordinator
-        if self.link.closing or (is_known and not self._is_out):
+        if self.connection.closing or (is_known and not self._is_out):
             return
-        left_ms = None if deadline is None else self.link.left_ms(deadline)
+        left_ms = None if deadline is None else self.connection.left_ms(deadline)
         if coordinator is None and self.assignment:
             if self._handler.now() < self._find_at:
                 return
             self._find_at = self._handler.now() + FIND_AGAIN_S
             left_ms = 0
-        target = self._target_at(self.link.find(left_ms))
+        target = self._target_at(self.connection.find(left_ms))
         if self._is_out:
             self._is_out = False
             self.heartbeats.join()
@@ -369,7 +369,7 @@ class ConsumerGroupMembership(PolledMembership):
             return
         if self._topic_watch.is_due():
             self._topic_watch.have_changed(
-                subscription, lambda: None if deadline is None else self.link.left_ms(deadline)
+                subscription, lambda: None if deadline is None else self.connection.left_ms(deadline)
             )
             self._change.errors += self._topic_watch.refused(subscription)
         names = subscription.topics - self._topic_watch.refused_names
@@ -389,7 +389,7 @@ class ConsumerGroupMembership(PolledMembership):
             self._assign_pending(change)  # a timeout or Ctrl-C has ended a hook
         if answer is None or self.heartbeats.reports or (answer is self._seen and not self._ids.unknown):
             return
-        left_ms = None if deadline is None else self.link.left_ms(deadline)
+        left_ms = None if deadline is None else self.connection.left_ms(deadline)
         keys, recreated = self._ids.keys(answer.assignment, 0 if self.assignment and left_ms is None else left_ms)
         subscription = self._subscription
         if subscription is None or change is not self._change:
@@ -448,9 +448,9 @@ class ConsumerGroupMembership(PolledMembership):
 
     def abort(self) -> None:
         """End a wait of another worker in `poll`, and let it begin none; call `close` next."""
-        self.link.closing = True
+        self.connection.closing = True
         self.changed.set()
-        self.link.drop_connection()
+        self.connection.drop_connection()
 
     def close(self, *, timeout_ms: int | None = None) -> None:
         """End heartbeats, and leave the group; the group expects a static member back within the session timeout.
@@ -459,10 +459,10 @@ class ConsumerGroupMembership(PolledMembership):
 
         :param timeout_ms: how long leaving may take; by default 5,000
         """
-        if self.heartbeats.has_ended and not self.link.closing:
+        if self.heartbeats.has_ended and not self.connection.closing:
             self._ending.wait()
             return
-        self.link.closing = True
+        self.connection.closing = True
         self._ending.take(partial(self._close, self.heartbeats, LEAVE_TIMEOUT_MS if timeout_ms is None else timeout_ms))
 
     def _close(self, heartbeats: ConsumerGroupHeartbeats, timeout_ms: int) -> None:
@@ -471,14 +471,14 @@ class ConsumerGroupMembership(PolledMembership):
             heartbeats.stop()
             if target is not None and heartbeats.may_be_member:
                 request = heartbeats.leaving(target)
-                self.link.leave_by(partial(self._leave_once, request, target.version), self.member_id, timeout_ms)
-            self.link.drop_connection()
-            self.link.coordinator = None
+                self.connection.leave_by(partial(self._leave_once, request, target.version), self.member_id, timeout_ms)
+            self.connection.drop_connection()
+            self.connection.coordinator = None
         finally:
-            self.link.closing = False
+            self.connection.closing = False
 
     def _leave_once(self, request: Any, version: int, coordinator: Node, deadline: float) -> int:
-        return int(self.link.call(request, coordinator, deadline, version=version).error_code)
+        return int(self.connection.call(request, coordinator, deadline, version=version).error_code)
 
 
 class TopicIds:

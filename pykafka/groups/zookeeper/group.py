@@ -64,7 +64,7 @@ class ZooKeeperGroup:
         self._timeout_s = seconds
 
     def _call(self, name: str, path: str, *args: Any, **kwargs: Any) -> Any:
-        """Ask for something, and wait for the answer; errors as of `SessionState.answer`."""
+        """Ask for something, and wait for the answer; errors as for `SessionState.answer`."""
         (result,) = self.session.ask(name, [path], self._timeout_s, *args, topic=self._topic, **kwargs)
         return self._answer(name, path, result)
 

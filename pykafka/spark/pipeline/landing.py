@@ -58,7 +58,7 @@ def start(
     writer = writer.option("checkpointLocation", checkpoint)
     if is_written_by_tasks(sink):
         # The log is made now, so that the directory is there before the tasks.
-        return writer.foreachBatch(_entering(FileLog(frame.sparkSession, sink.path))).start()
+        return writer.foreachBatch(entering(FileLog(frame.sparkSession, sink.path))).start()
     if isinstance(sink, FileSink):
         return writer.options(**sink.options).format(sink.format).partitionBy(*sink.partition_by).start(sink.path)
     if isinstance(sink, JdbcSink):
@@ -119,7 +119,7 @@ def _each(land: Callable[[DataFrame, str, int], None]) -> Callable[[DataFrame, i
     return take
 
 
-def _entering(log: FileLog) -> Callable[[DataFrame, int], None]:
+def entering(log: FileLog) -> Callable[[DataFrame, int], None]:
     """Return a function for foreachBatch, which enters the files that the source's tasks write into the directory's log."""
     has_begun = False
 

@@ -322,9 +322,9 @@ class Pipeline:
             last = query.running.lastProgress
             if last is None or _stamp(last) == query.seen:
                 continue
-            before, query.seen = query.seen, _stamp(last)
-            for report in query.running.recentProgress:
-                if before is None or _stamp(report) > before:
+            for report in query.running.recentProgress:  # it may have more reports by now
+                if query.seen is None or _stamp(report) > query.seen:
+                    query.seen = _stamp(report)
                     lag = query_lag(report)
                     parsed_report, batches = json.loads(report.json), query.progress.batches
                     # Not from the report's attributes: PySpark 4.0 and 4.1 have Python's text of a dict there.

@@ -167,6 +167,35 @@ def test_nodes_are_where_old_consumers_look(group: Balanced, kazoo: Any) -> None
     assert kazoo.get_children(ids) == kazoo.get_children(owners) == kazoo.get_children(odd) == []
 
 
+def test_documented_internals_work_when_called(group: Balanced) -> None:
+    one = group.join()
+    group.sizes(3)
+    kept = one._consumer
+    one._update_member_assignment()
+    assert one._consumer is kept
+    assert repr(one).startswith("<pykafka.balancedconsumer.BalancedConsumer at ")
+    called: list[BalancedConsumer] = []
+    watch = one._build_watch_callback(called.append, lambda: one)
+    assert watch("an event of kazoo's")
+    one.stop()
+    assert not watch("an event of kazoo's")
+    assert called == [one]
+    # without the worker, which would do the same meanwhile
+    one._setup_zookeeper(group.settings["zookeeper_hosts"], 6000)
+    one._set_watches()
+    assert one._get_participants() == []
+    one._add_self()
+    assert one._get_participants() == [one._consumer_id]
+    partitions = set(group.topic.partitions.values())
+    assert one._decide_partitions([one._consumer_id]) == partitions
+    assert 0 < len(one._decide_partitions([one._consumer_id, "zzz"])) < 3
+    one._add_partitions(partitions)
+    assert one._get_held_partitions() == partitions
+    one._remove_partitions([group.topic.partitions[0]])
+    assert one._get_held_partitions() == partitions - {group.topic.partitions[0]}
+    one.stop()
+
+
 def test_one_that_is_dropped_leaves(group: Balanced, kazoo: Any) -> None:
     """Nobody has stopped it: it stayed a member, with partitions that nobody read."""
     group.join()

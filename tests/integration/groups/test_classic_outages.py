@@ -58,7 +58,9 @@ def test_a_dead_coordinator_takes_no_share_with_it(members3: Members, kafka3: Ka
                 member.serve(0.1)
                 longest = max(longest, now() - began)
         assert longest < 2  # a call keeps its deadline while the coordinator is away
-        members.until(lambda: not one.subscriber.link.is_unknown() and not two.subscriber.link.is_unknown(), 60)
+        members.until(
+            lambda: not one.subscriber.connection.is_unknown() and not two.subscriber.connection.is_unknown(), 60
+        )
         one.commit(one.share)
         assert [member.hooks.called for member in (one, two)] == calls
         three = members.join()
@@ -104,16 +106,16 @@ def test_a_silent_coordinator_holds_up_no_call(members: Members, kind: str) -> N
             filler = stack.enter_context(socket.socket())
             filler.setblocking(False)
             filler.connect_ex(silent.getsockname())
-        coordinator = one.subscriber.link.find()
-        one.subscriber.link.drop_connection()
+        coordinator = one.subscriber.connection.find()
+        one.subscriber.connection.drop_connection()
         port, coordinator._port = coordinator._port, silent.getsockname()[1]
         one.subscriber.request_rejoin()
         began = now()
         one.serve(0.3)
         took = now() - began
         coordinator._port = port
-    one.subscriber.link.drop_connection()
-    one.subscriber.link.coordinator = None
+    one.subscriber.connection.drop_connection()
+    one.subscriber.connection.coordinator = None
     assert took < 4
     members.settled(6)
 

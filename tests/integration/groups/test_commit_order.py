@@ -73,8 +73,8 @@ def test_a_commit_of_a_member_that_has_left_is_refused(
     readers.shared(3)
     key = readers.keys().pop()
     one.commit({key: 9})
-    sharing, refused = follower_of(one), []
-    leave = sharing.leave
+    follower, refused = follower_of(one), []
+    leave = follower.leave
 
     def leave_and_commit(midway: bool = False) -> None:
         leave(midway)
@@ -82,7 +82,7 @@ def test_a_commit_of_a_member_that_has_left_is_refused(
             one.commit({key: 3}, timeout=2)
         refused.append(caught.value)
 
-    monkeypatch.setattr(sharing, "leave", leave_and_commit)
+    monkeypatch.setattr(follower, "leave", leave_and_commit)
     readers.close(one)
     assert len(refused) == 1
     with readers.client.consumer(group=readers.group) as reader:

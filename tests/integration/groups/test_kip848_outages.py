@@ -48,7 +48,9 @@ def test_a_dead_coordinator_takes_no_share_with_it(members3: Members, kafka3: Ka
                 member.serve(0.1)
                 longest = max(longest, now() - began)
         assert longest < 2  # a call keeps its deadline while the coordinator is away
-        members.until(lambda: not one.subscriber.link.is_unknown() and not two.subscriber.link.is_unknown(), 60)
+        members.until(
+            lambda: not one.subscriber.connection.is_unknown() and not two.subscriber.connection.is_unknown(), 60
+        )
         one.commit(one.share)
         assert [member.hooks.called for member in (one, two)] == calls
         three = members.join()

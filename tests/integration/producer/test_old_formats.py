@@ -178,7 +178,7 @@ def test_the_format_may_change_while_the_producer_runs(
             for _ in range(more):
                 producer.produce(topic, b"%d" % count)
                 count += 1
-            window: InFlightWindow[Any] = engine_of(producer).routing.queues[topic, 0].window
+            window: InFlightWindow = engine_of(producer).routing.queues[topic, 0].window
             return window
 
         assert produce(1000) is not None

@@ -47,7 +47,7 @@ def test_a_member_whose_group_was_deleted_joins_again(client: KafkaClient, caplo
         consumer.commit()
         member: Any = engine_of(consumer).member
         gone = wire.ShareGroupHeartbeatRequest(group_id=group, member_id=consumer.member_id, member_epoch=-1)
-        assert member.link.find().call(gone, "forget").error_code == 0
+        assert member.connection.find().call(gone, "forget").error_code == 0
         client.admin.delete_groups(group)
         member._wake.set()
         until(client.cluster.handler, lambda: "GROUP_ID_NOT_FOUND" in caplog.text, 10)

@@ -7,8 +7,18 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 from pyspark.sql import SparkSession
+
+#: How long a query may take on a busy machine (s).
+QUERY_TIMEOUT_S = 240
+
+
+def wait_for(query: Any) -> None:
+    """Wait until a query has ended; raise if it takes too long, so that no half of a result is compared."""
+    if not query.awaitTermination(QUERY_TIMEOUT_S):
+        raise TimeoutError(f"the query runs for longer than {QUERY_TIMEOUT_S} s: {query.status}")
 
 
 def main(remote: str, hosts: str, topic: str, copy: str, directory: str, archive: str = "") -> None:
@@ -38,12 +48,12 @@ def main(remote: str, hosts: str, topic: str, copy: str, directory: str, archive
         .trigger(availableNow=True)
         .start(f"{directory}/landed")
     )
-    query.awaitTermination(120)
+    wait_for(query)
     found["landed"] = sorted(row.value for row in spark.read.parquet(f"{directory}/landed").collect())
 
     mirror = stream.select("key", "value").writeStream.format("pykafka").options(**target)
     query = mirror.option("checkpointLocation", f"{directory}/mirror").trigger(availableNow=True).start()
-    query.awaitTermination(120)
+    wait_for(query)
 
     try:
         spark.read.format("pykafka").options(**options, startingOffset="x").load().count()

@@ -16,6 +16,7 @@ from pykafka.config.keys import LEVELS, MAX_INT32, PROTOCOL, SASL, TLS, flag, is
 from pykafka.consumer.options import ConsumerOptions
 from pykafka.exceptions import ConfigurationError
 from pykafka.groups.options import MemberOptions
+from pykafka.handlers import ThreadingHandler
 from pykafka.membershipprotocol import RoundRobinProtocol
 from pykafka.metadata.options import MetadataSettings
 from pykafka.network.options import CANONICAL, ConnectionSettings
@@ -266,11 +267,10 @@ def test_the_method_of_oauthbearer() -> None:
 def test_tokens_of_a_callback() -> None:
     """As confluent-kafka calls it: with the configuration; the principal and the extensions may be missing."""
     sasl = read({PROTOCOL: "SASL_SSL", **_CALLBACK, "sasl.oauthbearer.config": "ab"}).client["sasl"]
-    token = sasl._source()
-    assert (token.value, token.expires_at, token.extensions) == ("token-of-ab", 4e9, {"cluster": "a"})
+    assert sasl.get(ThreadingHandler()) == ("token-of-ab", 4e9, {"cluster": "a"})
     assert "oauth_cb" in repr(sasl)
     short = read({PROTOCOL: "SASL_SSL", **_CALLBACK, "oauth_cb": lambda config: ("t", 4e9)}).client["sasl"]
-    assert (short._source().value, short._source().extensions) == ("t", {})
+    assert short.get(ThreadingHandler()) == ("t", 4e9, {})
 
 
 #: What is nearly a key of this client, where a family of keys has no effect.

@@ -34,6 +34,6 @@ def test_commits_ask_for_the_coordinator_anew(error: KafkaException, asked_anew:
     "react", [AbstractCoordinator._failed, lambda self, error: MemberOffsets._on_error(self, error, None)]
 )
 def test_members_ask_for_it_anew(react: Any, error: KafkaException, asked_anew: bool) -> None:
-    link = mock.Mock(closing=False)
-    react(mock.Mock(link=link, _link=link), error)
-    assert link.mark_unknown.called is asked_anew
+    connection = mock.Mock(closing=False)
+    react(mock.Mock(connection=connection, _connection=connection), error)
+    assert connection.mark_unknown.called is asked_anew

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from contextlib import suppress
-from types import FrameType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,8 +12,8 @@ import pytest
 from pykafka.compat.delivery_reports import Reports
 from pykafka.handlers import ThreadingHandler
 from pykafka.producer.accumulator import PartitionQueue
+from pykafka.producer.batch import BrokerQueue, ProducerBatch
 from pykafka.producer.buffer_pool import Bounds
-from pykafka.producer.in_flight_window import InFlightWindow
 from pykafka.producer.leader_requests import take_next
 from pykafka.protocol.message import Message
 
@@ -52,20 +52,18 @@ def test_ctrl_c_at_any_step_of_a_look_for_reports_holds_up_nobody() -> None:
 
 def test_a_batch_whose_begin_was_interrupted_goes_next() -> None:
     """The batch did not know its place in the window: the sender failed over it, and the producer with it."""
-    batch: Any = SimpleNamespace(count=1, in_flight=None, retry_at=0.0)
-    queue = PartitionQueue(0)
-    queue.closed_batches.append(batch)
 
-    def interrupt(frame: FrameType, event: str, _: Any) -> None:
-        if event == "c_return" and frame.f_code is InFlightWindow.begin.__code__:  # it was appended
+    class Interrupting(deque[Any]):
+        def append(self, item: Any) -> None:
+            super().append(item)
             raise Interrupted
 
+    batch = ProducerBatch("t", 0, BrokerQueue(ThreadingHandler().Event(), 1, 1, 1), 0.0, None)
+    queue = PartitionQueue(0)
+    queue.closed_batches.append(batch)
+    queue.window.batches = Interrupting()
     with pytest.raises(Interrupted):
-        sys.setprofile(interrupt)
-        try:
-            take_next(queue, None)
-        finally:
-            sys.setprofile(None)
+        take_next(queue, None)
     again: Any = take_next(queue, None)
     assert again is batch
     queue.window.adopt(1, 0)

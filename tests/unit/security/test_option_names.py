@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from pykafka import Gssapi, KafkaClient, OAuthBearer, OAuthToken, Plain, Scram, SslConfig
+from pykafka import Gssapi, KafkaClient, OAuthBearer, Plain, Scram, SslConfig
+from pykafka.handlers import ThreadingHandler
 from pykafka.security.option_names import NAMES, OtherNames, security_of
 from tests.support.sasl import USERS, SaslBroker
 
@@ -42,8 +43,8 @@ def test_tokens() -> None:
     provider = SimpleNamespace(token=lambda: "abc", extensions=lambda: {"a": "b"})
     made, _ = security_of({"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": provider}, None, None)
     assert isinstance(made, OAuthBearer)
-    assert made._source is not None
-    assert made._source() == OAuthToken("abc", extensions={"a": "b"})
+    value, _, extensions = made.get(ThreadingHandler())
+    assert (value, extensions) == ("abc", {"a": "b"})
 
     async def token() -> str:
         return "abc"

@@ -51,7 +51,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
 
 def test_a_repeated_micro_batch_is_left_out(log: Log) -> None:
     """The first one of a run: its commit alone was missing."""
-    enter: Any = landing._entering(cast("Any", log))
+    enter: Any = landing.entering(cast("Any", log))
     for number in (4, 5, 6):
         enter(Rows(), number)
     assert log.entries == {4: [], 5: ["/d/a"], 6: ["/d/a"]}
@@ -59,7 +59,7 @@ def test_a_repeated_micro_batch_is_left_out(log: Log) -> None:
 
 def test_a_micro_batch_of_another_query_is_told(log: Log) -> None:
     """Its rows are not those of this one, which would be missing: Spark repeats none but the first."""
-    enter: Any = landing._entering(cast("Any", log))
+    enter: Any = landing.entering(cast("Any", log))
     enter(Rows(), 5)
     log.add(6, ["/d/of another query"])
     with pytest.raises(TableMismatchError, match="another query has written 6"):
