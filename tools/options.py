@@ -13,6 +13,7 @@ import ast
 import enum
 import inspect
 import re
+import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -485,8 +486,8 @@ def main(argv: list[str]) -> int:
     for path, text in stale.items():
         path.write_text(text)
         print(f"{path.relative_to(ROOT)} written")
-    if PAGE not in stale and stale:
-        print("run it again for docs/configuration.md, which is made from the new signatures")
+    if PAGE not in stale and stale:  # the page shows the new signatures, which this process has not imported
+        return subprocess.run([sys.executable, __file__], check=False).returncode
     return 0
 
 
