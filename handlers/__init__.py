@@ -1,7 +1,7 @@
 """The kinds of concurrency that PyKafka runs on, behind one interface. Nothing here knows of Kafka.
 
 `RequestHandler`, `ResponseFuture` and `Throttle`, which the reference documents here, live in `pykafka.network`. This
-module imports each of them on first use, and `AsyncioHandler` too, as few programs have asyncio loaded.
+module imports each of them on first use, and `AsyncioHandler` and `GEventHandler` too, as a program uses one handler.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pykafka.handlers.base import Address, Handler, Stream, Worker
-from pykafka.handlers.greenlets import GEventHandler
 from pykafka.handlers.threads import ThreadingHandler
 from pykafka.utils import old_names
 
 if TYPE_CHECKING:
     from pykafka.handlers.aio import AsyncioHandler
+    from pykafka.handlers.greenlets import GEventHandler
     from pykafka.network.in_flight import ResponseFuture, Throttle
     from pykafka.network.requests import RequestHandler
 
@@ -36,9 +36,11 @@ _old_name = old_names(__name__)
 
 
 def __getattr__(name: str) -> Any:
-    """Import `AsyncioHandler`, or find a class that lives elsewhere or a name that only PyKafka 2 had here."""
+    """Import another handler, or find a class that lives elsewhere or a name that only PyKafka 2 had here."""
     if name == "AsyncioHandler":
         return import_module("pykafka.handlers.aio").AsyncioHandler
+    if name == "GEventHandler":
+        return import_module("pykafka.handlers.greenlets").GEventHandler
     return _old_name(name)
 
 

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from pykafka import handlers
 from pykafka.broker import CLIENT_ID
 from pykafka.cluster import Cluster, TopicDict
-from pykafka.handlers import GEventHandler, Handler, ThreadingHandler
+from pykafka.handlers import Handler, ThreadingHandler
 from pykafka.handlers.exit_calls import note_block
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.metadata.options import MetadataSettings
@@ -20,7 +21,7 @@ from pykafka.network.options import ConnectionSettings
 from pykafka.record import K, V
 from pykafka.security.option_names import security_of
 from pykafka.topic import Topic
-from pykafka.utils import INT64_MAX, get_string
+from pykafka.utils import INT64_MAX, get_string, old_names
 from pykafka.utils.error_handlers import valid_bool
 from pykafka.utils.option_table import above_0, optional, up_to
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from pykafka.serialization import DeserializerLike, SerializerLike
     from pykafka.sharegroups.consumer import ShareConsumer
     from pykafka.sharegroups.options import ShareConsumerArguments
+else:
+    __getattr__ = old_names(__name__)
 
 log = logging.getLogger(__name__)
 
@@ -185,7 +188,7 @@ class KafkaClient:
         self._socket_timeout_ms = socket_timeout_ms
         self._offsets_channel_socket_timeout_ms = offsets_channel_socket_timeout_ms
         self._handler: Handler = (
-            handler if handler is not None else GEventHandler() if use_greenlets else ThreadingHandler()
+            handler if handler is not None else handlers.GEventHandler() if use_greenlets else ThreadingHandler()
         )
         self._use_greenlets = use_greenlets
         # Only what differs: programs of PyKafka 2 wrap the constructor of Cluster, which had the other parameters alone.

@@ -63,7 +63,7 @@ def test_nothing_is_lost_or_doubled_in_the_new_topic(
         assert found[0] <= since
         wrong = [value for at, value in enumerate(found) if told[value][1].offset not in (at, -1)]
         assert wrong == []
-    assert "the producer goes on in the new topic" in caplog.text
+    assert "the producer continues in the new topic" in caplog.text
 
 
 def values(topic: Topic, end: int) -> Any:
