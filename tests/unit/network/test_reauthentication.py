@@ -64,10 +64,10 @@ def decode(future: InFlightRequest[wire.MetadataResponse]) -> wire.MetadataRespo
     return answer
 
 
-def until(handler: Handler, done: Callable[[], object]) -> None:
+def until(handler: Handler, done: Callable[[], object], state: Callable[[], object] = lambda: "") -> None:
     deadline = handler.now() + LIMIT
     while not done():
-        assert handler.now() < deadline
+        assert handler.now() < deadline, state()
         handler.sleep(0.005)
 
 
@@ -104,7 +104,11 @@ def test_callbacks_of_the_reader_may_begin_it(handler: Handler) -> None:
 
         for _ in range(3):
             ask(requests).add_done_callback(again)
-        until(handler, lambda: requests.error or (broker.renewals >= 2 and not requests.pending))
+        until(
+            handler,
+            lambda: requests.error or (broker.renewals >= 2 and not requests.pending),
+            lambda: (broker.logins, broker.renewals, broker.expired, len(answers), requests.pending),
+        )
         assert [future.error for future in answers if future.error is not None] == []
         assert broker.expired == 0
         requests.stop()
