@@ -32,15 +32,15 @@ __all__ = [
     "Worker",
 ]
 
+#: The modules of handlers that are imported on first use.
+_HANDLERS = {"AsyncioHandler": "aio", "GEventHandler": "greenlets"}
 _old_name = old_names(__name__)
 
 
 def __getattr__(name: str) -> Any:
     """Import another handler, or find a class that lives elsewhere or a name that only PyKafka 2 had here."""
-    if name == "AsyncioHandler":
-        return import_module("pykafka.handlers.aio").AsyncioHandler
-    if name == "GEventHandler":
-        return import_module("pykafka.handlers.greenlets").GEventHandler
+    if name in _HANDLERS:
+        return getattr(import_module(f"pykafka.handlers.{_HANDLERS[name]}"), name)
     return _old_name(name)
 
 

@@ -136,16 +136,15 @@ class StartLookup(BackgroundWorker):
         with self._lock:
             if consumer is None or not consumer.running:
                 self._wanted.clear()
-            wanted = dict(self._wanted)
-            if not wanted:
+            fresh = dict(self._wanted)
+            if not fresh:
                 self._worker = None
                 return False
             late = {}
             for key in self._tried:
-                if key in wanted:
-                    late[key] = wanted.pop(key)
+                if key in fresh:
+                    late[key] = fresh.pop(key)
         assert consumer is not None
-        fresh = wanted
         if fresh and self._search(consumer, fresh, SEARCH_MS):
             return True  # those without an answer are late now
         pause_s = self._ask_again(consumer, late)

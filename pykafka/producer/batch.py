@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BATCH_HEADER = 61
 #: What a batch may take beyond its delivery timeout and the last request's (s).
 MARGIN_S = 5.0
-#: How often waiting callers check whether a sender ended by an error (s).
+#: How often waiting callers check whether the producer was stopped, or a sender ended by an error (s).
 STOP_POLL_INTERVAL_S = 1.0
 
 

@@ -191,8 +191,8 @@ def _locate(queue: PartitionQueue, batches: list[ProducerBatch]) -> None:
 
     :param batches: the last one was acknowledged, and proves that those before it are written
     """
-    last = batches[len(batches) - 1]
-    proven = [one for one in batches if one is not last]
+    before = len(batches) - 1
+    proven, last = batches[:before], batches[before]
     if last.base_offset < 0:
         return
     # Where there is just room for them behind what was acknowledged before, no messages of others are between.

@@ -215,6 +215,7 @@ class LeaderRequests:
             for batch in closed:
                 if batch.done:
                     sendable = [other for other in closed if not other.done]
+                    break
             if sendable:
                 self._transmit(sendable, ids, version, connection)
             return len(sendable) < count

@@ -21,7 +21,7 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
 )
 from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, TopicInfo, headers_size
-from pykafka.producer.batch import DeliveryWait, ProducerBatch
+from pykafka.producer.batch import STOP_POLL_INTERVAL_S, DeliveryWait, ProducerBatch
 from pykafka.producer.engine import ROOM_S, ProducerEngine
 from pykafka.producer.producer_id import ProducerIds
 from pykafka.producer.retry_policy import PASSING
@@ -45,8 +45,6 @@ DELETED_AFTER_S = 3.0
 SHORT_S = 1.0
 #: How long that worker asks (s).
 BACKGROUND_S = 30.0
-#: How often waiting callers check whether the producer was stopped, or a sender ended by an error (s).
-STOP_POLL_INTERVAL_S = 1.0
 #: Who has less time than this left (s) takes another caller's failure for its own.
 LEAST_S = 0.1
 #: How long closing waits for look-ups in the background, which end when their request does (s).

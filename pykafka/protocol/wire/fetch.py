@@ -122,9 +122,8 @@ class FetchRequest(Request[FetchResponse], api_key=1, versions="0-18", flexible=
     def keep_body(self, version: int) -> None:
         """Encode the request for a version from 7 on: from now on only `session_epoch` may change."""
         body = b"".join(super().chunks(version))
-        start = (
-            17 if version >= 15 else 21
-        )  # behind `replica_id`, up to 14, then four numbers, a byte and the session's id
+        # Behind `replica_id`, up to 14, then four numbers, a byte and the session's id.
+        start = 17 if version >= 15 else 21
         self.__dict__["_kept"] = version, body[:start], body[start + 4 :]
 
     def chunks(self, version: int) -> list[bytes | memoryview]:
