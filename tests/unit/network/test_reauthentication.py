@@ -93,13 +93,15 @@ def test_nothing_is_lost_under_load(broker: SaslBroker, handler: Handler) -> Non
 
 
 def test_callbacks_of_the_reader_may_begin_it(handler: Handler) -> None:
-    with SaslBroker(lifetime_ms=2000) as broker:  # the end of a session is far from its renewal, also on a busy machine
+    # The end of a session is 600 ms behind its renewal: a full collection of garbage in the process of all tests takes 200.
+    with SaslBroker(lifetime_ms=2000) as broker:
         requests = started(broker, handler)
-        answers: list[InFlightRequest[Any]] = []
+        errors: list[Exception] = []
 
         def again(future: InFlightRequest[Any]) -> None:
-            answers.append(future)
-            if future.error is None and broker.renewals < 2:
+            if future.error is not None:
+                errors.append(future.error)
+            elif broker.renewals < 2:
                 ask(requests).add_done_callback(again)
 
         for _ in range(3):
@@ -107,9 +109,9 @@ def test_callbacks_of_the_reader_may_begin_it(handler: Handler) -> None:
         until(
             handler,
             lambda: requests.error or (broker.renewals >= 2 and not requests.pending),
-            lambda: (broker.logins, broker.renewals, broker.expired, len(answers), requests.pending),
+            lambda: (broker.logins, broker.renewals, broker.expired, requests.pending),
         )
-        assert [future.error for future in answers if future.error is not None] == []
+        assert errors == []
         assert broker.expired == 0
         requests.stop()
 
