@@ -16,6 +16,7 @@ from pykafka.handlers import Handler, ThreadingHandler
 from pykafka.handlers.exit_calls import note_block
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.metadata.options import MetadataSettings
+from pykafka.metrics.options import MetricsSettings
 from pykafka.network.addresses import joined_hosts
 from pykafka.network.options import ConnectionSettings
 from pykafka.record import K, V
@@ -102,6 +103,15 @@ class KafkaClient:
     :param retry_backoff_max_ms: the longest pause between such requests
     :param buffer_memory: what the unacknowledged messages of all producers of this client may take together (bytes); None:
         each producer has its own budget alone
+    :param record_metrics: count requests, batches and records for `metrics()`; False: it has only what the client knows
+        anyway
+    :param flight_recorder_bytes: how much memory the record of the last requests, errors and changes of state may take,
+        which errors that end a client, and `record_flight`, write; 0 keeps none
+    :param stall_report_ms: how long a partition behind its end, or the oldest unacknowledged message, may stand still
+        before a log line says why; 0 never reports
+    :param hold_report_ms: how long a call may hold gevent's hub, or the event loop, before a log line shows its stack;
+        0 never reports
+    :param enable_metrics_push: send metrics to brokers that have subscribed to some (KIP-714)
     :param other_names: the options of security as other Python clients name them: `security_protocol`, `sasl_mechanism`,
         `sasl_plain_username`, `sasl_plain_password`, `sasl_oauth_token_provider`, `sasl_kerberos_service_name`,
         `ssl_cafile`, `ssl_certfile`, `ssl_keyfile`, `ssl_password`, `ssl_check_hostname`, `ssl_context`
@@ -149,6 +159,11 @@ class KafkaClient:
         retry_backoff_ms: int = 100,
         retry_backoff_max_ms: int = 1000,
         buffer_memory: int | None = None,
+        record_metrics: bool = True,
+        flight_recorder_bytes: int = 1024 * 1024,
+        stall_report_ms: int = 30 * 1000,
+        hold_report_ms: int = 1000,
+        enable_metrics_push: bool = True,
         **other_names: Unpack[OtherNames],
     ) -> None:
         if isinstance(hosts, Mapping):
@@ -180,6 +195,13 @@ class KafkaClient:
                 retry_backoff_ms=retry_backoff_ms,
                 retry_backoff_max_ms=retry_backoff_max_ms,
             )
+            metrics = MetricsSettings(
+                record_metrics=record_metrics,
+                flight_recorder_bytes=flight_recorder_bytes,
+                stall_report_ms=stall_report_ms,
+                hold_report_ms=hold_report_ms,
+                enable_metrics_push=enable_metrics_push,
+            )
         finally:
             # They may hold secrets as text, and reports of errors may show the local variables of this function.
             del other_names, proxy, sasl, ssl_config, tls
@@ -198,6 +220,7 @@ class KafkaClient:
             "settings": (settings, ConnectionSettings(ssl_config=settings.ssl_config)),
             "client_rack": (client_rack, None),
             "metadata": (metadata, MetadataSettings()),
+            "metrics": (metrics, MetricsSettings()),
         }
         self.cluster = Cluster(
             addresses,

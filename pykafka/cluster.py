@@ -16,6 +16,7 @@ from pykafka.utils import old_attributes, old_names
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.metadata.options import MetadataSettings
+    from pykafka.metrics.options import MetricsSettings
     from pykafka.network.node import Node
     from pykafka.network.options import ConnectionSettings
     from pykafka.security import SslConfigLike
@@ -46,6 +47,7 @@ class Cluster(BaseCluster):
     :param settings: how connections are made and kept; replaces `ssl_config`
     :param client_rack: the rack, or zone, of consumers that do not name their own; None for none
     :param metadata: how the client follows its cluster
+    :param metrics: how the client reports on itself
     :raises NoBrokersAvailableError: no address answered; `.attempts` has every attempt
     """
 
@@ -66,6 +68,7 @@ class Cluster(BaseCluster):
         settings: ConnectionSettings | None = None,
         client_rack: str | None = None,
         metadata: MetadataSettings | None = None,
+        metrics: MetricsSettings | None = None,
     ) -> None:
         self._handler, self._socket_timeout_ms = handler, socket_timeout_ms  # as PyKafka 2 named them
         super().__init__(
@@ -85,6 +88,7 @@ class Cluster(BaseCluster):
             settings=settings,
             client_rack=client_rack,
             metadata=metadata,
+            metrics=metrics,
         )
 
     @property

@@ -26,6 +26,7 @@ from pykafka.compat.options import GroupOptions, TopicConsumerOptions, TopicProd
 from pykafka.consumer.options import ConsumerOptions, KafkaConsumerOptions
 from pykafka.groups.options import MemberOptions, SubscriberOptions
 from pykafka.metadata.options import MetadataSettings
+from pykafka.metrics.options import MetricsSettings
 from pykafka.network.options import ConnectionSettings
 from pykafka.parallel.options import ParallelOptions
 from pykafka.producer.options import KafkaProducerOptions, ProducerOptions
@@ -68,7 +69,7 @@ _RDKAFKA = "compat/rdkafka/classes.py"
 _GROUP = (GroupOptions, ConsumerOptions, TopicConsumerOptions)
 _SIMPLE = (ConsumerOptions, TopicConsumerOptions)
 CALLS = [
-    Call("client.py", "KafkaClient", ("client",), (ConnectionSettings, MetadataSettings)),
+    Call("client.py", "KafkaClient", ("client",), (ConnectionSettings, MetadataSettings, MetricsSettings)),
     Call("kafkaproducer.py", "KafkaProducer", ("producer",), (KafkaProducerOptions,)),
     Call("kafkaconsumer.py", "KafkaConsumer", ("consumer",), (KafkaConsumerOptions, SubscriberOptions)),
     Call("sharegroups/consumer.py", "ShareConsumer", ("share",), (ShareConsumerOptions,)),

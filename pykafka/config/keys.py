@@ -20,6 +20,7 @@ from pykafka.consumer.startrules import BY_DURATION, valid_rule
 from pykafka.exceptions import ConfigurationError
 from pykafka.groups.options import PROTOCOLS, MemberOptions
 from pykafka.metadata.options import REBOOTSTRAP, STAY, MetadataSettings
+from pykafka.metrics.options import MetricsSettings
 from pykafka.network.options import ALL_ADDRESSES, CANONICAL, ConnectionSettings
 from pykafka.partitioners import HashingPartitioner, Murmur2Partitioner, RandomPartitioner
 from pykafka.producer.options import ProducerOptions
@@ -423,6 +424,7 @@ def targets() -> dict[str, tuple[Target, ...]]:
     kinds: tuple[tuple[str, type[Options]], ...] = (
         ("client", ConnectionSettings),
         ("client", MetadataSettings),
+        ("client", MetricsSettings),
         ("producer", ProducerOptions),
         *(("consumer", kind) for kind in (ConsumerOptions, GroupOptions, MemberOptions, ZooKeeperOptions)),
     )

@@ -33,6 +33,7 @@ from pykafka.metadata.options import MetadataSettings
 from pykafka.metadata.partition import TopicMetadata
 from pykafka.metadata.refresh import MetadataRefresh, RefreshSchedule
 from pykafka.metadata.topics import MakeTopic, TopicDict
+from pykafka.metrics.options import MetricsSettings
 from pykafka.network.addresses import parse_source
 from pykafka.network.api_versions import KnownVersions
 from pykafka.network.node import CLIENT_ID, Node
@@ -87,6 +88,7 @@ class BaseCluster:
         settings: ConnectionSettings | None = None,
         client_rack: str | None = None,
         metadata: MetadataSettings | None = None,
+        metrics: MetricsSettings | None = None,
         make_broker: Callable[..., Node] = Node,
     ) -> None:
         #: The concurrency handler of this cluster and all that is made from it.
@@ -118,6 +120,8 @@ class BaseCluster:
         #: All parts of the client log repeated warnings through it.
         self.limiter = LogLimiter(handler)
         self.internal_topics = InternalTopics(self)
+        #: How the client reports on itself.
+        self.metrics_settings = metrics or MetricsSettings()
         metadata = metadata or MetadataSettings()
         self._known_brokers = Brokers(handler, self._new_broker, metadata, self.limiter)
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)

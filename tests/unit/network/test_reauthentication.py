@@ -96,7 +96,7 @@ def test_callbacks_of_the_reader_may_begin_it(handler: Handler) -> None:
     # The end of a session is 600 ms behind its renewal: a full collection of garbage in the process of all tests takes 200.
     with SaslBroker(lifetime_ms=2000) as broker:
         requests = started(broker, handler)
-        errors: list[Exception] = []
+        errors: list[BaseException] = []
 
         def again(future: InFlightRequest[Any]) -> None:
             if future.error is not None:
