@@ -209,6 +209,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         timeout = cluster.socket_timeout_ms / 1000
         now = self._handler.now
         self._follower = AssignmentFollower(self._engine, listener, members, lambda: later.join(now() + timeout))
+        self._metric_labels = self._follower.metric_labels
         self._reading = SingleCaller(self._handler)
         self._at_close = ClosedWithClient(self)
         cluster.stop_at_close(self._at_close)

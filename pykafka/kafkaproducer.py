@@ -315,6 +315,10 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         patience = _ms(timeout)
         self._ended(lambda: self._engine.flush(patience, total=patience is not None))
 
+    def _metric_labels(self) -> dict[str, str]:
+        """Return the labels of this producer's metrics at brokers (KIP-714)."""
+        return {"transactional_id": getattr(self._engine.options, "transactional_id", None) or ""}
+
     def close(self, timeout: float | None = None) -> None:
         """Deliver what is queued and end the senders; does nothing when it is closed. Takes no messages from its start on.
 

@@ -122,6 +122,11 @@ class BaseCluster:
         self.internal_topics = InternalTopics(self)
         #: How the client reports on itself.
         self.metrics_settings = metrics or MetricsSettings()
+        #: Returns the client's own metrics; producers and consumers have theirs.
+        self.own_metrics: Callable[[], Any] | None = None
+        #: Objects of higher rooms that live as long as this cluster, by name. State: single steps.
+        self.kept: dict[str, Any] = {}
+        self._start_telemetry: Callable[[Any], object] | None = None
         metadata = metadata or MetadataSettings()
         self._known_brokers = Brokers(handler, self._new_broker, metadata, self.limiter)
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
@@ -262,6 +267,8 @@ class BaseCluster:
         else:  # from a broker that starts, or is cut off: it knows nothing of topics either
             self.limiter.warn(log, NO_BROKERS, "%s; those known before are kept", NO_BROKERS)
         self.refresh_schedule.asked(names, self._cache.is_led, bool(response.brokers))
+        if self._known_versions.take_telemetry and self._start_telemetry is not None:
+            self._start_telemetry(self)
 
     def take_current_leader(
         self,
@@ -526,7 +533,17 @@ class BaseCluster:
         """
         return wait_for_coordinator(self, get_string(consumer_group, "consumer_group"), timeout_ms)
 
+    def offer_telemetry(self, start: Callable[[Any], object]) -> None:
+        """Call `start(cluster)` after each metadata request, as soon as a broker takes metrics of clients (KIP-714)."""
+        self._start_telemetry = start
+        if self._known_versions.take_telemetry:
+            start(self)
+
     # -- closing ---------------------------------------------------------------------------------------------------
+
+    def open_parts(self) -> list[Any]:
+        """Return the producers and consumers of this cluster that `close()` would stop."""
+        return self._closables.parts()
 
     def stop_at_close(self, stoppable: Any) -> None:
         """Register `stoppable` for `close()`, which calls its `stop()`; the cluster holds it weakly."""
