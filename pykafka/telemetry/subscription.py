@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 #: The id of a client that has none yet.
 NO_ID = UUID(int=0)
+#: How brokers write the prefix of all metrics, instead of the empty one that the protocol names.
+_ALL = "*"
 #: The limit of a push if the broker names none that is positive: Kafka's default of telemetry.max.bytes.
 _DEFAULT_MAX_BYTES = 1024 * 1024
 
@@ -46,7 +48,7 @@ class Subscription(NamedTuple):
         interval_s = response.push_interval_ms / 1000
         return cls(
             response.subscription_id,
-            tuple(response.requested_metrics),
+            tuple("" if prefix == _ALL else prefix for prefix in response.requested_metrics),
             interval_s if interval_s > 0 else default_interval_s,
             response.delta_temporality,
             next((codec for codec in response.accepted_compression_types if codec in NAMES), NONE),

@@ -164,6 +164,14 @@ def test_no_subscription_is_asked_about_again(broker: TelemetryBroker, handler: 
         until(handler, lambda: broker.pushed)
 
 
+@pytest.mark.parametrize("everything", ["", "*"])
+def test_all_metrics(broker: TelemetryBroker, handler: Handler, everything: str) -> None:
+    broker.subscription["requested_metrics"] = [everything]
+    with KafkaClient(broker.hosts, handler=handler) as client:
+        measured(client)
+        until(handler, lambda: broker.totals)
+
+
 @pytest.mark.parametrize("accepted", [[], [9], [0]])
 def test_codecs_that_the_client_has_not(broker: TelemetryBroker, handler: Handler, accepted: list[int]) -> None:
     broker.subscription["accepted_compression_types"] = accepted
