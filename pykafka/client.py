@@ -16,7 +16,6 @@ from pykafka.handlers import Handler, ThreadingHandler
 from pykafka.handlers.exit_calls import note_block
 from pykafka.kafkaconsumer import KafkaConsumer
 from pykafka.metadata.options import MetadataSettings
-from pykafka.metrics.metric import GAUGE
 from pykafka.metrics.options import MetricsSettings
 from pykafka.network.addresses import joined_hosts
 from pykafka.network.options import ConnectionSettings
@@ -403,7 +402,7 @@ class KafkaClient:
         name: MetricName,
         read: Callable[[], float],
         *,
-        kind: str = GAUGE,
+        kind: str = "gauge",
         unit: str = "",
         description: str = "",
     ) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka.metrics.metric import COUNTER, GAUGE, Buckets, Metric, MetricName
 from pykafka.telemetry.names import is_standard, telemetry_name, telemetry_tags
 from pykafka.telemetry.otlp import CUMULATIVE, DELTA, Point, metrics_data
 from pykafka.telemetry.sources import Labels, Source
-from pykafka.utils.compression import Buffer
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
@@ -21,8 +20,6 @@ log = logging.getLogger(__name__)
 
 #: How often the log says that metrics do not fit into a push (s).
 AGAIN_S = 3600.0
-#: A push is encoded up to this many bytes a byte that the broker takes: beyond, compression is not going to do.
-_COMPRESSES_TO = 32
 #: The fewest bytes of a point.
 _POINT_MIN_BYTES = 32
 #: How many metrics are looked at between two looks at the hub.
@@ -54,7 +51,7 @@ class _Sample(NamedTuple):
 class Push(NamedTuple):
     """The metrics of a push.
 
-    :param data: their bytes, packed
+    :param data: their bytes
     :param samples: for `Collector.taken`
     """
 
@@ -78,29 +75,21 @@ class Collector:
         # By source and name.
         self._sent: dict[tuple[str, MetricName], _Sent] = {}
 
-    def collect(
-        self,
-        sources: Sequence[Source],
-        prefixes: Iterable[str],
-        is_delta: bool,
-        limit: int,
-        pack: Callable[[bytes], Buffer],
-    ) -> Push:
+    def collect(self, sources: Sequence[Source], prefixes: Iterable[str], is_delta: bool, limit: int) -> Push:
         """Return a push: without those metrics that have no number, and without the most detailed ones if it is too large.
 
         :param prefixes: of the names that the broker wants; an empty one means all
         :param is_delta: whether counters say what has come since the last push, instead of everything
-        :param limit: of the packed bytes
-        :param pack: compresses
+        :param limit: of the bytes; brokers hold it against what a compressed push unpacks to
         """
         at_ns = max(self._handler.time_ms() * 1_000_000, self._began_ns)
         samples = self._samples(sources, tuple(prefixes), is_delta, at_ns)
         samples.sort(key=lambda sample: sample.detail)
         labels = [source.labels for source in sources]
         temporality = DELTA if is_delta else CUMULATIVE
-        count = min(len(samples), _COMPRESSES_TO * limit // _POINT_MIN_BYTES)
+        count = min(len(samples), limit // _POINT_MIN_BYTES)
         while True:
-            data = pack(self._encoded(samples[:count], labels, at_ns, temporality))
+            data = self._encoded(samples[:count], labels, at_ns, temporality)
             if len(data) <= limit or not count:
                 break
             count = max(min(count - 1, int(count * limit / len(data) * _AIM)), 0)
@@ -110,7 +99,7 @@ class Collector:
                 "partitions are left out first"
             )
             self._limiter.warn(log, "telemetry size", text, len(samples) - count, len(samples), limit, again_s=AGAIN_S)
-        return Push(bytes(data), samples[:count])
+        return Push(data, samples[:count])
 
     def taken(self, push: Push) -> None:
         """Note that a broker has taken a push: the next deltas begin there."""

@@ -29,7 +29,7 @@ class Subscription(NamedTuple):
     :param interval_s: between two pushes
     :param is_delta: whether counters say what has come since the last push
     :param codec: by which a push is compressed
-    :param max_bytes: of a push, compressed
+    :param max_bytes: of a push, before it is compressed
     """
 
     id: int

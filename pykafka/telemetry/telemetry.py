@@ -11,7 +11,6 @@ from uuid import UUID
 
 from pykafka.exceptions import (
     ClientClosedError,
-    InvalidRecord,
     InvalidRequest,
     KafkaException,
     ResponseTimeoutError,
@@ -250,19 +249,15 @@ class Telemetry(Tether):
         """Push what the broker wants."""
         codec = NONE if self._uncompressed else subscription.codec
         sources = self._read(cluster)
-        push = self._collector.collect(
-            sources,
-            subscription.prefixes,
-            subscription.is_delta,
-            subscription.max_bytes,
-            lambda data: data if codec == NONE else self._handler.offload(compress, codec, data),
-        )
+        prefixes, is_delta, max_bytes = subscription.prefixes, subscription.is_delta, subscription.max_bytes
+        push = self._collector.collect(sources, prefixes, is_delta, max_bytes)
+        data = push.data if codec == NONE else self._handler.offload(compress, codec, push.data)
         request = wire.PushTelemetryRequest(
             client_instance_id=self._id,
             subscription_id=subscription.id,
             terminating=last,
             compression_type=codec,
-            metrics=push.data,
+            metrics=bytes(data),
         )
         response = node.call(request, timeout_ms=timeout_ms, once=True)
         self._due = self._handler.now() + subscription.interval_s
@@ -294,7 +289,8 @@ class Telemetry(Tether):
         if isinstance(error, ThrottlingQuotaExceeded):
             log.debug("%s", error)
             return
-        if isinstance(error, (InvalidRequest, InvalidRecord)):
+        # Not INVALID_RECORD, which Java's client takes for final: a plugin that fails now may work later.
+        if isinstance(error, InvalidRequest):
             self._why_not = f"the broker refuses the metrics of this client: {error}"
             self._identified.set()
         self._complain("refused", "metrics of this client are not pushed: %s", error)

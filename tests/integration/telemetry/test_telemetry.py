@@ -15,8 +15,8 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.admin import ConfigResource, ConfigType, NewTopic
 from pykafka.metrics.metric import COUNTER, GAUGE, HISTOGRAM, Buckets, Metric, MetricName, Metrics
-from pykafka.telemetry import telemetry
 from pykafka.telemetry.names import PREFIX, STANDARD
+from pykafka.telemetry.subscription import Subscription
 from tests.support.features import KAFKA_VERSION
 from tests.support.kafka_tools import runner
 from tests.support.loops import Concurrency
@@ -49,7 +49,7 @@ class Subscribed:
         self._admin = KafkaClient(cluster.hosts, enable_metrics_push=False, **concurrency())
 
     def subscribe(self, metrics: str) -> None:
-        """Have brokers want metrics of this client from now on; they learn of it a little later."""
+        """Subscribe to metrics of this client, and wait until all brokers know."""
         wanted = {"metrics": metrics, "interval.ms": INTERVAL_MS, "match": f"client_id={self.name}"}
         self._admin.admin.alter_configs({ConfigResource.client_metrics(self.name): wanted})
         # A client that asked a broker which does not know of it yet would ask again after five minutes.
@@ -158,12 +158,12 @@ def test_names_and_values_arrive(subscribed: Subscribed) -> None:
 def test_totals(subscribed: Subscribed, monkeypatch: pytest.MonkeyPatch) -> None:
     """Brokers of today ask for deltas alone, so the answer is changed here."""
     subscribed.subscribe("org.apache.kafka.producer.")
-    made = telemetry.Subscription.of
+    made = Subscription.of
 
-    def totals(*arguments: Any) -> telemetry.Subscription:
+    def totals(*arguments: Any) -> Subscription:
         return made(*arguments)._replace(is_delta=False)
 
-    monkeypatch.setattr(telemetry.Subscription, "of", totals)
+    monkeypatch.setattr(Subscription, "of", totals)
     with subscribed.client(counted()) as client:
         until(client.cluster.handler, lambda: len(subscribed.pushes) >= 3)
     pushes = subscribed.pushes
@@ -212,10 +212,8 @@ def test_too_many_metrics_for_a_push(subscribed: Subscribed, caplog: pytest.LogC
 def test_a_push_that_is_larger_than_the_broker_takes(subscribed: Subscribed, monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker refuses what the client took for small enough: TELEMETRY_TOO_LARGE."""
     subscribed.subscribe("*")
-    made = telemetry.Subscription.of
-    monkeypatch.setattr(
-        telemetry.Subscription, "of", lambda *arguments: made(*arguments)._replace(max_bytes=30_000, codec=0)
-    )
+    made = Subscription.of
+    monkeypatch.setattr(Subscription, "of", lambda *arguments: made(*arguments)._replace(max_bytes=30_000, codec=0))
     names = [MetricName(f"lag-{number}", "consumer-metrics", (("partition", "0"),)) for number in range(500)]
     with subscribed.client(lambda: [Metric(name, 1.0, GAUGE, "", "") for name in names]) as client:
         until(client.cluster.handler, lambda: subscribed.pushes)
@@ -250,11 +248,11 @@ def test_producers_and_consumers_are_resources_of_their_own(subscribed: Subscrib
         name = MetricName("request-rate", "producer-metrics")
         for part in (producer, consumer):
             vars(part)["metrics"] = lambda: [Metric(name, 1.0, GAUGE, "", "")]
-        consumer.poll(timeout=1.0)
         with producer.transaction():
             producer.produce(topic, b"value").get(10)
 
         def joined() -> bool:
+            consumer.poll(timeout=0.1)  # the call that joins
             return any("group_member_id" in one.labels for push in subscribed.pushes for one in push.metrics)
 
         until(client.cluster.handler, joined)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import zlib
 from typing import Any
 
 import pytest
@@ -38,7 +37,7 @@ def pushed(push: Push) -> dict[str, float]:
 
 
 def collect(collector: Collector, *sources: Source, prefixes: tuple[str, ...] = ALL, is_delta: bool = True) -> Push:
-    return collector.collect(sources, prefixes, is_delta, 2**20, lambda data: data)
+    return collector.collect(sources, prefixes, is_delta, 2**20)
 
 
 @pytest.mark.parametrize(
@@ -117,29 +116,26 @@ def test_sources_count_by_themselves(collector: Collector) -> None:
     assert at(6, 9) == [0, 9]
 
 
-@pytest.mark.parametrize("pack", [lambda data: data, zlib.compress], ids=["plain", "packed"])
-def test_a_push_that_is_too_large_loses_details(
-    collector: Collector, pack: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_push_that_is_too_large_loses_details(collector: Collector, caplog: pytest.LogCaptureFixture) -> None:
     partitions = [
         metric("records-lag", number * 0.1, group="consumer-fetch-manager-metrics", topic="t", partition=str(number))
         for number in range(2000)
     ]
     nodes = [metric("request-rate", 1.0, group="consumer-node-metrics", node_id=str(number)) for number in range(3)]
     own = [metric("odd", 1.0), metric("connection-creation-total", 1.0, COUNTER)]
-    push = collector.collect([source(*partitions, *nodes, *own)], ALL, True, 4000, pack)
+    push = collector.collect([source(*partitions, *nodes, *own)], ALL, True, 4000)
     assert 2000 < len(push.data) <= 4000
     names = [sample.point.name.rpartition("kafka.")[2] for sample in push.samples]
     assert names[:5] == ["producer.connection.creation.total", "producer.odd", *["consumer.node.request.rate"] * 3]
     assert set(names[5:]) == {"consumer.fetch.manager.records.lag"}
     assert "metrics that the broker wants are not pushed" in caplog.text
     assert len(caplog.records) == 1
-    collector.collect([source(*partitions)], ALL, True, 4000, pack)
+    collector.collect([source(*partitions)], ALL, True, 4000)
     assert [record.levelno for record in caplog.records].count(logging.WARNING) == 1
 
 
 def test_no_room_at_all(collector: Collector) -> None:
-    push = collector.collect([source(metric("a", 1))], ALL, True, 5, lambda data: data)
+    push = collector.collect([source(metric("a", 1))], ALL, True, 5)
     assert push == Push(b"", [])
 
 
