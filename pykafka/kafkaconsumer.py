@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.startrules import Reset
     from pykafka.kafkaproducer import KafkaProducer
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metrics.metric import Metrics
     from pykafka.serialization import DeserializerLike
     from pykafka.serialization.reading import OnBadRecord
 
@@ -209,7 +210,6 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         timeout = cluster.socket_timeout_ms / 1000
         now = self._handler.now
         self._follower = AssignmentFollower(self._engine, listener, members, lambda: later.join(now() + timeout))
-        self._metric_labels = self._follower.metric_labels
         self._reading = SingleCaller(self._handler)
         self._at_close = ClosedWithClient(self)
         cluster.stop_at_close(self._at_close)
@@ -531,6 +531,15 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         from pykafka.kafkaproducer import KafkaProducer
 
         return KafkaProducer.make(self._cluster, {})
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of this consumer now, with Java's names; docs/metrics.md lists them. No broker is asked.
+
+        The connections are those of the client, whose producers and consumers share them.
+        """
+        from pykafka.metrics.metric import Metrics
+
+        return Metrics(self._engine.read_metrics())
 
     # -- life ------------------------------------------------------------------------------------------------------
 

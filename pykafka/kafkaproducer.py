@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition
+    from pykafka.metrics.metric import Metrics
     from pykafka.serialization import SerializerLike
 
 __all__ = ["Delivery", "KafkaProducer", "ProducerRecord"]
@@ -302,6 +303,15 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         seconds = None if timeout is None else min(valid_timeout(timeout), LONGEST_S)
         return [partition.id for partition in self._engine.partitions_for(get_string(topic, "topic"), seconds)]
 
+    def metrics(self) -> Metrics:
+        """Return the metrics of this producer now, with Java's names; docs/metrics.md lists them. No broker is asked.
+
+        The connections are those of the client, whose producers and consumers share them.
+        """
+        from pykafka.metrics.metric import Metrics
+
+        return Metrics(self._engine.read_metrics())
+
     def flush(self, timeout: float | None = None) -> None:
         """Send what is queued without lingering, and wait until each message is acknowledged or has failed.
 
@@ -314,10 +324,6 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         """
         patience = _ms(timeout)
         self._ended(lambda: self._engine.flush(patience, total=patience is not None))
-
-    def _metric_labels(self) -> dict[str, str]:
-        """Return the labels of this producer's metrics at brokers (KIP-714)."""
-        return {"transactional_id": getattr(self._engine.options, "transactional_id", None) or ""}
 
     def close(self, timeout: float | None = None) -> None:
         """Deliver what is queued and end the senders; does nothing when it is closed. Takes no messages from its start on.

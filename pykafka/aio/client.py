@@ -12,7 +12,6 @@ from pykafka.aio.shares import ShareConsumer
 from pykafka.aio.topics import Topics
 from pykafka.broker import CLIENT_ID
 from pykafka.client import KafkaClient as _KafkaClient
-from pykafka.metrics.metric import GAUGE
 
 if TYPE_CHECKING:
     import re
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from pykafka.broker import Broker
     from pykafka.common import SubscriptionPattern
     from pykafka.compat.options import KafkaConsumerArguments
-    from pykafka.metrics.metric import MetricName
+    from pykafka.metrics.metric import MetricName, Metrics
     from pykafka.network.proxies import Proxy
     from pykafka.producer.options import KafkaProducerArguments
     from pykafka.record import K, V
@@ -186,7 +185,7 @@ class KafkaClient(Client[_KafkaClient]):
     instance_id = coroutine(_KafkaClient.instance_id)
 
     def register_metric(
-        self, name: MetricName, read: Callable[[], float], *, kind: str = GAUGE, unit: str = "", description: str = ""
+        self, name: MetricName, read: Callable[[], float], *, kind: str = "gauge", unit: str = "", description: str = ""
     ) -> None:
         """Push a metric of the application with the client's own, if the brokers subscribe to it (KIP-1076)."""
         return self._inner.register_metric(name, read, kind=kind, unit=unit, description=description)
@@ -196,3 +195,7 @@ class KafkaClient(Client[_KafkaClient]):
         return self._inner.unregister_metric(name)
 
     update_cluster = coroutine(_KafkaClient.update_cluster)
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of this client, its producers and its consumers now; docs/metrics.md lists them."""
+        return self._inner.metrics()

@@ -78,16 +78,6 @@ class AssignmentFollower:
         #: The parallel run that reads the consumer, called before the listener; None for none.
         self.run: RevocationHooks | None = None
 
-    def metric_labels(self) -> dict[str, str]:
-        """Return the labels of the consumer's metrics at brokers (KIP-714); empty where there is none."""
-        options = self._engine.options
-        return {
-            "client_rack": (self._engine.cluster.client_rack if options.client_rack is None else options.client_rack),
-            "group_id": options.consumer_group or "",
-            "group_instance_id": self._options.group_instance_id or "",
-            "group_member_id": str(getattr(self.membership, "member_id", "")),
-        }
-
     # -- the consumer calls, on the worker of the application ------------------------------------------------------
 
     def subscribe(self, topics: Collection[str | re.Pattern[str] | SubscriptionPattern]) -> None:

@@ -33,7 +33,11 @@ from pykafka.metadata.options import MetadataSettings
 from pykafka.metadata.partition import TopicMetadata
 from pykafka.metadata.refresh import MetadataRefresh, RefreshSchedule
 from pykafka.metadata.topics import MakeTopic, TopicDict
+from pykafka.metrics.flight_recorder import FlightRecorder
+from pykafka.metrics.listener import ClientListener
+from pykafka.metrics.metric import Metric
 from pykafka.metrics.options import MetricsSettings
+from pykafka.metrics.recorder import Recorder
 from pykafka.network.addresses import parse_source
 from pykafka.network.api_versions import KnownVersions
 from pykafka.network.node import CLIENT_ID, Node
@@ -108,7 +112,8 @@ class BaseCluster:
         self.memory: Any = None
         self._broker_version = broker_version
         self._known_versions = KnownVersions(broker_version)
-        self._client_id = get_string(client_id, "client_id")
+        #: How brokers' logs and quotas know this client.
+        self.client_id = get_string(client_id, "client_id")
         #: The rack, or zone, of consumers that do not name their own; "" for none.
         self.client_rack: str = get_string(client_rack or "", "client_rack")
         #: Whether looking up a topic may create it.
@@ -120,10 +125,11 @@ class BaseCluster:
         #: All parts of the client log repeated warnings through it.
         self.limiter = LogLimiter(handler)
         self.internal_topics = InternalTopics(self)
+        self.made_at_ms = handler.time_ms()
         #: How the client reports on itself.
-        self.metrics_settings = metrics or MetricsSettings()
-        #: Returns the client's own metrics; producers and consumers have theirs.
-        self.own_metrics: Callable[[], Any] | None = None
+        self.metrics_settings = metrics = metrics or MetricsSettings()
+        #: Hears of all that this client does; None: nobody listens.
+        self.listener: ClientListener | None = _recorder(handler, metrics)
         #: Objects of higher rooms that live as long as this cluster, by name. State: single steps.
         self.kept: dict[str, Any] = {}
         self._start_telemetry: Callable[[Any], object] | None = None
@@ -314,7 +320,7 @@ class BaseCluster:
         return self.call(request, within_ms=timeout_ms, telling=lambda response: bool(response.brokers))
 
     def _new_broker(self, id_: int, host: str, port: int) -> Node:
-        return self._make_broker(
+        node = self._make_broker(
             id_,
             host,
             port,
@@ -324,11 +330,20 @@ class BaseCluster:
             source_host=self._source_host,
             source_port=self._source_port,
             broker_version=self._broker_version,
-            client_id=self._client_id,
+            client_id=self.client_id,
             limiter=self.limiter,
             known_versions=self._known_versions,
             settings=self.settings,
         )
+        node.listener = self.listener
+        return node
+
+    def read_metrics(self) -> list[Metric]:
+        """Return the metrics of this client, of its producers and of its consumers now."""
+        from pykafka.metadata.client_metrics import read_client
+
+        parts = list(self.listener.parts.values()) if isinstance(self.listener, Recorder) else []
+        return [*read_client(self).metrics, *(metric for part in parts for metric in part.read_metrics())]
 
     def topic_metadata(self, name: str) -> TopicMetadata | None:
         """Return the known metadata of a topic, without I/O, and mark the topic as used, so that it is kept up to date."""
@@ -541,10 +556,6 @@ class BaseCluster:
 
     # -- closing ---------------------------------------------------------------------------------------------------
 
-    def open_parts(self) -> list[Any]:
-        """Return the producers and consumers of this cluster that `close()` would stop."""
-        return self._closables.parts()
-
     def stop_at_close(self, stoppable: Any) -> None:
         """Register `stoppable` for `close()`, which calls its `stop()`; the cluster holds it weakly."""
         self._closables.add(stoppable)
@@ -598,3 +609,10 @@ class BaseCluster:
         self._topics.after_fork()
         self.coordinators.after_fork()
         self._known_brokers.after_fork()
+
+
+def _recorder(handler: Handler, settings: MetricsSettings) -> ClientListener | None:
+    """Return the listener of a client; None if it is to count nothing."""
+    if not settings.record_metrics:
+        return None
+    return Recorder(handler, FlightRecorder(settings.flight_recorder_bytes) if settings.flight_recorder_bytes else None)

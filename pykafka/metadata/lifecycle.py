@@ -61,15 +61,6 @@ class Closables:
         """Leave this one to its owner."""
         self._all.discard(stoppable)
 
-    def parts(self) -> list[Any]:
-        """Return the producers and consumers."""
-        while True:
-            try:
-                found = list(self._all)
-            except RuntimeError:  # another thread has added one meanwhile
-                continue
-            return [owner for one in found if (owner := getattr(one, "owner", one)) is not None]
-
     def stop(self, midway: bool, ended: bool = False) -> list[KafkaException]:
         """Stop all; return the errors.
 
@@ -103,11 +94,6 @@ class ClosedWithClient:
 
     def __init__(self, consumer: Any) -> None:
         self._consumer = weakref.ref(consumer)
-
-    @property
-    def owner(self) -> Any:
-        """The consumer; None if it is gone."""
-        return self._consumer()
 
     def stop(self, midway: bool = False) -> None:
         """Close the consumer."""

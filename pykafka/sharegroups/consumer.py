@@ -202,10 +202,6 @@ class ShareConsumer(Generic[K, V]):
         """The id of this member, for its life."""
         return self._engine.member_id
 
-    def _metric_labels(self) -> dict[str, str]:
-        """Return the labels of this consumer's metrics at brokers (KIP-714)."""
-        return {"group_id": self._options.group or "", "group_member_id": self.member_id}
-
     @property
     def lock_timeout_ms(self) -> int | None:
         """How long acquired records are locked for this member (ms); None before the first ones."""

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
-import weakref
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pykafka.metadata.client_metrics import read_client
 from pykafka.metrics.metric import Metric, MetricName
 
 if TYPE_CHECKING:
+    from pykafka.metadata.cluster import BaseCluster
     from pykafka.utils.loglimit import LogLimiter
 
 log = logging.getLogger(__name__)
 
 #: How long the error of a source is not logged again (s).
 AGAIN_S = 3600.0
-#: The label that tells the producers and consumers of one client apart.
+#: The label that tells the producers and consumers of one client apart: the tag client-id of their metrics.
 COMPONENT = "client_component"
 
 Labels = tuple[tuple[str, str], ...]
-
-
-class Measured(Protocol):
-    """The cluster of a client; `BaseCluster` says what each member does."""
-
-    client_rack: str
-    own_metrics: Callable[[], Iterable[Metric]] | None
-
-    def open_parts(self) -> list[Any]: ...
 
 
 class Source(NamedTuple):
@@ -48,54 +39,43 @@ class Source(NamedTuple):
 class Sources:
     """The sources of one client's metrics.
 
-    A producer or consumer is a source if it has a method `metrics()`, which returns `Metrics` or any iterable of `Metric`;
-    `_metric_labels()` adds labels to it. A metric that two sources have counts for the first of them: for producer or
-    consumer before the client.
+    Producers and consumers are sources if the client counts (`record_metrics`); `metric_labels()` adds labels to one. A metric
+    that two sources have counts for the first of them.
 
     :param limiter: logs errors of a source, once
     """
 
     def __init__(self, limiter: LogLimiter) -> None:
         self._limiter = limiter
-        self._names: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
-        self._numbers = itertools.count(1)
 
-    def read(self, cluster: Measured) -> list[Source]:
-        """Return the metrics of all sources; one that raises is left out, and logged once."""
+    def read(self, cluster: BaseCluster) -> list[Source]:
+        """Return the metrics of all sources, the client itself last; one that raises is left out, and logged once."""
         rack = {"client_rack": cluster.client_rack} if cluster.client_rack else {}
+        parts: list[tuple[str, Any]] = list(getattr(cluster.listener, "parts", {}).items())
         sources = []
-        for part in cluster.open_parts():
-            if callable(getattr(part, "metrics", None)):
-                name = self._name(part)
-                labels = {**rack, COMPONENT: name, **self._labels(part, name)}
-                sources.append(Source(name, tuple(labels.items()), self._read(part.metrics, name)))
-        own = [] if cluster.own_metrics is None else self._read(cluster.own_metrics, "the client")
+        for name, part in parts:
+            labels = {**rack, COMPONENT: name, **self._labels(part, name)}
+            sources.append(Source(name, tuple(labels.items()), self._read(part.read_metrics, name)))
+        own = self._read(lambda: read_own(cluster), "the client")
         seen = {metric.name for source in sources for metric in source.metrics}
         sources.append(Source("", tuple(rack.items()), [metric for metric in own if metric.name not in seen]))
         return sources
 
-    def names(self, cluster: Measured) -> set[MetricName]:
+    def names(self, cluster: BaseCluster) -> set[MetricName]:
         """Return the names of all metrics that the client has by itself."""
         return {metric.name for source in self.read(cluster) for metric in source.metrics}
 
-    def _name(self, part: Any) -> str:
-        name = self._names.get(part)
-        if name is None:
-            name = self._names[part] = f"{type(part).__name__}-{next(self._numbers)}"
-        return name
-
     def _labels(self, part: Any, name: str) -> dict[str, str]:
-        read = getattr(part, "_metric_labels", dict)
+        read = getattr(part, "metric_labels", dict)
         try:
             return {label: value for label, value in read().items() if value}
         except Exception as error:  # noqa: BLE001 - the other sources are pushed all the same
             self._complain(name, error)
             return {}
 
-    def _read(self, read: Callable[[], Any], name: str) -> list[Metric]:
+    def _read(self, read: Callable[[], Iterable[Metric]], name: str) -> list[Metric]:
         try:
-            metrics = read()
-            return list(metrics.values() if isinstance(metrics, Mapping) else metrics)
+            return list(read())
         except Exception as error:  # noqa: BLE001 - the other sources are pushed all the same
             self._complain(name, error)
             return []
@@ -103,3 +83,8 @@ class Sources:
     def _complain(self, name: str, error: Exception) -> None:
         text = "the metrics of %s cannot be read, and are not pushed to the broker: %r"
         self._limiter.warn(log, f"telemetry {name}", text, name, error, again_s=AGAIN_S)
+
+
+def read_own(cluster: BaseCluster) -> list[Metric]:
+    """Return the metrics of a client alone, without its producers and consumers."""
+    return read_client(cluster).metrics
