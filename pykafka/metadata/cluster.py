@@ -35,7 +35,6 @@ from pykafka.metadata.refresh import MetadataRefresh, RefreshSchedule
 from pykafka.metadata.topics import MakeTopic, TopicDict
 from pykafka.metrics.flight_recorder import FlightRecorder
 from pykafka.metrics.listener import ClientListener
-from pykafka.metrics.metric import Metric
 from pykafka.metrics.options import MetricsSettings
 from pykafka.metrics.recorder import Recorder
 from pykafka.network.addresses import parse_source
@@ -51,6 +50,7 @@ from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
+    from pykafka.metrics.metric import Metric
     from pykafka.protocol.schema import Request
     from pykafka.security import Mechanism, SslConfigLike
 
@@ -129,7 +129,10 @@ class BaseCluster:
         #: How the client reports on itself.
         self.metrics_settings = metrics = metrics or MetricsSettings()
         #: Hears of all that this client does; None: nobody listens.
-        self.listener: ClientListener | None = _recorder(handler, metrics)
+        self.listener: ClientListener | None = None
+        if metrics.record_metrics:
+            kept = metrics.flight_recorder_bytes
+            self.listener = Recorder(handler, FlightRecorder(kept) if kept else None)
         metadata = metadata or MetadataSettings()
         self._known_brokers = Brokers(handler, self._new_broker, metadata, self.limiter)
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
@@ -598,10 +601,3 @@ class BaseCluster:
         self._topics.after_fork()
         self.coordinators.after_fork()
         self._known_brokers.after_fork()
-
-
-def _recorder(handler: Handler, settings: MetricsSettings) -> ClientListener | None:
-    """Return the listener of a client; None if it is to count nothing."""
-    if not settings.record_metrics:
-        return None
-    return Recorder(handler, FlightRecorder(settings.flight_recorder_bytes) if settings.flight_recorder_bytes else None)
