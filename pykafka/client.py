@@ -242,7 +242,9 @@ class KafkaClient:
             self.cluster.memory = BufferPool(self._handler, memory)
         self._admin: Admin | None = None
         if enable_metrics_push:
-            self.cluster.offer_telemetry(_start_telemetry)
+            self.cluster.start_telemetry = _start_telemetry
+            if self.cluster.takes_telemetry:
+                _start_telemetry(self.cluster)
 
     @classmethod
     def from_config(

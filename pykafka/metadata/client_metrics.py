@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pykafka._version import __version__
 from pykafka.metrics.listener import AUTHENTICATED, CONNECTED, DISCONNECTED, REAUTHENTICATED, REFUSED, THROTTLED
 from pykafka.metrics.reading import Reading, steps
-from pykafka.metrics.recorder import ApiSensors, ConnectionRecorder, Recorder
+from pykafka.metrics.recorder import ApiSensors, PartRecorder, Recorder
 from pykafka.metrics.sensors import Sensor
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 NODES, CLIENT = "{}-node-metrics", "{}-metrics"
 
 
-def connections_of(cluster: BaseCluster) -> list[ConnectionRecorder]:
+def connections_of(cluster: BaseCluster) -> list[PartRecorder]:
     """Return what the connections of a client have counted; nothing if it counts nothing."""
     listener = cluster.listener
     return list(listener.connections.values()) if isinstance(listener, Recorder) else []
 
 
-def apis_of(connections: list[ConnectionRecorder]) -> list[ApiSensors]:
+def apis_of(connections: list[PartRecorder]) -> list[ApiSensors]:
     """Return what connections have counted, by API."""
     return [api for connection in connections for api in list(connection.apis.values())]
 
@@ -65,7 +65,7 @@ def add_connections(reading: Reading, cluster: BaseCluster, kind: str) -> None:
     reading.meter(group, "successful-reauthentication", renewals)
     reading.meter(group, "failed-reauthentication", _steps(connections, f"{REFUSED} again"))
     reading.spread(group, "reauthentication-latency", renewals)
-    by_node: dict[str, list[ConnectionRecorder]] = {}
+    by_node: dict[str, list[PartRecorder]] = {}
     for connection in connections:
         by_node.setdefault(str(connection.about[0]), []).append(connection)
     for node, parts in sorted(by_node.items()):
@@ -83,7 +83,7 @@ def _add_requests(reading: Reading, group: str, apis: list[ApiSensors], tags: di
     reading.meter(group, "outgoing-byte", sent, tags, of="total")
 
 
-def _steps(connections: list[ConnectionRecorder], kind: str) -> list[Sensor]:
+def _steps(connections: list[PartRecorder], kind: str) -> list[Sensor]:
     return [sensor for connection in connections for sensor in steps(connection, kind)]
 
 
@@ -113,7 +113,7 @@ def read_client(cluster: BaseCluster) -> Reading:
     return reading
 
 
-def _by_api(connections: list[ConnectionRecorder]) -> Iterator[tuple[str, list[ApiSensors]]]:
+def _by_api(connections: list[PartRecorder]) -> Iterator[tuple[str, list[ApiSensors]]]:
     found: dict[str, list[ApiSensors]] = {}
     for connection in connections:
         for api, sensors in list(connection.apis.items()):

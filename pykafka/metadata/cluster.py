@@ -35,7 +35,6 @@ from pykafka.metadata.refresh import MetadataRefresh, RefreshSchedule
 from pykafka.metadata.topics import MakeTopic, TopicDict
 from pykafka.metrics.flight_recorder import FlightRecorder
 from pykafka.metrics.listener import ClientListener
-from pykafka.metrics.metric import Metric
 from pykafka.metrics.options import MetricsSettings
 from pykafka.metrics.recorder import Recorder
 from pykafka.network.addresses import parse_source
@@ -51,6 +50,7 @@ from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
+    from pykafka.metrics.metric import Metric
     from pykafka.protocol.schema import Request
     from pykafka.security import Mechanism, SslConfigLike
 
@@ -129,10 +129,14 @@ class BaseCluster:
         #: How the client reports on itself.
         self.metrics_settings = metrics = metrics or MetricsSettings()
         #: Hears of all that this client does; None: nobody listens.
-        self.listener: ClientListener | None = _recorder(handler, metrics)
+        self.listener: ClientListener | None = None
+        if metrics.record_metrics:
+            kept = metrics.flight_recorder_bytes
+            self.listener = Recorder(handler, FlightRecorder(kept) if kept else None)
+        #: Starts the pushes of metrics (KIP-714), once a broker takes them; None: the client pushes none.
+        self.start_telemetry: Callable[[Any], object] | None = None
         #: Objects of higher rooms that live as long as this cluster, by name. State: single steps.
         self.kept: dict[str, Any] = {}
-        self._start_telemetry: Callable[[Any], object] | None = None
         metadata = metadata or MetadataSettings()
         self._known_brokers = Brokers(handler, self._new_broker, metadata, self.limiter)
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
@@ -201,6 +205,11 @@ class BaseCluster:
     def sasl(self) -> Mechanism | None:
         """How this client logs in; None if it does not."""
         return self.settings.sasl
+
+    @property
+    def takes_telemetry(self) -> bool:
+        """Whether a broker takes metrics of clients (KIP-714)."""
+        return self._known_versions.take_telemetry
 
     @property
     def generation(self) -> int:
@@ -273,8 +282,8 @@ class BaseCluster:
         else:  # from a broker that starts, or is cut off: it knows nothing of topics either
             self.limiter.warn(log, NO_BROKERS, "%s; those known before are kept", NO_BROKERS)
         self.refresh_schedule.asked(names, self._cache.is_led, bool(response.brokers))
-        if self._known_versions.take_telemetry and self._start_telemetry is not None:
-            self._start_telemetry(self)
+        if self._known_versions.take_telemetry and self.start_telemetry is not None:
+            self.start_telemetry(self)
 
     def take_current_leader(
         self,
@@ -548,12 +557,6 @@ class BaseCluster:
         """
         return wait_for_coordinator(self, get_string(consumer_group, "consumer_group"), timeout_ms)
 
-    def offer_telemetry(self, start: Callable[[Any], object]) -> None:
-        """Call `start(cluster)` after each metadata request, as soon as a broker takes metrics of clients (KIP-714)."""
-        self._start_telemetry = start
-        if self._known_versions.take_telemetry:
-            start(self)
-
     # -- closing ---------------------------------------------------------------------------------------------------
 
     def stop_at_close(self, stoppable: Any) -> None:
@@ -609,10 +612,3 @@ class BaseCluster:
         self._topics.after_fork()
         self.coordinators.after_fork()
         self._known_brokers.after_fork()
-
-
-def _recorder(handler: Handler, settings: MetricsSettings) -> ClientListener | None:
-    """Return the listener of a client; None if it is to count nothing."""
-    if not settings.record_metrics:
-        return None
-    return Recorder(handler, FlightRecorder(settings.flight_recorder_bytes) if settings.flight_recorder_bytes else None)

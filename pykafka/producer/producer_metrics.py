@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pykafka.metadata.client_metrics import add_app_info, add_connections, apis_of, connections_of, of_api, throttling
 from pykafka.metrics.listener import TRANSACTION
 from pykafka.metrics.reading import Reading
-from pykafka.metrics.recorder import ProducerRecorder, TopicSensors
+from pykafka.metrics.recorder import PartRecorder, TopicSensors
 
 if TYPE_CHECKING:
     from pykafka.producer.batch import ProducerBatch
@@ -21,7 +21,7 @@ STEPS = ("init", "begin", "send-offsets", "prepare", "commit", "abort")
 
 def read_producer(engine: ProducerEngine) -> Reading:
     """Return the metrics of a producer, with those of its client's connections."""
-    part = engine.listener if isinstance(engine.listener, ProducerRecorder) else None
+    part = engine.listener if isinstance(engine.listener, PartRecorder) else None
     cluster = engine.cluster
     reading = Reading(part.name if part is not None else cluster.client_id, engine.handler.now())
     add_connections(reading, cluster, "producer")
@@ -75,7 +75,7 @@ def _add_throttling(reading: Reading, engine: ProducerEngine) -> None:
     reading.add(GROUP, "produce-throttle-time-max", max(largest) if largest else (0.0 if count else math.nan))
 
 
-def _add_sent(reading: Reading, part: ProducerRecorder) -> None:
+def _add_sent(reading: Reading, part: PartRecorder) -> None:
     topics = dict(part.topics)
     _add_records(reading, GROUP, list(topics.values()), None)
     reading.spread(GROUP, "record-queue-time", [part.queued])

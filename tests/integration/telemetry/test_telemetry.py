@@ -15,7 +15,8 @@ import pytest
 from pykafka import KafkaClient
 from pykafka.admin import ConfigResource, ConfigType, NewTopic
 from pykafka.metrics.metric import COUNTER, GAUGE, HISTOGRAM, Buckets, Metric, MetricName, Metrics
-from pykafka.telemetry.names import PREFIX, STANDARD
+from pykafka.telemetry import sources
+from pykafka.telemetry.names import PREFIX, STANDARD, missing
 from pykafka.telemetry.subscription import Subscription
 from tests.support.features import KAFKA_VERSION
 from tests.support.kafka_tools import runner
@@ -42,7 +43,11 @@ class Subscribed:
     :param name: of the client and of the subscription
     """
 
-    def __init__(self, cluster: TelemetryCluster, name: str, concurrency: Concurrency) -> None:
+    def __init__(
+        self, cluster: TelemetryCluster, name: str, concurrency: Concurrency, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self._monkeypatch = monkeypatch
+        self._metrics: Callable[[], Any] = list
         self.name = name
         self._cluster = cluster
         self._concurrency = concurrency
@@ -67,9 +72,13 @@ class Subscribed:
 
     def client(self, metrics: Callable[[], Any], **more: Any) -> KafkaClient:
         """Return a client that has these metrics."""
-        client = KafkaClient(self._cluster.hosts, client_id=self.name, **self._concurrency(), **more)
-        client.cluster.own_metrics = metrics
-        return client
+        self._monkeypatch.setattr(sources, "read_own", self._read_own)
+        self._metrics = metrics
+        return KafkaClient(self._cluster.hosts, client_id=self.name, **self._concurrency(), **more)
+
+    def _read_own(self, cluster: Any) -> list[Metric]:
+        found = self._metrics() if cluster.client_id == self.name else []
+        return list(found.values() if isinstance(found, Metrics) else found)
 
     @property
     def pushes(self) -> list[Push]:
@@ -84,8 +93,10 @@ class Subscribed:
 
 
 @pytest.fixture
-def subscribed(receiving: TelemetryCluster, concurrency: Concurrency) -> Iterator[Subscribed]:
-    made = Subscribed(receiving, f"client-{uuid.uuid4().hex[:8]}", concurrency)
+def subscribed(
+    receiving: TelemetryCluster, concurrency: Concurrency, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Subscribed]:
+    made = Subscribed(receiving, f"client-{uuid.uuid4().hex[:8]}", concurrency, monkeypatch)
     yield made
     made.close()
 
@@ -239,31 +250,41 @@ def test_another_broker_takes_over(receiving: TelemetryCluster, subscribed: Subs
 
 
 def test_producers_and_consumers_are_resources_of_their_own(subscribed: Subscribed) -> None:
+    """Their metrics are the client's own, with nothing made up; they have the standard sets."""
     subscribed.subscribe("*")
     topic = subscribed.name
     with subscribed.client(list) as client:
         client.admin.create_topics(NewTopic(topic, 1, 1))
         producer = client.producer(transactional_id=topic)
         consumer = client.consumer(topic, group=topic, group_instance_id="i1", client_rack="r2")
-        name = MetricName("request-rate", "producer-metrics")
-        for part in (producer, consumer):
-            vars(part)["metrics"] = lambda: [Metric(name, 1.0, GAUGE, "", "")]
-        with producer.transaction():
-            producer.produce(topic, b"value").get(10)
 
-        def joined() -> bool:
+        def has(part: str, name: str) -> bool:
+            wanted = PREFIX + name
+            return any(
+                one.name == wanted and part in one.labels["client_component"]
+                for push in subscribed.pushes
+                for one in push.metrics
+            )
+
+        def both() -> bool:
+            with producer.transaction():
+                producer.produce(topic, b"value").get(10)
             consumer.poll(timeout=0.1)  # the call that joins
-            return any("group_member_id" in one.labels for push in subscribed.pushes for one in push.metrics)
+            consumer.commit()
+            return all(
+                has(kind, name) for kind in ("producer", "consumer") for name in STANDARD[kind] if name.startswith(kind)
+            )
 
-        until(client.cluster.handler, joined)
-        resources = {
-            one.labels["client_component"].partition("-")[0]: one.labels for one in subscribed.pushes[-1].metrics
-        }
-    assert resources["KafkaProducer"]["transactional_id"] == topic
-    assert resources["KafkaConsumer"]["group_id"] == topic
-    assert resources["KafkaConsumer"]["group_instance_id"] == "i1"
-    assert resources["KafkaConsumer"]["client_rack"] == "r2"
-    assert len(resources["KafkaConsumer"]["group_member_id"]) > 20
+        until(client.cluster.handler, both)
+        missing_here = [name for kind in ("producer", "consumer") for name in missing(kind, client.metrics())]
+        last = subscribed.pushes[-1].metrics
+        labels = {one.labels["client_component"]: one.labels for one in last}
+        assert client.metrics().value("record-send-total", "producer-metrics") >= 1
+    assert missing_here == []
+    assert labels[f"{topic}-producer-1"]["transactional_id"] == topic
+    member = labels[f"{topic}-consumer-1"]
+    assert (member["group_id"], member["group_instance_id"], member["client_rack"]) == (topic, "i1", "r2")
+    assert len(member["group_member_id"]) > 20
 
 
 def test_kafka_tools(receiving: TelemetryCluster) -> None:

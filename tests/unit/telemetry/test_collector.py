@@ -10,6 +10,7 @@ import pytest
 
 from pykafka.handlers import Handler, ThreadingHandler
 from pykafka.metrics.metric import COUNTER, GAUGE, HISTOGRAM, Buckets, Metric, MetricName
+from pykafka.telemetry import sources as telemetry_sources
 from pykafka.telemetry.collector import Collector, Push
 from pykafka.telemetry.sources import Source, Sources
 from pykafka.utils.loglimit import LogLimiter
@@ -143,36 +144,36 @@ class Part:
     """A producer, as far as sources see it."""
 
     def __init__(self, read: Any, labels: Any = dict) -> None:
-        self.metrics = read
-        self._metric_labels = labels
+        self.read_metrics = read
+        self.metric_labels = labels
 
 
 class Owner:
     """A cluster, as far as sources see it."""
 
-    def __init__(self, *parts: Any) -> None:
-        self.parts = parts
-        self.client_rack = "r1"
-        self.own_metrics: Any = None
+    client_rack = "r1"
 
-    def open_parts(self) -> list[Any]:
-        return list(self.parts)
+    def __init__(self, **parts: Any) -> None:
+        self.listener = self
+        self.parts = parts
 
 
 def test_sources_have_labels_and_a_broken_one_hides_no_other(
-    handler: Handler, caplog: pytest.LogCaptureFixture
+    handler: Handler, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken() -> Any:
         raise ValueError("oops")
 
     one = metric("a", 1)
-    owner = Owner(Part(lambda: [one], lambda: {"group_id": "g", "group_member_id": ""}), Part(broken, broken), object())
-    owner.own_metrics = lambda: [one, metric("b", 2)]
+    owner: Any = Owner(
+        p1=Part(lambda: [one], lambda: {"group_id": "g", "group_member_id": ""}), p2=Part(broken, broken)
+    )
+    monkeypatch.setattr(telemetry_sources, "read_own", lambda cluster: [one, metric("b", 2)])
     sources = Sources(LogLimiter(handler))
     for _ in range(2):
         found = sources.read(owner)
         assert [[each.name.name for each in one.metrics] for one in found] == [["a"], [], ["b"]]
-        assert dict(found[0].labels) == {"client_rack": "r1", "client_component": "Part-1", "group_id": "g"}
+        assert dict(found[0].labels) == {"client_rack": "r1", "client_component": "p1", "group_id": "g"}
         assert dict(found[-1].labels) == {"client_rack": "r1"}
     assert caplog.text.count("oops") == 1
     assert {name.name for name in sources.names(owner)} == {"a", "b"}

@@ -8,7 +8,7 @@ import os
 import struct
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 from uuid import UUID
@@ -20,7 +20,7 @@ from pykafka.exceptions import ClientClosedError, ResponseTimeoutError, Telemetr
 from pykafka.handlers import Handler
 from pykafka.metrics.metric import COUNTER, Metric, MetricName
 from pykafka.protocol import wire
-from pykafka.telemetry import telemetry
+from pykafka.telemetry import sources, telemetry
 from pykafka.utils.compression import decompress
 from tests.support import scripted
 from tests.support.scripted import ScriptedBroker
@@ -41,6 +41,9 @@ class TelemetryBroker(ScriptedBroker):
         #: The error codes of the next answers.
         self.ask_errors: list[int] = []
         self.push_errors: list[int] = []
+        #: The metrics of clients; by default a counter that grows by one at each look.
+        self.metrics: Callable[[], list[Metric]] = self._count
+        self._looks = 0
         self.subscription: dict[str, Any] = {
             "subscription_id": 1,
             "accepted_compression_types": [4, 0],
@@ -61,6 +64,14 @@ class TelemetryBroker(ScriptedBroker):
             return wire.PushTelemetryResponse(error_code=self.push_errors.pop(0) if self.push_errors else 0)
         return super()._respond(request)
 
+    def read_own(self, cluster: Any) -> list[Metric]:
+        """Stand in for `sources.read_own`."""
+        return self.metrics()
+
+    def _count(self) -> list[Metric]:
+        self._looks += 1
+        return [Metric(TOTAL, self._looks, COUNTER, "", "")]
+
     @property
     def totals(self) -> list[float]:
         """Return the value of `TOTAL` in each push."""
@@ -77,31 +88,18 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[TelemetryBroker]:
     for request in (wire.GetTelemetrySubscriptionsRequest, wire.PushTelemetryRequest):
         monkeypatch.setitem(scripted.VERSIONS, request, 0)
     with TelemetryBroker() as broker:
+        monkeypatch.setattr(sources, "read_own", broker.read_own)
         yield broker
-
-
-def measured(client: KafkaClient) -> None:
-    """Give a client a counter that grows by one at each look."""
-    total = 0
-
-    def read() -> list[Metric]:
-        nonlocal total
-        total += 1
-        return [Metric(TOTAL, total, COUNTER, "", "")]
-
-    client.cluster.own_metrics = read
 
 
 @pytest.fixture
 def client(broker: TelemetryBroker, handler: Handler) -> Iterator[KafkaClient]:
     with KafkaClient(broker.hosts, handler=handler) as client:
-        measured(client)
         yield client
 
 
 def test_pushes_come_regularly_and_the_last_one_at_the_end(broker: TelemetryBroker, handler: Handler) -> None:
     with KafkaClient(broker.hosts, handler=handler) as client:
-        measured(client)
         assert client.instance_id() == ID
         until(handler, lambda: len(broker.pushed) >= 4)
     times, requests = zip(*broker.pushed, strict=True)
@@ -156,8 +154,7 @@ def test_a_subscription_that_changes(broker: TelemetryBroker, client: KafkaClien
 
 def test_no_subscription_is_asked_about_again(broker: TelemetryBroker, handler: Handler) -> None:
     broker.subscription["requested_metrics"] = []
-    with KafkaClient(broker.hosts, handler=handler) as client:
-        measured(client)
+    with KafkaClient(broker.hosts, handler=handler):
         until(handler, lambda: len(broker.asked) >= 3)
         assert broker.pushed == []
         broker.subscription["requested_metrics"] = ["org.apache.kafka.producer."]
@@ -167,16 +164,14 @@ def test_no_subscription_is_asked_about_again(broker: TelemetryBroker, handler: 
 @pytest.mark.parametrize("everything", ["", "*"])
 def test_all_metrics(broker: TelemetryBroker, handler: Handler, everything: str) -> None:
     broker.subscription["requested_metrics"] = [everything]
-    with KafkaClient(broker.hosts, handler=handler) as client:
-        measured(client)
+    with KafkaClient(broker.hosts, handler=handler):
         until(handler, lambda: broker.totals)
 
 
 @pytest.mark.parametrize("accepted", [[], [9], [0]])
 def test_codecs_that_the_client_has_not(broker: TelemetryBroker, handler: Handler, accepted: list[int]) -> None:
     broker.subscription["accepted_compression_types"] = accepted
-    with KafkaClient(broker.hosts, handler=handler) as client:
-        measured(client)
+    with KafkaClient(broker.hosts, handler=handler):
         until(handler, lambda: broker.pushed)
     assert {request.compression_type for _, request in broker.pushed} == {0}
 
@@ -184,16 +179,14 @@ def test_codecs_that_the_client_has_not(broker: TelemetryBroker, handler: Handle
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
 def test_codecs(broker: TelemetryBroker, handler: Handler, codec: int) -> None:
     broker.subscription["accepted_compression_types"] = [9, codec, 0]
-    with KafkaClient(broker.hosts, handler=handler) as client:
-        measured(client)
+    with KafkaClient(broker.hosts, handler=handler):
         until(handler, lambda: broker.pushed)
     assert {request.compression_type for _, request in broker.pushed} == {codec}
 
 
 def test_a_codec_that_the_broker_does_not_take_after_all(broker: TelemetryBroker, handler: Handler) -> None:
     broker.push_errors = [76]
-    with KafkaClient(broker.hosts, handler=handler) as client:
-        measured(client)
+    with KafkaClient(broker.hosts, handler=handler):
         until(handler, lambda: len(broker.pushed) >= 3)
     assert [request.compression_type for _, request in broker.pushed][:3] == [4, 0, 0]
     assert broker.totals[:3] == [1, 2, 1]  # what was not taken comes with the next push
@@ -202,11 +195,9 @@ def test_a_codec_that_the_broker_does_not_take_after_all(broker: TelemetryBroker
 def test_a_push_that_is_too_large_shrinks(broker: TelemetryBroker, handler: Handler) -> None:
     broker.subscription["accepted_compression_types"] = [0]
     broker.push_errors = [118]
-    with KafkaClient(broker.hosts, handler=handler) as client:
-        lags = [
-            Metric(MetricName(f"lag-{number}", "consumer-metrics"), number, COUNTER, "", "") for number in range(50)
-        ]
-        client.cluster.own_metrics = lambda: lags
+    names = [MetricName(f"lag-{number}", "consumer-metrics") for number in range(50)]
+    broker.metrics = lambda: [Metric(name, 1.0, COUNTER, "", "") for name in names]
+    with KafkaClient(broker.hosts, handler=handler):
         until(handler, lambda: len(broker.pushed) >= 2)
     sizes = [len(request.metrics) for _, request in broker.pushed]
     assert 500 < sizes[0] <= 1000
@@ -239,7 +230,6 @@ def test_a_broker_that_refuses_is_left_alone(
     errors = broker.ask_errors if at == "ask" else broker.push_errors
     errors.extend([42] * 10)
     with KafkaClient(broker.hosts, handler=handler) as client:
-        measured(client)
         until(handler, lambda: "not pushed" in caplog.text)
         handler.sleep(0.15)
         if at == "ask":
@@ -251,7 +241,6 @@ def test_a_broker_that_refuses_is_left_alone(
 
 def test_metrics_of_the_application(broker: TelemetryBroker, handler: Handler) -> None:
     with KafkaClient(broker.hosts, handler=handler) as client:
-        measured(client)
         name = MetricName("orders", "my-shop")
         with pytest.raises(ValueError, match="is one of the client's own"):
             client.register_metric(TOTAL, lambda: 1)
@@ -299,7 +288,6 @@ def test_close_does_not_wait_for_a_silent_broker(
 
     broker.damage = damage
     client = KafkaClient(broker.hosts, handler=handler)
-    measured(client)
     until(handler, lambda: broker.pushed)
     silent.append(True)
     seen = len(broker.pushed)
@@ -327,7 +315,6 @@ def test_a_dropped_client_is_freed(broker: TelemetryBroker, handler: Handler, mo
 @pytest.mark.no_loop("forks")
 def test_a_forked_child_is_a_client_of_its_own(broker: TelemetryBroker, handler: Handler) -> None:
     with KafkaClient(broker.hosts, handler=handler) as client:
-        measured(client)
         until(handler, lambda: broker.pushed)
         asked = len(broker.asked)
 
