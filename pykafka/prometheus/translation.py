@@ -1,0 +1,89 @@
+"""`Translation`: turns the metrics of a client into families of series, with the labels that the application wants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pykafka._version import __version__
+from pykafka.metrics.metric import GAUGE, HISTOGRAM, Metric
+from pykafka.prometheus.families import MAX, MEAN, Families, Family, Labels, Value, merge_rule
+from pykafka.prometheus.names import Naming, SeriesName, labels_of
+
+#: Metrics of partitions that say nothing of several partitions together: the id of a broker.
+OF_ONE_PARTITION = frozenset({"preferred-read-replica"})
+#: Groups with the version, which `Naming.info` has as a label.
+INFO_GROUPS = frozenset({"app-info", "kafka-metrics-count"})
+
+
+class Translation:
+    """How the metrics of clients are shown.
+
+    :param naming: gives the names
+    :param left_out: labels that no series has: "topic", "partition"
+    :param wanted: Java's names of the metrics that are shown; empty for all
+    """
+
+    def __init__(self, naming: Naming, left_out: frozenset[str], wanted: frozenset[str] = frozenset()) -> None:
+        self._naming = naming
+        self._left_out = left_out
+        self._wanted = wanted
+
+    def families(self, metrics: Iterable[Metric]) -> Families:
+        """Return the families of a client's metrics."""
+        levels: dict[tuple[str, str, str], dict[frozenset[str], list[Metric]]] = {}
+        kinds: set[tuple[str, str]] = set()
+        for metric in metrics:
+            name, labels = metric.name, labels_of(metric)
+            client_id = labels.get("client_id", "")
+            kinds.add((name.group, client_id))
+            if name.group not in INFO_GROUPS and (not self._wanted or name.name in self._wanted):
+                of_name = levels.setdefault((name.group, name.name, client_id), {})
+                of_name.setdefault(frozenset(labels), []).append(metric)
+        families = Families()
+        for of_name in levels.values():
+            for shown in self._shown(of_name):
+                self._add(families, shown)
+        self._add_info(families, kinds)
+        return families
+
+    def _shown(self, levels: dict[frozenset[str], list[Metric]]) -> list[list[Metric]]:
+        """Return what is shown of the levels at which a client has a metric: of all topics, of topics, of partitions.
+
+        With one level a name: the level with the most labels once those that are left out are gone; of two such, the one
+        that loses fewer, as the client's own value is exact. Otherwise as Java: every level that loses no label.
+        """
+        if not self._naming.one_level:
+            return [found for labels, found in levels.items() if not labels & self._left_out]
+        best = max(levels, key=lambda labels: (len(labels - self._left_out), -len(labels)))
+        return [levels[best]]
+
+    def _add(self, families: Families, metrics: list[Metric]) -> None:
+        """Add the metrics of one name."""
+        for metric in metrics:
+            labels = labels_of(metric)
+            if labels.keys() & self._left_out and metric.name.name in OF_ONE_PARTITION:
+                continue
+            name = self._naming.of(metric.name, metric.kind, metric.unit)
+            rule = merge_rule(metric)
+            bounds = () if metric.buckets is None else tuple(bound / name.divisor for bound in metric.buckets.bounds)
+            family = Family(name.kind, rule, metric.description or metric.name.name, bounds, {})
+            kept = {label: value for label, value in labels.items() if label not in self._left_out}
+            families.add(name.text, family, [(_sorted(kept, name), _value(metric, name, rule))])
+
+    def _add_info(self, families: Families, kinds: Iterable[tuple[str, str]]) -> None:
+        for group, client_id in sorted(kinds):
+            name = self._naming.info(group)
+            if name is not None and group not in INFO_GROUPS:
+                labels = _sorted({"client_id": client_id, "version": __version__}, name)
+                families.add(name.text, Family(GAUGE, MAX, "the version of the client", (), {}), [(labels, 1.0)])
+
+
+def _sorted(labels: dict[str, str], name: SeriesName) -> Labels:
+    return tuple(sorted({**labels, **dict(name.labels)}.items()))
+
+
+def _value(metric: Metric, name: SeriesName, rule: str) -> Value:
+    if metric.kind == HISTOGRAM and metric.buckets is not None:
+        return [*map(float, metric.buckets.counts), metric.buckets.total / name.divisor]
+    value = metric.value / name.divisor
+    return [value, 1.0] if rule == MEAN else value
