@@ -190,6 +190,8 @@ PROMISES = [f"tests/{name}" for name in ("contract", "java_judge", "regressions"
 FIRST_WEEK = "tests/examples/test_first_week.py"
 #: The programs of docs/worker-pools.md.
 WORKER_POOLS = "tests/examples/test_worker_pools.py"
+#: Prefork servers whose workers are scraped.
+PROMETHEUS_SERVERS = "tests/examples/test_prometheus_servers.py"
 #: Tests on an embedded cluster, and the programs of the pages.
 EMBEDDED = ["tests/embedded", "tests/docs"]
 #: Tests without a broker, or with an embedded one: some seconds each.
@@ -338,7 +340,7 @@ MATRIX = {
     "whole-pure": Part("4.3.1", [*SUITE, *without(OUTAGES)], 6, pure=True),
     "outages-pure": Part("4.3.1", ["-m", "kafka and not matrix", *OUTAGES, *without([OWN_BROKERS])], 6, pure=True),
     "first-week": Part("4.3.1", [FIRST_WEEK, "-m", "matrix"], 2),
-    "worker-pools": Part("4.3.1", [WORKER_POOLS], 4, ".venvs/pools"),
+    "worker-pools": Part("4.3.1", [WORKER_POOLS, PROMETHEUS_SERVERS], 5, ".venvs/pools"),
     "churn-zookeeper": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "zookeeper"], 5),
     "churn-managed": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "managed"], 5),
     "transactions": Part("4.3.1", ["-m", "matrix", *TRANSACTIONS], 4),

@@ -181,7 +181,7 @@ def test_the_names_of_all_of_javas_metrics_are_apart_and_valid() -> None:
     metrics = {}
     for _, group, name, tags in rows:
         labels = {tag.replace("-", "_"): "1" for tag in tags.strip("[]").split(", ") if tag != "client-id"}
-        made = metric(group, name, 1, COUNTER if name.endswith("-total") else GAUGE, **labels)
+        made = metric(group, name, 1, COUNTER if name.endswith("-total") else GAUGE, "", None, **labels)
         metrics[made.name] = made
     groups = {(name.group, name.name) for name in metrics if name.group not in ("app-info", "kafka-metrics-count")}
     client = HasSome(*metrics.values())
@@ -192,4 +192,4 @@ def test_the_names_of_all_of_javas_metrics_are_apart_and_valid() -> None:
             one.name for one in collector.collect() if "_collector_" not in one.name and not one.name.endswith("_info")
         ]
         assert len(found) == len(set(found)) == len(groups)
-        assert b"# EOF" in exposition.generate_latest(registry)
+        assert b"# EOF" in exposition.generate_latest(registry)  # type: ignore[no-untyped-call]
