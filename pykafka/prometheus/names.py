@@ -70,7 +70,8 @@ class Naming(ABC):
 class BaseNaming(Naming):
     """Prometheus' own conventions: kafka_client_GROUP_NAME_UNIT, in seconds and bytes; counters end in "_total".
 
-    The group loses "-metrics", and the admin client's "-client". A rate keeps its name: it is per second or hour.
+    The group loses "-metrics", and the admin client's "-client". A rate keeps its name: it is per second or hour. A count at
+    the end becomes a plural, since "_count" is a histogram's: connections.
     """
 
     prefix = "kafka_client"
@@ -82,12 +83,14 @@ class BaseNaming(Naming):
         base, divisor = BASE_UNITS.get(unit, ("", 1.0))
         if kind == COUNTER:
             words = [word for word in words if word != "total"]
+        elif words[-1] == "count" and len(words) > 1:
+            words[-2:] = [f"{words[-2]}s"]
         if base:
             words = [word for word in words if word not in UNIT_WORDS]
             words.append(base)
         if kind == COUNTER:
             words.append("total")
-        group = name.group.removesuffix("-metrics").removesuffix("-client")
+        group = name.group.removesuffix("-metrics").replace("admin-client", "admin")
         room = () if group == "client" else (group,)
         return SeriesName(_joined("_".join((self.prefix, *room, *words))), kind, divisor, ())
 

@@ -21,7 +21,7 @@ from pykafka.prometheus import KafkaCollector
 from tests.support.programs import Program, program, watched
 
 MODULE = "tests.support.metrics_server"
-SENT, OPEN = "kafka_client_producer_record_send_total", "kafka_client_producer_connection_count"
+SENT, OPEN = "kafka_client_producer_record_send_total", "kafka_client_producer_connections"
 PROCESSES = "kafka_client_collector_processes"
 WORKERS = 4
 COUNT = 100

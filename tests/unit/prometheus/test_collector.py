@@ -28,7 +28,7 @@ from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
 SENT = "kafka_client_producer_record_send_total"
-OPEN = "kafka_client_producer_connection_count"
+OPEN = "kafka_client_producer_connections"
 
 
 def some(sent: float, connections: float = 1, client_id: str = "c") -> list[Metric]:

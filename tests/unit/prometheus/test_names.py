@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
-
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics import exposition
 
-from pykafka.metrics.metric import COUNTER, GAUGE, HISTOGRAM, Buckets, Metric
+from pykafka.metrics.metric import COUNTER, HISTOGRAM, Buckets, Metric
 from pykafka.prometheus import KafkaCollector
+from tests.support.java_metrics import java_client, rows
 from tests.support.some_metrics import FETCH, HasSome, metric
-
-JAVA = Path(__file__).resolve().parents[2] / "data" / "java-client-metrics.tsv"
 
 
 def shown(*metrics: Metric, **options: object) -> dict[str, float]:
@@ -49,7 +45,8 @@ def shown(*metrics: Metric, **options: object) -> dict[str, float]:
             "consumer_coordinator_rebalance_latency_seconds_total",
             1.5,
         ),
-        (metric("admin-client-metrics", "connection-count", 2), "admin_connection_count", 2),
+        (metric("admin-client-metrics", "connection-count", 2), "admin_connections", 2),
+        (metric("admin-client-node-metrics", "request-rate", 2), "admin_node_request_rate", 2),
         (metric("client-metrics", "hold-time-max", 250, unit="ms"), "hold_time_max_seconds", 0.25),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -176,20 +173,14 @@ def test_the_version_is_a_label(kind: str) -> None:
 
 
 def test_the_names_of_all_of_javas_metrics_are_apart_and_valid() -> None:
-    rows = list(csv.reader(JAVA.read_text().splitlines(), delimiter="\t"))
-    assert len(rows) == 490
-    metrics = {}
-    for _, group, name, tags in rows:
-        labels = {tag.replace("-", "_"): "1" for tag in tags.strip("[]").split(", ") if tag != "client-id"}
-        made = metric(group, name, 1, COUNTER if name.endswith("-total") else GAUGE, "", None, **labels)
-        metrics[made.name] = made
-    groups = {(name.group, name.name) for name in metrics if name.group not in ("app-info", "kafka-metrics-count")}
-    client = HasSome(*metrics.values())
-    for names in ("base", "jmx"):
+    assert len(rows()) == 490
+    client = java_client()
+    names = {(group, name) for _, group, name, _ in rows() if group not in ("app-info", "kafka-metrics-count")}
+    for naming in ("base", "jmx"):
         registry = CollectorRegistry()
-        collector = KafkaCollector(client, registry=registry, names=names, partition_labels=True)
+        collector = KafkaCollector(client, registry=registry, names=naming, partition_labels=True)
         found = [
             one.name for one in collector.collect() if "_collector_" not in one.name and not one.name.endswith("_info")
         ]
-        assert len(found) == len(set(found)) == len(groups)
+        assert len(found) == len(set(found)) == len(names)
         assert b"# EOF" in exposition.generate_latest(registry)  # type: ignore[no-untyped-call]
