@@ -103,8 +103,8 @@ class KafkaClient:
     :param retry_backoff_max_ms: the longest pause between such requests
     :param buffer_memory: what the unacknowledged messages of all producers of this client may take together (bytes); None:
         each producer has its own budget alone
-    :param record_metrics: count requests, batches and records for `metrics()`; False: it has only what the client knows
-        anyway
+    :param record_metrics: count requests, batches and records for `metrics()`, and keep the flight recorder; False:
+        `metrics()` has only what the client knows anyway
     :param flight_recorder_bytes: how much memory the record of the last requests, errors and changes of state may take,
         which errors that end a client, and `record_flight`, write; 0 keeps none
     :param stall_report_ms: how long a partition behind its end, or the oldest unacknowledged message, may stand still

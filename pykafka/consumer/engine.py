@@ -22,6 +22,7 @@ from pykafka.consumer.start_lookup import StartLookup
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.handlers.interrupts import CloseOnce
 from pykafka.handlers.start_once import StartOnce
+from pykafka.metrics.listener import CONSUMER
 from pykafka.utils.compression import unpacked_limit
 from pykafka.utils.error_handlers import valid_timeout
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.consumer.startrules import StartRules
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metrics.listener import ClientListener
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +63,10 @@ class ConsumerEngine(Assignment):
 
     def __init__(self, cluster: BaseCluster, options: ConsumerOptions, rules: StartRules, name: str = "") -> None:
         super().__init__(cluster, options, rules, name)
+        #: Hears of records, polls and commits; None: nobody listens.
+        self.listener: ClientListener | None = None
+        if cluster.listener is not None:
+            self.listener = cluster.listener.part(CONSUMER, (cluster.client_id, options.consumer_group))
         #: When `stop()` waits no longer for workers that wait for brokers, of the handler's clock (s).
         self.stop_by = math.inf
         self.errors: deque[BaseException] = deque()
@@ -90,7 +96,7 @@ class ConsumerEngine(Assignment):
         options, cluster = self.options, self.cluster
         max_age_s = options.metadata_max_age_ms / 1000
         limit = unpacked_limit(options.unpacked_max_bytes, options.queued_max_bytes)
-        self.buffers = Buffers(self.handler, options.queued_max_bytes, self.records, limit)
+        self.buffers = Buffers(self.handler, options.queued_max_bytes, self.records, limit, self.listener)
         self.has_arrived = self.handler.Event()
         self.stopping = self.handler.Event()
         rack = cluster.client_rack if options.client_rack is None else options.client_rack

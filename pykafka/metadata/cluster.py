@@ -33,7 +33,10 @@ from pykafka.metadata.options import MetadataSettings
 from pykafka.metadata.partition import TopicMetadata
 from pykafka.metadata.refresh import MetadataRefresh, RefreshSchedule
 from pykafka.metadata.topics import MakeTopic, TopicDict
+from pykafka.metrics.flight_recorder import FlightRecorder
+from pykafka.metrics.listener import ClientListener
 from pykafka.metrics.options import MetricsSettings
+from pykafka.metrics.recorder import Recorder
 from pykafka.network.addresses import parse_source
 from pykafka.network.api_versions import KnownVersions
 from pykafka.network.node import CLIENT_ID, Node
@@ -108,7 +111,8 @@ class BaseCluster:
         self.memory: Any = None
         self._broker_version = broker_version
         self._known_versions = KnownVersions(broker_version)
-        self._client_id = get_string(client_id, "client_id")
+        #: How brokers' logs and quotas know this client.
+        self.client_id = get_string(client_id, "client_id")
         #: The rack, or zone, of consumers that do not name their own; "" for none.
         self.client_rack: str = get_string(client_rack or "", "client_rack")
         #: Whether looking up a topic may create it.
@@ -121,7 +125,9 @@ class BaseCluster:
         self.limiter = LogLimiter(handler)
         self.internal_topics = InternalTopics(self)
         #: How the client reports on itself.
-        self.metrics_settings = metrics or MetricsSettings()
+        self.metrics_settings = metrics = metrics or MetricsSettings()
+        #: Hears of all that this client does; None: nobody listens.
+        self.listener: ClientListener | None = _recorder(handler, metrics)
         metadata = metadata or MetadataSettings()
         self._known_brokers = Brokers(handler, self._new_broker, metadata, self.limiter)
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
@@ -307,7 +313,7 @@ class BaseCluster:
         return self.call(request, within_ms=timeout_ms, telling=lambda response: bool(response.brokers))
 
     def _new_broker(self, id_: int, host: str, port: int) -> Node:
-        return self._make_broker(
+        node = self._make_broker(
             id_,
             host,
             port,
@@ -317,11 +323,13 @@ class BaseCluster:
             source_host=self._source_host,
             source_port=self._source_port,
             broker_version=self._broker_version,
-            client_id=self._client_id,
+            client_id=self.client_id,
             limiter=self.limiter,
             known_versions=self._known_versions,
             settings=self.settings,
         )
+        node.listener = self.listener
+        return node
 
     def topic_metadata(self, name: str) -> TopicMetadata | None:
         """Return the known metadata of a topic, without I/O, and mark the topic as used, so that it is kept up to date."""
@@ -581,3 +589,10 @@ class BaseCluster:
         self._topics.after_fork()
         self.coordinators.after_fork()
         self._known_brokers.after_fork()
+
+
+def _recorder(handler: Handler, settings: MetricsSettings) -> ClientListener | None:
+    """Return the listener of a client; None if it is to count nothing."""
+    if not settings.record_metrics:
+        return None
+    return Recorder(handler, FlightRecorder(settings.flight_recorder_bytes) if settings.flight_recorder_bytes else None)
