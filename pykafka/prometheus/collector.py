@@ -15,6 +15,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.core import Metric as PrometheusMetric
 
 from pykafka.handlers import ThreadingHandler
+from pykafka.metrics.catalog import catalog
 from pykafka.prometheus.directory import Figures, ProcessDirectory
 from pykafka.prometheus.families import Families
 from pykafka.prometheus.names import NAMINGS, Naming
@@ -95,12 +96,10 @@ class KafkaCollector:
         left_out = {label for label, wanted in (("topic", topic_labels), ("partition", partition_labels)) if not wanted}
         if not topic_labels and partition_labels:
             raise ValueError("partition_labels=True needs topic_labels=True: partitions are numbered within a topic")
-        if isinstance(metrics, str):
-            raise ValueError(f"metrics={metrics!r}: give a list of names")
         if write_interval_ms < 100:
             raise ValueError(f"write_interval_ms={write_interval_ms}: give at least 100")
         self._naming = naming
-        self._translation = Translation(naming, frozenset(left_out), frozenset(metrics))
+        self._translation = Translation(naming, frozenset(left_out), _wanted(metrics))
         self._sources: list[_Source] = []
         self._ended = Families()  # totals of clients that are gone
         self._numbers = itertools.count(1)
@@ -150,7 +149,8 @@ class KafkaCollector:
             self._writer = FigureWriter(handler, self._write_interval_s, self._write, stop_at_close)
 
     def describe(self) -> Iterator[PrometheusMetric]:
-        """Yield what a registry compares with its other collectors: no client is asked."""
+        """Yield the families that there can be, without values: a registry compares them with its other collectors."""
+        yield from self._translation.described()
         yield from self._own(0, 0, None)
 
     def collect(self) -> Iterator[PrometheusMetric]:
@@ -290,6 +290,17 @@ def _note_last(collector: weakref.ref[KafkaCollector], source: weakref.ref[_Sour
     to, of = collector(), source()
     if to is not None and of is not None:
         to._note_last(of)
+
+
+def _wanted(metrics: Iterable[str]) -> frozenset[str]:
+    """Return the names of metrics, if there are such."""
+    if isinstance(metrics, str):
+        raise ValueError(f"metrics={metrics!r}: give a list of names")
+    wanted, known = frozenset(metrics), {entry.name for entry in catalog()}
+    for name in sorted(wanted - known):
+        near = difflib.get_close_matches(name, known, 1, 0.0)
+        raise ValueError(f"metrics: there is no metric {name!r}; the nearest is {near[0]!r}; docs/metrics.md has all")
+    return wanted
 
 
 def _naming(names: str) -> Naming:

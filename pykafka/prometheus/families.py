@@ -25,6 +25,8 @@ def merge_rule(metric: Metric) -> str:
         return TOTAL
     if metric.unit == "ratio" or words & {"avg", "ratio"}:
         return MEAN
+    if "sum" in words:
+        return SUM
     if words & {"min", "lead"}:
         return MIN
     if words & {"max", "lag", "ago", "age"} or metric.unit in ("s", "ms", "us", "ns"):

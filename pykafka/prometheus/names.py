@@ -16,6 +16,8 @@ BASE_UNITS = {
     "s": ("seconds", 1.0),
     "bytes": ("bytes", 1.0),
 }
+#: {metric of a partition that is a value of the moment: Java's metric of its window}, which dashboards ask for.
+OF_WINDOW = {"records-lag": "records-lag-max", "records-lead": "records-lead-min"}
 #: Words of Java's names that say the unit, which the base unit at the end replaces.
 UNIT_WORDS = frozenset({"ns", "ms", "seconds", "byte", "bytes"})
 #: {first words of a group: Java's kind of client, as the JMX exporter labels it}
@@ -71,7 +73,7 @@ class BaseNaming(Naming):
     """Prometheus' own conventions: kafka_client_GROUP_NAME_UNIT, in seconds and bytes; counters end in "_total".
 
     The group loses "-metrics", and the admin client's "-client". A rate keeps its name: it is per second or hour. A count at
-    the end becomes a plural, since "_count" is a histogram's: connections.
+    the end becomes a plural and a sum "_in_all", since "_count" and "_sum" are a histogram's.
     """
 
     prefix = "kafka_client"
@@ -85,12 +87,14 @@ class BaseNaming(Naming):
             words = [word for word in words if word != "total"]
         elif words[-1] == "count" and len(words) > 1:
             words[-2:] = [f"{words[-2]}s"]
+        elif words[-1] == "sum":
+            words[-1:] = ["in", "all"]
         if base:
             words = [word for word in words if word not in UNIT_WORDS]
             words.append(base)
         if kind == COUNTER:
             words.append("total")
-        group = name.group.removesuffix("-metrics").replace("admin-client", "admin")
+        group = name.group.removesuffix("-metrics").replace("admin-client", "admin").removeprefix("client-")
         room = () if group == "client" else (group,)
         return SeriesName(_joined("_".join((self.prefix, *room, *words))), kind, divisor, ())
 

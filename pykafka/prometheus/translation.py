@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+from prometheus_client.core import Metric as PrometheusMetric
 
 from pykafka._version import __version__
-from pykafka.metrics.metric import GAUGE, HISTOGRAM, Metric
+from pykafka.metrics.catalog import catalog
+from pykafka.metrics.metric import GAUGE, HISTOGRAM, Metric, MetricName
 from pykafka.prometheus.families import MAX, MEAN, Families, Family, Labels, Value, merge_rule
-from pykafka.prometheus.names import Naming, SeriesName, labels_of
+from pykafka.prometheus.names import OF_WINDOW, Naming, SeriesName, labels_of
 
 #: Metrics of partitions that say nothing of several partitions together: the id of a broker.
 OF_ONE_PARTITION = frozenset({"preferred-read-replica"})
 #: Groups with the version, which `Naming.info` has as a label.
 INFO_GROUPS = frozenset({"app-info", "kafka-metrics-count"})
+
+VERSION_TEXT = "the version of the client"
 
 
 class Translation:
@@ -46,6 +51,18 @@ class Translation:
         self._add_info(families, kinds)
         return families
 
+    def described(self) -> Iterator[PrometheusMetric]:
+        """Yield the families of all metrics that can exist, without values."""
+        found: dict[str, PrometheusMetric] = {}
+        for entry in catalog():
+            info = self._naming.info(entry.group)
+            if info is not None:
+                found[info.text] = PrometheusMetric(info.text, VERSION_TEXT, GAUGE)
+            if entry.group not in INFO_GROUPS and (not self._wanted or entry.name in self._wanted):
+                name = self._naming.of(MetricName(entry.name, entry.group), entry.kind, entry.unit)
+                found[name.text] = Family(name.kind, MAX, entry.description, (), {}).exposed(name.text)
+        yield from found.values()
+
     def _shown(self, levels: dict[frozenset[str], list[Metric]]) -> list[list[Metric]]:
         """Return what is shown of the levels at which a client has a metric: of all topics, of topics, of partitions.
 
@@ -53,7 +70,8 @@ class Translation:
         that loses fewer, as the client's own value is exact. Otherwise as Java: every level that loses no label.
         """
         if not self._naming.one_level:
-            return [found for labels, found in levels.items() if not labels & self._left_out]
+            found = [metrics for labels, metrics in levels.items() if not labels & self._left_out]
+            return [*found, *(_of_window(metrics) for metrics in found)]
         best = max(levels, key=lambda labels: (len(labels - self._left_out), -len(labels)))
         return [levels[best]]
 
@@ -75,7 +93,16 @@ class Translation:
             name = self._naming.info(group)
             if name is not None and group not in INFO_GROUPS:
                 labels = _sorted({"client_id": client_id, "version": __version__}, name)
-                families.add(name.text, Family(GAUGE, MAX, "the version of the client", (), {}), [(labels, 1.0)])
+                families.add(name.text, Family(GAUGE, MAX, VERSION_TEXT, (), {}), [(labels, 1.0)])
+
+
+def _of_window(metrics: Iterable[Metric]) -> list[Metric]:
+    """Return metrics of partitions by the names under which Java has their windows: the client keeps none by partition."""
+    return [
+        metric._replace(name=metric.name._replace(name=OF_WINDOW[metric.name.name]))
+        for metric in metrics
+        if metric.name.name in OF_WINDOW and "partition" in labels_of(metric)
+    ]
 
 
 def _sorted(labels: dict[str, str], name: SeriesName) -> Labels:

@@ -15,7 +15,7 @@ import pytest
 from prometheus_client import CollectorRegistry, start_http_server
 
 from pykafka.prometheus import KafkaCollector
-from tests.support.java_metrics import java_client
+from tests.support.all_metrics import full_client
 from tests.support.prometheus_server import PrometheusServer, executable, prometheus
 from tests.support.promql import queries
 
@@ -47,7 +47,7 @@ def served(registry: CollectorRegistry) -> Iterator[str]:
 @pytest.fixture
 def scraping(tmp_path: Path) -> Iterator[PrometheusServer]:
     """Yield a Prometheus that has scraped clients by both kinds of names."""
-    client = java_client()
+    client = full_client()
     base, jmx = CollectorRegistry(), CollectorRegistry()
     (tmp_path / "shared").mkdir()
     collector = KafkaCollector(client, registry=base, directory=tmp_path / "shared")
@@ -83,7 +83,7 @@ def test_the_series_of_the_jmx_exporter_are_there(scraping: PrometheusServer) ->
 
 def test_promtool_finds_nothing_to_mend() -> None:
     """Names, units and types are as Prometheus wants them."""
-    client, registry = java_client(), CollectorRegistry()
+    client, registry = full_client(), CollectorRegistry()
     KafkaCollector(client, registry=registry)
     with served(registry) as target:
         with urllib.request.urlopen(f"http://{target}/metrics", timeout=30) as answer:

@@ -78,6 +78,7 @@ class ClosedCluster:
         ({"names": "jxm"}, ValueError, "nearest is 'jmx'"),
         ({"names": "bas"}, ValueError, "nearest is 'base'"),
         ({"metrics": "records-lag-max"}, ValueError, "a list of names"),
+        ({"metrics": ["record-lag-max"]}, ValueError, "no metric 'record-lag-max'; the nearest is 'records-lag-max'"),
         ({"topic_labels": False, "partition_labels": True}, ValueError, "needs topic_labels=True"),
         ({"write_interval_ms": 1}, ValueError, "at least 100"),
         ({"partitions_labels": True}, TypeError, "partitions_labels"),

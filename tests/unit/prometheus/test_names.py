@@ -6,9 +6,10 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.openmetrics import exposition
 
+from pykafka.metrics.catalog import catalog
 from pykafka.metrics.metric import COUNTER, HISTOGRAM, Buckets, Metric
 from pykafka.prometheus import KafkaCollector
-from tests.support.java_metrics import java_client, rows
+from tests.support.all_metrics import full_client
 from tests.support.some_metrics import FETCH, HasSome, metric
 
 
@@ -138,6 +139,7 @@ def test_names_of_the_jmx_exporter() -> None:
         *LAG,
         metric("producer-metrics", "record-send-total", 5, COUNTER),
         metric("producer-metrics", "request-latency-avg", 12, unit="ms"),
+        metric(FETCH, "records-lag", 8, topic="a", partition="5"),
         metric("producer-topic-metrics", "byte-rate", 3, topic="a"),
         metric("producer-node-metrics", "request-latency-avg", 12, unit="ms", node_id="node-1"),
         names="jmx",
@@ -148,6 +150,8 @@ def test_names_of_the_jmx_exporter() -> None:
     # Java's levels, all of them: the dashboards are made for that
     assert found[f"{fetch}_records_lag_max{{{consumer}}}"] == 9
     assert found[f'{fetch}_records_lag_max{{{consumer},partition="1",topic="a"}}'] == 7
+    # the client keeps no maximum of a window by partition: the value of the moment, under Java's name
+    assert found[f'{fetch}_records_lag_max{{{consumer},partition="5",topic="a"}}'] == 8
     assert found[f"kafka_producer_producer_metrics_record_send_total{{{producer}}}"] == 5
     assert found[f"kafka_producer_producer_metrics_request_latency_avg{{{producer}}}"] == 12  # in Java's units
     assert found[f'kafka_producer_producer_topic_metrics_byte_rate{{{producer},topic="a"}}'] == 3
@@ -172,15 +176,30 @@ def test_the_version_is_a_label(kind: str) -> None:
         assert not [name for name in found if "start_time" in name]
 
 
-def test_the_names_of_all_of_javas_metrics_are_apart_and_valid() -> None:
-    assert len(rows()) == 490
-    client = java_client()
-    names = {(group, name) for _, group, name, _ in rows() if group not in ("app-info", "kafka-metrics-count")}
-    for naming in ("base", "jmx"):
+def test_all_names_are_apart_and_described() -> None:
+    client = full_client()
+    for names in ("base", "jmx"):
         registry = CollectorRegistry()
-        collector = KafkaCollector(client, registry=registry, names=naming, partition_labels=True)
-        found = [
-            one.name for one in collector.collect() if "_collector_" not in one.name and not one.name.endswith("_info")
-        ]
-        assert len(found) == len(set(found)) == len(names)
+        collector = KafkaCollector(client, registry=registry, names=names, partition_labels=True)
+        found = {one.name: (one.type, one.documentation) for one in collector.collect()}
+        described = {one.name: (one.type, one.documentation) for one in collector.describe()}
+        assert set(found) == set(described)
+        assert {name: kind for name, (kind, _) in found.items()} == {
+            name: kind for name, (kind, _) in described.items()
+        }
         assert b"# EOF" in exposition.generate_latest(registry)  # type: ignore[no-untyped-call]
+        registry.unregister(collector)
+    groups = {(entry.group, entry.name) for entry in catalog() if entry.group != "app-info"}
+    base = [
+        one.name
+        for one in KafkaCollector().describe()
+        if "_collector_" not in one.name and one.name != "kafka_client_info"
+    ]
+    assert len(base) == len(set(base)) == len(groups)
+
+
+def test_a_registry_can_be_asked_for_one_name() -> None:
+    client, registry = full_client(), CollectorRegistry()
+    KafkaCollector(client, registry=registry)
+    found = registry.restricted_registry(["kafka_client_producer_record_send_total"]).collect()
+    assert [one.name for one in found] == ["kafka_client_producer_record_send"]
