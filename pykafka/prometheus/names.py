@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import NamedTuple
 
 from pykafka.metrics.metric import COUNTER, GAUGE, HISTOGRAM, Metric, MetricName
@@ -25,6 +26,7 @@ CLIENT_TYPES = {"producer": "producer", "consumer": "consumer", "admin-client": 
 _INVALID = re.compile(r"[^a-zA-Z0-9_]")
 
 
+@lru_cache(10_000)
 def _joined(text: str) -> str:
     return _INVALID.sub("_", text)
 

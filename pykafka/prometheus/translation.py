@@ -46,7 +46,7 @@ class Translation:
                 of_name.setdefault(frozenset(labels), []).append(metric)
         families = Families()
         for of_name in levels.values():
-            for shown in self._shown(of_name):
+            for shown in filter(None, self._shown(of_name)):
                 self._add(families, shown)
         self._add_info(families, kinds)
         return families
@@ -76,17 +76,22 @@ class Translation:
         return [levels[best]]
 
     def _add(self, families: Families, metrics: list[Metric]) -> None:
-        """Add the metrics of one name."""
-        for metric in metrics:
-            labels = labels_of(metric)
-            if labels.keys() & self._left_out and metric.name.name in OF_ONE_PARTITION:
-                continue
-            name = self._naming.of(metric.name, metric.kind, metric.unit)
-            rule = merge_rule(metric)
-            bounds = () if metric.buckets is None else tuple(bound / name.divisor for bound in metric.buckets.bounds)
-            family = Family(name.kind, rule, metric.description or metric.name.name, bounds, {})
-            kept = {label: value for label, value in labels.items() if label not in self._left_out}
-            families.add(name.text, family, [(_sorted(kept, name), _value(metric, name, rule))])
+        """Add the metrics of one name and one set of labels."""
+        first = metrics[0]
+        dropped = labels_of(first).keys() & self._left_out
+        if dropped and first.name.name in OF_ONE_PARTITION:
+            return
+        name, rule = self._naming.of(first.name, first.kind, first.unit), merge_rule(first)
+        bounds = () if first.buckets is None else tuple(bound / name.divisor for bound in first.buckets.bounds)
+        family = Family(name.kind, rule, first.description or first.name.name, bounds, {})
+        samples = [(self._labels(metric, name), _value(metric, name, rule)) for metric in metrics]
+        families.add(name.text, family, samples)
+
+    def _labels(self, metric: Metric, name: SeriesName) -> Labels:
+        labels = labels_of(metric)
+        for label in self._left_out:
+            labels.pop(label, None)
+        return _sorted(labels, name)
 
     def _add_info(self, families: Families, kinds: Iterable[tuple[str, str]]) -> None:
         for group, client_id in sorted(kinds):
