@@ -23,7 +23,7 @@ REMEMBERED = 1000
 
 
 class Figures(NamedTuple):
-    """What a directory holds.
+    """The contents of a directory.
 
     :param families: of all processes: all of the living ones, the totals of those that have ended
     :param processes: how many are alive

@@ -1,4 +1,4 @@
-"""`Naming`: what a metric of the client is called in Prometheus: by base units, or as the JMX exporter calls Java's."""
+"""`Naming`: the names of metrics in Prometheus: by base units, or as the JMX exporter calls Java's."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ STOP_S = 5.0
 
 
 class _Writing(Tether):
-    """What a worker and its `FigureWriter` share.
+    """The state that a worker and its `FigureWriter` share.
 
     :param wake: makes the worker look whether its owner is there, and has not ended it
     """

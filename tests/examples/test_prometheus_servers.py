@@ -39,7 +39,7 @@ UWSGI = {
 
 
 class Answer(NamedTuple):
-    """What a worker has answered.
+    """The answer of a worker.
 
     :param process: the worker's number
     :param seconds: how long it took
@@ -151,7 +151,7 @@ def uwsgi(kind: str, directory: Path) -> Iterator[Server]:
 
 
 def _check(server: Server) -> None:
-    """Have all workers count, kill one and hold one: each scrape shows what all have counted."""
+    """Make all workers count, kill one and hold one: each scrape shows what all have counted."""
     server.await_values(lambda values: values.get(PROCESSES, 0) >= WORKERS)
     counting = [server.ask("POST").process for _ in range(COUNT)]
     server.await_values(lambda values: values[SENT] == COUNT)

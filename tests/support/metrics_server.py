@@ -17,7 +17,7 @@ from tests.support.some_metrics import HasSome, metric
 
 
 class Counting:
-    """What one process has counted."""
+    """The count of one process."""
 
     def __init__(self) -> None:
         self.sent = 0

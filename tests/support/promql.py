@@ -1,4 +1,4 @@
-"""What the queries of dashboards name: metrics and labels, checked against a scrape."""
+"""The names in queries of dashboards: metrics and labels, checked against a scrape."""
 
 from __future__ import annotations
 
