@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pykafka.compat.options import KafkaConsumerArguments
     from pykafka.config import Configuration
     from pykafka.kafkaproducer import KafkaProducer
+    from pykafka.metrics.metric import Metrics
     from pykafka.network.proxies import Proxy
     from pykafka.producer.options import KafkaProducerArguments
     from pykafka.security import Mechanism, SslConfigLike
@@ -386,6 +387,15 @@ class KafkaClient:
         :raises NoBrokersAvailableError: no broker answered
         """
         self.cluster.update()
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of this client, its producers and its consumers now; docs/metrics.md lists them.
+
+        Names, groups and tags are those of Java's clients. No broker is asked.
+        """
+        from pykafka.metrics.metric import Metrics
+
+        return Metrics(self.cluster.read_metrics())
 
     def close(self) -> None:
         """Stop all producers and consumers of this client, then end every worker and connection.

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.startrules import StartRules
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metrics.listener import ClientListener
+    from pykafka.metrics.metric import Metric
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +67,8 @@ class ConsumerEngine(Assignment):
         #: Hears of records, polls and commits; None: nobody listens.
         self.listener: ClientListener | None = None
         if cluster.listener is not None:
-            self.listener = cluster.listener.part(CONSUMER, (cluster.client_id, options.consumer_group))
+            self.listener = cluster.listener.part(CONSUMER, (cluster.client_id, options.consumer_group), self)
+        self.made_at_ms = cluster.handler.time_ms()
         #: When `stop()` waits no longer for workers that wait for brokers, of the handler's clock (s).
         self.stop_by = math.inf
         self.errors: deque[BaseException] = deque()
@@ -235,6 +237,12 @@ class ConsumerEngine(Assignment):
     def detach_all(self) -> None:
         """Stop fetching all partitions; commit nothing."""
         self._detach(self.partitions.values())
+
+    def read_metrics(self) -> list[Metric]:
+        """Return the metrics of now."""
+        from pykafka.consumer.consumer_metrics import read_consumer
+
+        return read_consumer(self).metrics
 
     def arrived(self) -> None:
         """Wake the call that waits: there is something to read."""

@@ -35,6 +35,7 @@ from pykafka.metadata.refresh import MetadataRefresh, RefreshSchedule
 from pykafka.metadata.topics import MakeTopic, TopicDict
 from pykafka.metrics.flight_recorder import FlightRecorder
 from pykafka.metrics.listener import ClientListener
+from pykafka.metrics.metric import Metric
 from pykafka.metrics.options import MetricsSettings
 from pykafka.metrics.recorder import Recorder
 from pykafka.network.addresses import parse_source
@@ -124,6 +125,7 @@ class BaseCluster:
         #: All parts of the client log repeated warnings through it.
         self.limiter = LogLimiter(handler)
         self.internal_topics = InternalTopics(self)
+        self.made_at_ms = handler.time_ms()
         #: How the client reports on itself.
         self.metrics_settings = metrics = metrics or MetricsSettings()
         #: Hears of all that this client does; None: nobody listens.
@@ -330,6 +332,13 @@ class BaseCluster:
         )
         node.listener = self.listener
         return node
+
+    def read_metrics(self) -> list[Metric]:
+        """Return the metrics of this client, of its producers and of its consumers now."""
+        from pykafka.metadata.client_metrics import read_client
+
+        parts = list(self.listener.parts.values()) if isinstance(self.listener, Recorder) else []
+        return [*read_client(self).metrics, *(metric for part in parts for metric in part.read_metrics())]
 
     def topic_metadata(self, name: str) -> TopicMetadata | None:
         """Return the known metadata of a topic, without I/O, and mark the topic as used, so that it is kept up to date."""

@@ -12,6 +12,7 @@ cdef class ApiSensors:
 
 cdef class PartRecorder(ClientListener):
     cdef readonly tuple about
+    cdef public str name
     cdef readonly dict events
     cdef object _now
     cdef object _keep
@@ -64,3 +65,4 @@ cdef class ConsumerRecorder(PartRecorder):
 cdef class Recorder(PartRecorder):
     cdef readonly object flight
     cdef readonly dict connections
+    cdef readonly object parts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from pykafka.metrics.listener import CONNECTION, PRODUCER, ClientListener
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
     from pykafka.metrics.flight_recorder import FlightRecorder
+    from pykafka.metrics.listener import Measured
 
 #: Errors that a producer counts by name at most; further ones count as "other".
 ERRORS_MAX = 50
@@ -37,6 +39,8 @@ class PartRecorder(ClientListener):
 
     def __init__(self, now: Callable[[], float], flight: FlightRecorder | None, about: tuple[Any, ...]) -> None:
         self.about = about
+        #: Of the tag client-id.
+        self.name = ""
         #: {kind: durations (ms)}.
         self.events: dict[str, Sensor] = {}
         self._now = now
@@ -163,7 +167,7 @@ class ConsumerRecorder(PartRecorder):
 class Recorder(PartRecorder):
     """The listener of a client: makes those of its parts, and keeps them as long as the client.
 
-    State: `parts` is appended to in single steps. The part of a connection is made again with the same sensors.
+    State: `parts` and `connections` change in single steps. A connection that is made again has the sensors of before.
 
     :param handler: supplies the clock
     :param flight: keeps the last events; None for none
@@ -174,13 +178,21 @@ class Recorder(PartRecorder):
         self.flight = flight
         #: {(node id, channel): what its connections count}.
         self.connections: dict[tuple[Any, ...], ConnectionRecorder] = {}
+        #: The producers and consumers, by the tag client-id; held weakly.
+        self.parts: weakref.WeakValueDictionary[str, Measured] = weakref.WeakValueDictionary()
 
-    def part(self, kind: str, about: tuple[Any, ...]) -> ClientListener:
+    def part(self, kind: str, about: tuple[Any, ...], source: Measured | None = None) -> ClientListener:
         """Return the recorder of a part."""
         if kind == CONNECTION:
             found = self.connections.get(about)
             if found is None:
                 found = self.connections[about] = ConnectionRecorder(self._now, self.flight, about)
             return found
-        make = ProducerRecorder if kind == PRODUCER else ConsumerRecorder
-        return make(self._now, self.flight, about)
+        made: PartRecorder = (ProducerRecorder if kind == PRODUCER else ConsumerRecorder)(self._now, self.flight, about)
+        number = 1
+        while (name := f"{about[0]}-{kind}-{number}") in self.parts:
+            number += 1
+        made.name = name
+        if source is not None:
+            self.parts[name] = source
+        return made

@@ -30,6 +30,8 @@ class Sensor:
     def __init__(self, bounds: tuple[float, ...] = ()) -> None:
         self.count = 0
         self.total = 0.0
+        #: When the last value came (s of the handler's clock).
+        self.last = -math.inf
         self.bounds = bounds
         self.buckets = [0] * (len(bounds) + 1)
         self._since = -math.inf
@@ -61,6 +63,7 @@ class Sensor:
             self._count = self.count
             self._total = self.total
             self._largest = -math.inf
+        self.last = now
         self.count += 1
         self.total += value
         if value > self._largest:
