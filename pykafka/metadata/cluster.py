@@ -47,6 +47,7 @@ from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
+    from pykafka.metrics.tracing import RecordTracer
     from pykafka.protocol.schema import Request
     from pykafka.security import Mechanism, SslConfigLike
 
@@ -108,7 +109,8 @@ class BaseCluster:
         self.memory: Any = None
         self._broker_version = broker_version
         self._known_versions = KnownVersions(broker_version)
-        self._client_id = get_string(client_id, "client_id")
+        #: How the brokers' logs and quotas know this client.
+        self.client_id = get_string(client_id, "client_id")
         #: The rack, or zone, of consumers that do not name their own; "" for none.
         self.client_rack: str = get_string(client_rack or "", "client_rack")
         #: Whether looking up a topic may create it.
@@ -134,6 +136,8 @@ class BaseCluster:
         self.refresh_schedule = RefreshSchedule(handler.now, self.retry_backoff, metadata.metadata_max_age_ms / 1000)
         self._refresh = MetadataRefresh(handler, self.refresh_schedule, self._update, self._held)
         self._closables = Closables()
+        #: Sees single records, if the application asked for it; None for nothing. `trace()` sets it.
+        self.tracer: RecordTracer | None = None
         self._closed = False
         #: Whether `close()` has ended everything.
         self.ended = False
@@ -317,7 +321,7 @@ class BaseCluster:
             source_host=self._source_host,
             source_port=self._source_port,
             broker_version=self._broker_version,
-            client_id=self._client_id,
+            client_id=self.client_id,
             limiter=self.limiter,
             known_versions=self._known_versions,
             settings=self.settings,
@@ -531,6 +535,11 @@ class BaseCluster:
     def stop_at_close(self, stoppable: Any) -> None:
         """Register `stoppable` for `close()`, which calls its `stop()`; the cluster holds it weakly."""
         self._closables.add(stoppable)
+
+    def trace(self, tracer: RecordTracer | None) -> None:
+        """Give records to a tracer from now on, of producers and consumers that exist, too; None: to none."""
+        self.tracer = tracer
+        self._closables.trace(tracer)
 
     def leave_to_owner(self, stoppable: Any) -> None:
         """Deregister `stoppable` from `close()`: its owner, which `close()` stops, stops it."""
