@@ -9,6 +9,7 @@ from opentelemetry import context as contexts
 from opentelemetry.trace import INVALID_SPAN, SpanKind, get_current_span, set_span_in_context
 
 from pykafka.otel import names
+from pykafka.otel.spans import NOTHING
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -52,7 +53,7 @@ class Processing:
         self._record = record
         self._group = group
         self._links = links
-        self._counted = {record.topic: 1} if counts else None
+        self._counted = {record.topic: 1} if counts else NOTHING
         self._context: Context | None = None
         self._attributes: dict[str, Any] = {}
         self.span: Span = INVALID_SPAN

@@ -27,7 +27,7 @@ class Sending:
     :param headers: pairs; they stay as they are
     """
 
-    __slots__ = ("_attributes", "_began", "_ended", "_span", "_tracer", "headers")
+    __slots__ = ("_attributes", "_began", "_ended", "_span", "_topic", "_tracer", "headers")
 
     def __init__(
         self,
@@ -39,6 +39,7 @@ class Sending:
         partition: int | None,
     ) -> None:
         self._tracer = tracer
+        self._topic = topic
         self._ended = False
         self._span: Span = INVALID_SPAN
         self._attributes: dict[str, Any] = {}
@@ -86,4 +87,4 @@ class Sending:
         if not self._ended:
             self._ended = True
             if names.OPERATION_TYPE in self._attributes:
-                self._tracer.spans.end(self._span, self._began, self._attributes, error)
+                self._tracer.spans.end(self._span, self._began, self._attributes, error, {self._topic: 1})

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
 
 Attributes = dict[str, Any]
+Counted = Mapping[str | None, int]
+NOTHING: Counted = {}
 
 
 class Ending:
@@ -31,6 +33,7 @@ class Ending:
     :param seconds: how long it took
     :param attributes: all that are for metrics, and those that the span does not have yet
     :param error: that has ended it
+    :param counted: {topic: messages}; None for several topics
     """
 
     __slots__ = ("attributes", "counted", "done", "due", "end_ns", "error", "seconds", "span", "spans")
@@ -43,7 +46,7 @@ class Ending:
         seconds: float,
         attributes: Attributes,
         error: BaseException | None,
-        counted: Mapping[str, int] | None = None,
+        counted: Counted,
     ) -> None:
         self.spans = spans
         self.span = span
@@ -51,7 +54,6 @@ class Ending:
         self.seconds = seconds
         self.attributes = attributes
         self.error = error
-        #: {topic: messages} that the application has got.
         self.counted = counted
         #: Until when the error of a block may still come, of the handler's clock (s).
         self.due = 0.0
@@ -166,7 +168,7 @@ class Spans:
         began: float,
         attributes: Attributes,
         error: BaseException | None = None,
-        counted: Mapping[str, int] | None = None,
+        counted: Counted = NOTHING,
         *,
         grace_s: float = 0.0,
     ) -> Ending:
@@ -187,7 +189,7 @@ class Spans:
         self.finisher.add(ending)
         return ending
 
-    def measure(self, attributes: Attributes, seconds: float, counted: Mapping[str, int] | None) -> None:
+    def measure(self, attributes: Attributes, seconds: float, counted: Counted) -> None:
         """Record the metrics of an operation; the finisher calls this."""
         labels = {name: attributes[name] for name in names.OF_METRICS if name in attributes}
         labels[names.SYSTEM] = "kafka"
@@ -196,8 +198,10 @@ class Spans:
             self._process_durations.record(seconds, labels)
         else:
             self._durations.record(seconds, {**labels, names.OPERATION_TYPE: kind})
-        if kind == names.SEND:
-            self._sent.add(1, labels)
-        for topic, count in (counted or {}).items():
-            shown = {name: value for name, value in labels.items() if name != names.ERROR_TYPE}
-            self._consumed.add(count, {**shown, names.TOPIC: topic, names.OPERATION_NAME: "poll"})
+        for topic, count in counted.items():
+            place = {} if topic is None else {names.TOPIC: topic}
+            if kind == names.SEND:
+                self._sent.add(count, {**labels, **place})
+            else:
+                shown = {name: value for name, value in labels.items() if name != names.ERROR_TYPE}
+                self._consumed.add(count, {**shown, **place, names.OPERATION_NAME: "poll"})

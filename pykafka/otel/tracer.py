@@ -117,7 +117,7 @@ class ClientTracer(RecordSpans):
     ) -> None:
         """Make the span of a call that has returned records; a call without any has none."""
         attributes: dict[str, Any] = {} if group is None else {names.GROUP: group}
-        counted: dict[str, int] = {}
+        counted: dict[str | None, int] = {}
         links: list[SpanContext | None] = []
         topic = None
         if found is None or isinstance(found, (list, Record)):
