@@ -11,7 +11,7 @@ from pykafka.exceptions import KafkaException, OnDeliveryError
 from pykafka.handlers.exit_calls import note_block
 from pykafka.partitioners import Murmur2Partitioner
 from pykafka.producer.delivery import Delivery
-from pykafka.producer.delivery_callbacks import Callback, TracedCallback
+from pykafka.producer.delivery_callbacks import Callback, traced
 from pykafka.producer.fastpath import FastPath
 from pykafka.producer.options import KafkaProducerOptions
 from pykafka.producer.produce_request import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES
@@ -210,7 +210,21 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
     ) -> Delivery[K, V]:
         """Produce with whatever was asked for: the way of a message that is not plain, or found no room."""
-        placed = self._append(self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery))
+        if self._tracer is not None:
+            return self._produce_traced(topic, value, key, headers, timestamp, partition, on_delivery)
+        placed = self._engine.append(self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery))
+        assert placed is not None
+        return placed
+
+    def _produce_traced(self, *arguments: Any) -> Delivery[K, V]:
+        """Do the same, and end the trace of a message that is not taken."""
+        traces: list[SendTrace] = []
+        try:
+            placed = self._engine.append(self._outgoing(*arguments, traces))
+        except BaseException as error:  # also a greenlet's timeout
+            for trace in traces:
+                trace.failed(error)
+            raise
         assert placed is not None
         return placed
 
@@ -218,25 +232,17 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
     ) -> Delivery[K, V] | Callable[[], Delivery[K, V]]:
         """The same, but without waiting; as `_try_produce`."""
-        if self._may_wait:
+        if self._may_wait or self._tracer is not None:
             return lambda: self._produce_fully(topic, value, key, headers, timestamp, partition, on_delivery)
         made = self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery)
-        placed = self._append(made, wait=False)
+        placed = self._engine.append(made, wait=False)
 
         def rest() -> Delivery[K, V]:
-            waited = self._append(made)
+            waited = self._engine.append(made)
             assert waited is not None
             return waited
 
         return rest if placed is None else placed
-
-    def _append(self, made: Outgoing, wait: bool = True) -> Delivery[K, V] | None:
-        try:
-            return self._engine.append(made, wait)
-        except BaseException as error:  # also a greenlet's timeout
-            if isinstance(made[6], TracedCallback):
-                made[6].trace.failed(error)
-            raise
 
     def produce_many(self, topic: str, values_or_records: Iterable[V | ProducerRecord[K, V] | None]) -> int:
         """Send many messages to one topic; return how many.
@@ -264,9 +270,20 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         )
 
     def _outgoing(
-        self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
+        self,
+        topic: Any,
+        value: Any,
+        key: Any,
+        headers: Any,
+        timestamp: Any,
+        partition: Any,
+        on_delivery: Any,
+        traces: list[SendTrace] | None = None,
     ) -> Outgoing:
-        """Return the arguments of `KafkaProducerEngine.append`: checked, intercepted and serialized."""
+        """Return the arguments of `KafkaProducerEngine.append`: checked, intercepted and serialized.
+
+        :param traces: gets the trace of the message; None for none
+        """
         engine = self._engine
         if engine.starts.due:
             engine.start()
@@ -279,34 +296,17 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         topic = get_string(topic, "topic")
         pairs = header_pairs(headers) if headers is not None else []
         trace = None
-        if self._tracer is not None:
+        if self._tracer is not None and traces is not None:
             trace = self._tracer.sending(topic, value, key, pairs, partition)
+            traces.append(trace)
             pairs = trace.headers
-        try:
-            return self._checked(topic, value, key, pairs, timestamp, partition, on_delivery, trace)
-        except BaseException as error:
-            if trace is not None:
-                trace.failed(error)
-            raise
-
-    def _checked(
-        self,
-        topic: str,
-        value: Any,
-        key: Any,
-        pairs: list[tuple[str, bytes | None]],
-        timestamp: Any,
-        partition: Any,
-        on_delivery: Any,
-        trace: SendTrace | None,
-    ) -> Outgoing:
         octets = as_bytes("key", key) if self._of_key is None else self._of_key(topic, key, pairs)
         payload = as_bytes("value", value) if self._of_value is None else self._of_value(topic, value, pairs)
         number = -1 if partition is None else valid_int(partition, allow_zero=True, name="partition")
         when = -1 if timestamp is None else timestamp_ms(timestamp)
         callback = self._callback if on_delivery is None else self._make_callback(on_delivery)
         if trace is not None:
-            callback = TracedCallback(trace, callback)
+            callback = traced(trace, callback)
         if pairs or timestamp is not None:
             self._check_format(topic, bool(pairs), timestamp is not None)
         return topic, payload, octets, when, pairs or None, number, callback, value, key

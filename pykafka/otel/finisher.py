@@ -53,7 +53,7 @@ class SpanFinisher(Tether):
         super().__init__(self._native.Event())
         self._lock = self._native.Lock()
         self._waiting: deque[Ending] = deque()
-        self._running = self._ending = self._hurried = False
+        self._running = self._ending = self._hurried = self._stopped = False
         #: Spans that found no place.
         self.dropped = 0
 
@@ -101,9 +101,11 @@ class SpanFinisher(Tether):
         return True
 
     def stop(self) -> None:
-        """End the spans that wait; a processor that blocks is not waited for."""
+        """End the spans that wait, and the worker; a processor that blocks is not waited for."""
+        self._stopped = True  # spans that come later are still ended
         if not self._handler.has_ended and not self.join(STOP_S):
             self._failed("ending spans", RuntimeError("a span processor blocks: the last spans may be lost"))
+        self.wake.set()
 
     def _run(self) -> None:
         try:
@@ -125,7 +127,7 @@ class SpanFinisher(Tether):
                 if waited and not self._waiting:
                     self._running = False
                     return None
-            waited = not self.wake.wait(IDLE_S)
+            waited = not self.wake.wait(0.0 if self._stopped else IDLE_S)
             self.wake.clear()
 
     def _end(self, ending: Ending) -> None:

@@ -42,23 +42,19 @@ class Callback:
         self.reports = reports
 
 
-class TracedCallback(Callback):
-    """A callback that ends the trace of a message, and then calls that of the application, if there is one.
+def traced(trace: SendTrace, after: Callback | None) -> Callback:
+    """Return a callback that ends the trace of a message, and then calls that of the application, if there is one.
 
     :param trace: of the message
     :param after: of the application; None for none
     """
 
-    __slots__ = ("trace",)
+    def call(error: Any, delivery: Any) -> None:
+        trace.ended(error, delivery)
+        if after is not None:
+            after.fn(error, delivery)
 
-    def __init__(self, trace: SendTrace, after: Callback | None) -> None:
-        def call(error: Any, delivery: Any) -> None:
-            trace.ended(error, delivery)
-            if after is not None:
-                after.fn(error, delivery)
-
-        super().__init__(call, reports=after is not None and after.reports)
-        self.trace = trace
+    return Callback(call, reports=after is not None and after.reports)
 
 
 class CompletedBatch(Protocol):

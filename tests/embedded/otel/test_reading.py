@@ -160,6 +160,19 @@ def test_commits_by_a_worker_and_failed_ones(
     assert parent_of(commit) == inside
 
 
+def test_automatic_commits(client: KafkaClient, telemetry: Telemetry, topic: str) -> None:
+    telemetry.instrument(client)
+    with client.producer() as producer:
+        producer.produce(topic, b"1").get(20)
+    with client.consumer(topic, group=topic, auto_commit=True, consumer_timeout_ms=5000) as consumer:
+        next(iter(consumer))
+    (commit,) = telemetry.spans("commit " + topic)
+    assert parent_of(commit) is None
+    (processed,) = telemetry.spans("process " + topic)
+    assert not commit.links
+    assert processed.context.trace_id != commit.context.trace_id
+
+
 def test_what_runs_beside(client: KafkaClient, consumer: KafkaConsumer, telemetry: Telemetry, topic: str) -> None:
     """Each worker has its own current span: one that is spawned in the body has the record's, and keeps it."""
     handler = client.cluster.handler

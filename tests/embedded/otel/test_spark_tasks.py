@@ -27,6 +27,7 @@ def spans(telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
     monkeypatch.setattr(batches, "_spans", made)
     monkeypatch.setattr(session, "freeze_objects", lambda: None)
     yield
+    made.finisher.stop()
     session.close_all()
 
 
