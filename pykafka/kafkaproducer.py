@@ -216,11 +216,14 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         assert placed is not None
         return placed
 
-    def _produce_traced(self, *arguments: Any) -> Delivery[K, V]:
+    def _produce_traced(
+        self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
+    ) -> Delivery[K, V]:
         """Do the same, and end the trace of a message that is not taken."""
         traces: list[SendTrace] = []
         try:
-            placed = self._engine.append(self._outgoing(*arguments, traces))
+            made = self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery, traces)
+            placed = self._engine.append(made)
         except BaseException as error:  # also a greenlet's timeout
             for trace in traces:
                 trace.failed(error)
