@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pykafka.compat.options import KafkaConsumerArguments
     from pykafka.config import Configuration
     from pykafka.kafkaproducer import KafkaProducer
+    from pykafka.metrics.metric import Metrics
     from pykafka.network.proxies import Proxy
     from pykafka.producer.options import KafkaProducerArguments
     from pykafka.security import Mechanism, SslConfigLike
@@ -103,8 +104,8 @@ class KafkaClient:
     :param retry_backoff_max_ms: the longest pause between such requests
     :param buffer_memory: what the unacknowledged messages of all producers of this client may take together (bytes); None:
         each producer has its own budget alone
-    :param record_metrics: count requests, batches and records for `metrics()`; False: it has only what the client knows
-        anyway
+    :param record_metrics: count requests, batches and records for `metrics()`, and keep the flight recorder; False:
+        `metrics()` has only what the client knows anyway
     :param flight_recorder_bytes: how much memory the record of the last requests, errors and changes of state may take,
         which errors that end a client, and `record_flight`, write; 0 keeps none
     :param stall_report_ms: how long a partition behind its end, or the oldest unacknowledged message, may stand still
@@ -386,6 +387,15 @@ class KafkaClient:
         :raises NoBrokersAvailableError: no broker answered
         """
         self.cluster.update()
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of this client, its producers and its consumers now; docs/metrics.md lists them.
+
+        Names, groups and tags are those of Java's clients. No broker is asked.
+        """
+        from pykafka.metrics.metric import Metrics
+
+        return Metrics(self.cluster.read_metrics())
 
     def close(self) -> None:
         """Stop all producers and consumers of this client, then end every worker and connection.

@@ -33,7 +33,10 @@ from pykafka.metadata.options import MetadataSettings
 from pykafka.metadata.partition import TopicMetadata
 from pykafka.metadata.refresh import MetadataRefresh, RefreshSchedule
 from pykafka.metadata.topics import MakeTopic, TopicDict
+from pykafka.metrics.flight_recorder import FlightRecorder
+from pykafka.metrics.listener import ClientListener
 from pykafka.metrics.options import MetricsSettings
+from pykafka.metrics.recorder import Recorder
 from pykafka.network.addresses import parse_source
 from pykafka.network.api_versions import KnownVersions
 from pykafka.network.node import CLIENT_ID, Node
@@ -47,6 +50,7 @@ from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
+    from pykafka.metrics.metric import Metric
     from pykafka.metrics.tracing import RecordTracer
     from pykafka.protocol.schema import Request
     from pykafka.security import Mechanism, SslConfigLike
@@ -109,7 +113,7 @@ class BaseCluster:
         self.memory: Any = None
         self._broker_version = broker_version
         self._known_versions = KnownVersions(broker_version)
-        #: How the brokers' logs and quotas know this client.
+        #: How brokers' logs and quotas know this client.
         self.client_id = get_string(client_id, "client_id")
         #: The rack, or zone, of consumers that do not name their own; "" for none.
         self.client_rack: str = get_string(client_rack or "", "client_rack")
@@ -122,8 +126,14 @@ class BaseCluster:
         #: All parts of the client log repeated warnings through it.
         self.limiter = LogLimiter(handler)
         self.internal_topics = InternalTopics(self)
+        self.made_at_ms = handler.time_ms()
         #: How the client reports on itself.
-        self.metrics_settings = metrics or MetricsSettings()
+        self.metrics_settings = metrics = metrics or MetricsSettings()
+        #: Hears of all that this client does; None: nobody listens.
+        self.listener: ClientListener | None = None
+        if metrics.record_metrics:
+            kept = metrics.flight_recorder_bytes
+            self.listener = Recorder(handler, FlightRecorder(kept) if kept else None)
         metadata = metadata or MetadataSettings()
         self._known_brokers = Brokers(handler, self._new_broker, metadata, self.limiter)
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
@@ -311,7 +321,7 @@ class BaseCluster:
         return self.call(request, within_ms=timeout_ms, telling=lambda response: bool(response.brokers))
 
     def _new_broker(self, id_: int, host: str, port: int) -> Node:
-        return self._make_broker(
+        node = self._make_broker(
             id_,
             host,
             port,
@@ -326,6 +336,15 @@ class BaseCluster:
             known_versions=self._known_versions,
             settings=self.settings,
         )
+        node.listener = self.listener
+        return node
+
+    def read_metrics(self) -> list[Metric]:
+        """Return the metrics of this client, of its producers and of its consumers now."""
+        from pykafka.metadata.client_metrics import read_client
+
+        parts = list(self.listener.parts.values()) if isinstance(self.listener, Recorder) else []
+        return [*read_client(self).metrics, *(metric for part in parts for metric in part.read_metrics())]
 
     def topic_metadata(self, name: str) -> TopicMetadata | None:
         """Return the known metadata of a topic, without I/O, and mark the topic as used, so that it is kept up to date."""
