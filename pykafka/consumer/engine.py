@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.consumer.assignment import Assignment
 from pykafka.consumer.buffers import Buffers
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from pykafka.metrics.metric import Metric
 
 log = logging.getLogger(__name__)
+
+R = TypeVar("R")
 
 #: How long stop() and rebalances wait for a call that decodes Arrow columns (s).
 BORROWED_WAIT_S = 2.0
@@ -323,6 +325,25 @@ class ConsumerEngine(Assignment):
             raise self.errors.popleft()
         self.check_running()
         self.has_arrived.clear()
+
+    # -- for a tracer ------------------------------------------------------------------------------------------------
+
+    def traced(self, read: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what the client's tracer makes of a call that returns records; without a tracer that call."""
+        tracer = self.cluster.tracer
+        return read if tracer is None else tracer.reading(read, self.options.consumer_group)
+
+    def each(self, consumer: Any, records: Iterator[R]) -> Iterator[R]:
+        """Return what the tracer makes of a loop over records; without one, the records."""
+        tracer = self.cluster.tracer
+        return records if tracer is None else tracer.each(consumer, records, self.options.consumer_group)
+
+    def left(self, consumer: Any, error: BaseException | None) -> None:
+        """Report the error that ends the block of a consumer, if there is one."""
+        if error is not None and self.cluster.tracer is not None:
+            self.cluster.tracer.left(consumer, error)
+
+    # -- waiting -----------------------------------------------------------------------------------------------------
 
     def await_records(self, deadline: float | None, unblock_event: Any = None) -> bool:
         """Wait until a call may find records or an error, some seconds at most; this takes nothing, and may be cancelled.
