@@ -169,6 +169,7 @@ def test_names_and_values_arrive(subscribed: Subscribed) -> None:
     assert [push.values("producer.record.send.total") for push in pushes] == [[6.0]] + [[3.0]] * (len(pushes) - 1)
 
 
+@pytest.mark.later("threads", "greenlets")
 def test_totals(subscribed: Subscribed, monkeypatch: pytest.MonkeyPatch) -> None:
     """Brokers of today ask for deltas alone, so the answer is changed here."""
     subscribed.subscribe("org.apache.kafka.producer.")
@@ -210,6 +211,7 @@ def test_a_subscription_that_changes_while_the_client_runs(subscribed: Subscribe
         assert {push.instance for push in subscribed.pushes} == {str(client.instance_id())}
 
 
+@pytest.mark.later("greenlets", "asyncio")
 def test_too_many_metrics_for_a_push(subscribed: Subscribed, caplog: pytest.LogCaptureFixture) -> None:
     subscribed.subscribe("*")
     group = "consumer-fetch-manager-metrics"
@@ -223,6 +225,7 @@ def test_too_many_metrics_for_a_push(subscribed: Subscribed, caplog: pytest.LogC
     assert caplog.text.count("as a push has room for 30000 bytes") == 1
 
 
+@pytest.mark.later("threads", "asyncio")
 def test_a_push_that_is_larger_than_the_broker_takes(subscribed: Subscribed, monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker refuses what the client took for small enough: TELEMETRY_TOO_LARGE."""
     subscribed.subscribe("*")
@@ -234,18 +237,19 @@ def test_a_push_that_is_larger_than_the_broker_takes(subscribed: Subscribed, mon
     assert 50 < len(subscribed.pushes[0].metrics) < 600
 
 
-def test_another_broker_takes_over(receiving: TelemetryCluster, subscribed: Subscribed) -> None:
+@pytest.mark.parametrize("how", ["paused", "killed"])
+@pytest.mark.later("threads-paused", "greenlets-killed", "asyncio-killed")
+def test_another_broker_takes_over(receiving: TelemetryCluster, subscribed: Subscribed, how: str) -> None:
     subscribed.subscribe("*")
     with subscribed.client(counted(), socket_timeout_ms=3000) as client:
         handler = client.cluster.handler
         until(handler, lambda: subscribed.pushes)
         first = subscribed.pushes[-1].broker
-        # Paused and not killed: two controllers need each other, and the connection stays up.
-        receiving.pause(first)
+        (receiving.pause if how == "paused" else receiving.kill)(first)
         try:
             until(handler, lambda: subscribed.pushes[-1].broker != first, 60)
         finally:
-            receiving.resume(first)
+            (receiving.resume if how == "paused" else receiving.start)(first)
         assert {push.instance for push in subscribed.pushes} == {str(client.instance_id())}
         # Nothing is lost on the way; a push whose answer did not come may count twice.
         sent = sum(value for push in subscribed.pushes for value in push.values("producer.record.send.total"))
