@@ -22,7 +22,6 @@ from pykafka.consumer.start_lookup import StartLookup
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.handlers.interrupts import CloseOnce
 from pykafka.handlers.start_once import StartOnce
-from pykafka.metrics.listener import CONSUMER
 from pykafka.utils.compression import unpacked_limit
 from pykafka.utils.error_handlers import valid_timeout
 
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.consumer.startrules import StartRules
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.metrics.listener import ClientListener
     from pykafka.metrics.metric import Metric
 
 log = logging.getLogger(__name__)
@@ -64,11 +62,6 @@ class ConsumerEngine(Assignment):
 
     def __init__(self, cluster: BaseCluster, options: ConsumerOptions, rules: StartRules, name: str = "") -> None:
         super().__init__(cluster, options, rules, name)
-        #: Hears of records, polls and commits; None: nobody listens.
-        self.listener: ClientListener | None = None
-        if cluster.listener is not None:
-            self.listener = cluster.listener.part(CONSUMER, (cluster.client_id, options.consumer_group), self)
-        self.made_at_ms = cluster.handler.time_ms()
         #: When `stop()` waits no longer for workers that wait for brokers, of the handler's clock (s).
         self.stop_by = math.inf
         self.errors: deque[BaseException] = deque()

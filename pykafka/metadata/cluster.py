@@ -51,6 +51,7 @@ from pykafka.utils.loglimit import LogLimiter
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.metrics.metric import Metric
+    from pykafka.metrics.tracing import RecordTracer
     from pykafka.protocol.schema import Request
     from pykafka.security import Mechanism, SslConfigLike
 
@@ -149,6 +150,8 @@ class BaseCluster:
         self.refresh_schedule = RefreshSchedule(handler.now, self.retry_backoff, metadata.metadata_max_age_ms / 1000)
         self._refresh = MetadataRefresh(handler, self.refresh_schedule, self._update, self._held)
         self._closables = Closables()
+        #: Sees single records, if the application asked for it; None for nothing. `trace()` sets it.
+        self.tracer: RecordTracer | None = None
         self._closed = False
         #: Whether `close()` has ended everything.
         self.ended = False
@@ -562,6 +565,11 @@ class BaseCluster:
     def stop_at_close(self, stoppable: Any) -> None:
         """Register `stoppable` for `close()`, which calls its `stop()`; the cluster holds it weakly."""
         self._closables.add(stoppable)
+
+    def trace(self, tracer: RecordTracer | None) -> None:
+        """Give records to a tracer from now on, of producers and consumers that exist, too; None: to none."""
+        self.tracer = tracer
+        self._closables.trace(tracer)
 
     def leave_to_owner(self, stoppable: Any) -> None:
         """Deregister `stoppable` from `close()`: its owner, which `close()` stops, stops it."""
