@@ -34,7 +34,7 @@ from pykafka.metadata.partition import TopicMetadata
 from pykafka.metadata.refresh import MetadataRefresh, RefreshSchedule
 from pykafka.metadata.topics import MakeTopic, TopicDict
 from pykafka.metrics.flight_recorder import FlightRecorder
-from pykafka.metrics.listener import ClientListener
+from pykafka.metrics.listener import METADATA, ClientListener
 from pykafka.metrics.options import MetricsSettings
 from pykafka.metrics.recorder import Recorder
 from pykafka.network.addresses import parse_source
@@ -126,8 +126,9 @@ class BaseCluster:
         self.internal_topics = InternalTopics(self)
         #: How the client reports on itself.
         self.metrics_settings = metrics = metrics or MetricsSettings()
-        #: Hears of all that this client does; None: nobody listens.
-        self.listener: ClientListener | None = _recorder(handler, metrics)
+        #: The last events, and the listener, which hears of all that this client does; None for none.
+        self.flight = FlightRecorder.of(handler, metrics)
+        self.listener: ClientListener | None = Recorder(handler, self.flight) if metrics.record_metrics else None
         metadata = metadata or MetadataSettings()
         self._known_brokers = Brokers(handler, self._new_broker, metadata, self.limiter)
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
@@ -254,9 +255,12 @@ class BaseCluster:
         return [get_string(topic.name) for topic in self._topics.live()]
 
     def _update(self, names: list[str] | None, timeout_ms: int | None) -> None:
+        began = self.handler.now()
         try:
             response = self.ask_metadata(names, timeout_ms)
         except KafkaException as error:
+            if self.listener is not None:
+                self.listener.on_event(METADATA, "cluster", self.handler.now() - began, error)
             if timeout_ms is None:  # else the caller's time was up, which says little of the brokers
                 self.metadata_error = error.again()
             raise
@@ -268,6 +272,9 @@ class BaseCluster:
         else:  # from a broker that starts, or is cut off: it knows nothing of topics either
             self.limiter.warn(log, NO_BROKERS, "%s; those known before are kept", NO_BROKERS)
         self.refresh_schedule.asked(names, self._cache.is_led, bool(response.brokers))
+        if self.listener is not None:
+            text = f"{len(response.brokers)} brokers, {len(response.topics)} topics"
+            self.listener.on_event(METADATA, "cluster", self.handler.now() - began, text)
 
     def take_current_leader(
         self,
@@ -589,10 +596,3 @@ class BaseCluster:
         self._topics.after_fork()
         self.coordinators.after_fork()
         self._known_brokers.after_fork()
-
-
-def _recorder(handler: Handler, settings: MetricsSettings) -> ClientListener | None:
-    """Return the listener of a client; None if it is to count nothing."""
-    if not settings.record_metrics:
-        return None
-    return Recorder(handler, FlightRecorder(settings.flight_recorder_bytes) if settings.flight_recorder_bytes else None)

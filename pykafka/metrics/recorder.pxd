@@ -22,6 +22,7 @@ cdef class PartRecorder(ClientListener):
 
 cdef class ConnectionRecorder(PartRecorder):
     cdef readonly dict apis
+    cdef object _keep_request
 
     @cython.locals(sensors=ApiSensors)
     cpdef on_answer(self, api, Py_ssize_t sent, Py_ssize_t received, double seconds, double now)

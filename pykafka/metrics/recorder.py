@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pykafka.metrics.flight_recorder import DETAIL_MAX, QUIET
 from pykafka.metrics.listener import CONNECTION, PRODUCER, ClientListener
 from pykafka.metrics.sensors import DURATIONS_MS, Sensor
 
@@ -40,7 +41,7 @@ class PartRecorder(ClientListener):
         #: {kind: durations (ms)}.
         self.events: dict[str, Sensor] = {}
         self._now = now
-        self._keep = None if flight is None else flight.keep
+        self._keep = None if flight is None else flight.events.append
 
     def on_event(self, kind: str, subject: str, seconds: float = 0.0, detail: object = "") -> None:
         """Count a step, and keep it in the flight recorder."""
@@ -49,8 +50,9 @@ class PartRecorder(ClientListener):
         if sensor is None:
             sensor = self.events[kind] = Sensor()
         sensor.record(seconds * 1000, now)
-        if self._keep is not None:
-            self._keep((now, kind, subject, seconds, detail if isinstance(detail, (str, int)) else repr(detail)))
+        if self._keep is not None and kind not in QUIET:
+            text = detail if isinstance(detail, str) else f"{type(detail).__name__}: {detail}"
+            self._keep((now, kind, subject[:DETAIL_MAX], seconds, text[:DETAIL_MAX]))
 
 
 class ConnectionRecorder(PartRecorder):
@@ -59,6 +61,7 @@ class ConnectionRecorder(PartRecorder):
     def __init__(self, now: Callable[[], float], flight: FlightRecorder | None, about: tuple[Any, ...]) -> None:
         super().__init__(now, flight, about)
         self.apis: dict[type[Any], ApiSensors] = {}
+        self._keep_request = None if flight is None else flight.requests.append
 
     def on_answer(self, api: type[Any], sent: int, received: int, seconds: float, now: float) -> None:
         """Count a request."""
@@ -69,8 +72,8 @@ class ConnectionRecorder(PartRecorder):
         if received:
             sensors.received.record(received, now)
             sensors.took.record(seconds * 1000, now)
-        if self._keep is not None:
-            self._keep((now, api, self.about, seconds, sent, received))
+        if self._keep_request is not None:
+            self._keep_request((now, api, self.about, seconds, sent, received))
 
 
 class TopicSensors:
@@ -127,7 +130,7 @@ class ProducerRecorder(PartRecorder):
         self._topic(batch.topic).errors.record(batch.count, now)
         self._count(self.errors, error, batch.count)
         if self._keep is not None:
-            self._keep((now, "batch failed", f"{batch.topic}/{batch.partition_id}", 0.0, repr(error)))
+            self._keep((now, "batch failed", f"{batch.topic}/{batch.partition_id}", 0.0, _text_of(error)))
 
     def on_retry(self, batch: Any, error: KafkaException) -> None:
         """Count a batch that is sent again, by the error."""
@@ -135,7 +138,7 @@ class ProducerRecorder(PartRecorder):
         self._topic(batch.topic).retries.record(batch.count, now)
         self._count(self.retries, error, batch.count)
         if self._keep is not None:
-            self._keep((now, "retry", f"{batch.topic}/{batch.partition_id}", 0.0, repr(error)))
+            self._keep((now, "retry", f"{batch.topic}/{batch.partition_id}", 0.0, _text_of(error)))
 
     def _count(self, counts: dict[str, int], error: KafkaException, records: int) -> None:
         name = type(error).__name__
@@ -184,3 +187,7 @@ class Recorder(PartRecorder):
             return found
         make = ProducerRecorder if kind == PRODUCER else ConsumerRecorder
         return make(self._now, self.flight, about)
+
+
+def _text_of(error: KafkaException) -> str:
+    return f"{type(error).__name__}: {error}"[:DETAIL_MAX]
