@@ -15,12 +15,13 @@ from pykafka.client import KafkaClient as _KafkaClient
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Unpack
 
     from pykafka.broker import Broker
     from pykafka.common import SubscriptionPattern
     from pykafka.compat.options import KafkaConsumerArguments
+    from pykafka.metrics.metric import MetricName, Metrics
     from pykafka.network.proxies import Proxy
     from pykafka.producer.options import KafkaProducerArguments
     from pykafka.record import K, V
@@ -66,6 +67,11 @@ class KafkaClient(Client[_KafkaClient]):
         retry_backoff_ms: int = 100,
         retry_backoff_max_ms: int = 1000,
         buffer_memory: int | None = None,
+        record_metrics: bool = True,
+        flight_recorder_bytes: int = 1024 * 1024,
+        stall_report_ms: int = 30 * 1000,
+        hold_report_ms: int = 1000,
+        enable_metrics_push: bool = True,
         **other_names: Unpack[OtherNames],
     ) -> None:
         super().__init__(
@@ -97,6 +103,11 @@ class KafkaClient(Client[_KafkaClient]):
                 retry_backoff_ms=retry_backoff_ms,
                 retry_backoff_max_ms=retry_backoff_max_ms,
                 buffer_memory=buffer_memory,
+                record_metrics=record_metrics,
+                flight_recorder_bytes=flight_recorder_bytes,
+                stall_report_ms=stall_report_ms,
+                hold_report_ms=hold_report_ms,
+                enable_metrics_push=enable_metrics_push,
                 **sync_all(other_names),
                 handler=handler,
             )
@@ -171,4 +182,20 @@ class KafkaClient(Client[_KafkaClient]):
             )
         )
 
+    instance_id = coroutine(_KafkaClient.instance_id)
+
+    def register_metric(
+        self, name: MetricName, read: Callable[[], float], *, kind: str = "gauge", unit: str = "", description: str = ""
+    ) -> None:
+        """Push a metric of the application with the client's own, if the brokers subscribe to it (KIP-1076)."""
+        return self._inner.register_metric(name, read, kind=kind, unit=unit, description=description)
+
+    def unregister_metric(self, name: MetricName) -> None:
+        """Push a metric of the application no more."""
+        return self._inner.unregister_metric(name)
+
     update_cluster = coroutine(_KafkaClient.update_cluster)
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of this client, its producers and its consumers now; docs/metrics.md lists them."""
+        return self._inner.metrics()

@@ -246,7 +246,7 @@ class BlockingEngine(ConsumerEngine):
         timeout_ms = self.options.consumer_timeout_ms
         deadline = None if timeout_ms < 0 else self.handler.now() + timeout_ms / 1000
         if block and self.listener is not None:
-            self.listener.on_event(POLLED, self.name)
+            self.listener.on_event(POLLED, "consumer")
         while True:
             self.look()
             found = take()

@@ -35,6 +35,10 @@ cdef class OwnedPartition:
     cdef public Py_ssize_t messages
     cdef public long long position
     cdef public long long last_offset_consumed
+    cdef public long long high_watermark
+    cdef public long long last_stable_offset
+    cdef public long long log_start_offset
+    cdef public long long last_timestamp
     cdef public long long taken_in
     cdef public long long taken_from
     cdef public long long fetch_offset
@@ -58,6 +62,7 @@ cdef class OwnedPartition:
     cdef _take(self)
 
     cpdef begin_taking(self, long long offset)
+    cpdef reached_timestamp(self)
     cdef _forget(self, Py_ssize_t messages)
 
 

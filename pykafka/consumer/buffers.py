@@ -72,8 +72,8 @@ class OwnedPartition:
     """A partition as one consumer reads it: its buffer and its position.
 
     State: all that changes does so in calls of `Buffers`, under its lock (compiled: in one call); `max_bytes`, `wake`,
-    `fetcher`, `trouble_since`, `topic_id` and `leader_epoch` belong to the fetch side. `paused` is what the application
-    has paused; `given_up` what the consumer reads no more.
+    `fetcher`, `trouble_since`, `topic_id`, `leader_epoch`, and the log's ends belong to the fetch side. `paused` is what the
+    application has paused; `given_up` what the consumer reads no more.
 
     :param partition: the partition
     :param buffers: the consumer's round, to which this belongs
@@ -93,6 +93,9 @@ class OwnedPartition:
         self.messages = 0
         self.position = -1
         self.last_offset_consumed = -1
+        # The log's ends as the last answer had them; -1 while they are unknown.
+        self.high_watermark = self.last_stable_offset = self.log_start_offset = -1
+        self.last_timestamp = -1  # the newest of the last batch that was read to its end (ms)
         self.taken_in = -1  # the number of the call that took from here last, and where that began
         self.taken_from = -1
         self.fetch_offset = -1
@@ -150,6 +153,8 @@ class OwnedPartition:
                 return message
             if self.reader is reader:
                 self.reader = None
+                if reader.max_timestamp >= 0:
+                    self.last_timestamp = reader.max_timestamp
                 self.buffers.forget(CURSOR_BYTES + reader._end)
                 if reader.next_offset > self.position:  # offsets that no message has: compaction, transaction markers
                     self.position = reader.next_offset
@@ -159,6 +164,14 @@ class OwnedPartition:
         if self.taken_in != self.buffers.calls:
             self.taken_in = self.buffers.calls
             self.taken_from = offset
+
+    def reached_timestamp(self) -> int:
+        """Return the timestamp of the last message handed out (ms), as of `BatchReader.last_timestamp`; -1 if it is unknown."""
+        with self.buffers.lock:
+            reader = self.reader
+            if reader is not None and reader.max_timestamp >= 0:
+                return reader.last_timestamp()
+            return self.last_timestamp
 
     def _forget(self, messages: int) -> None:
         """Count messages as read, and request a fetch of the partition when few are left."""
@@ -508,7 +521,10 @@ class Buffers:
                     break
                 read += 1
                 owned.position = max(owned.position, reader.next_offset)
+                owned.last_timestamp = max(owned.last_timestamp, reader.max_timestamp)
             left = borrow.readers[read:]
+            if left and left[0].max_timestamp >= 0 and last_offset >= left[0].base_offset:
+                owned.last_timestamp = left[0].last_timestamp()
             owned.readers.extendleft(reversed(left))
             messages, nbytes = volume(left)
             owned._forget(borrow.rows - messages)
@@ -576,6 +592,7 @@ class Buffers:
         owned.messages = 0
         owned.buffer_full = False
         owned.taken_in = -1
+        owned.last_timestamp = -1
         owned.position = owned.fetch_offset = position
         owned.last_offset_consumed = last_offset_consumed
         self._drop(owned)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.startrules import StartRules
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metrics.listener import ClientListener
+    from pykafka.metrics.metric import Metric
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +67,8 @@ class ConsumerEngine(Assignment):
         #: Hears of records, polls and commits; None: nobody listens.
         self.listener: ClientListener | None = None
         if cluster.listener is not None:
-            self.listener = cluster.listener.part(CONSUMER, (cluster.client_id, options.consumer_group))
+            self.listener = cluster.listener.part(CONSUMER, (cluster.client_id, options.consumer_group), self)
+        self.made_at_ms = cluster.handler.time_ms()
         #: When `stop()` waits no longer for workers that wait for brokers, of the handler's clock (s).
         self.stop_by = math.inf
         self.errors: deque[BaseException] = deque()
@@ -236,6 +238,22 @@ class ConsumerEngine(Assignment):
         """Stop fetching all partitions; commit nothing."""
         self._detach(self.partitions.values())
 
+    def read_metrics(self) -> list[Metric]:
+        """Return the metrics of now."""
+        from pykafka.consumer.consumer_metrics import read_consumer
+
+        return read_consumer(self).metrics
+
+    def metric_labels(self) -> dict[str, str]:
+        """Return the labels of the consumer's metrics at brokers (KIP-714); empty where there is none."""
+        rack = self.options.client_rack
+        return {
+            "client_rack": self.cluster.client_rack if rack is None else rack,
+            "group_id": self.options.consumer_group or "",
+            "group_instance_id": self.membership.group_instance_id or "",
+            "group_member_id": self.membership.member_id,
+        }
+
     def arrived(self) -> None:
         """Wake the call that waits: there is something to read."""
         self.has_arrived.set()
@@ -337,7 +355,7 @@ class ConsumerEngine(Assignment):
         listener, began = self.listener, self.handler.now()
         self.has_arrived.wait(remaining)
         if listener is not None:
-            listener.on_event(WAITED, self.name, self.handler.now() - began)
+            listener.on_event(WAITED, "consumer", self.handler.now() - began)
         return True
 
     def check_running(self) -> None:

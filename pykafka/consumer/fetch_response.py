@@ -147,6 +147,11 @@ class AnswerReader:
         self, answer: Answer, key: TopicPartition, asked: Asked, part: wire.FetchResponse.Topic.Partition
     ) -> None:
         """Sort out a partition without an error code."""
+        for member, _ in asked.members:
+            owned = member.owned
+            owned.high_watermark = part.high_watermark
+            owned.last_stable_offset = part.last_stable_offset
+            owned.log_start_offset = part.log_start_offset
         diverging = vars(part).get("diverging_epoch")  # a default would be made for each partition
         if diverging is not None and diverging.end_offset >= 0:  # the broker's log differs from what was fetched
             leader_epochs = asked.members[0][0].owned.leader_epochs

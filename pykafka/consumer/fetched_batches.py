@@ -156,9 +156,12 @@ class CompletedFetches:
             if batch.codec and room <= 0:
                 break
             # a batch without messages takes offsets all the same
-            reader = (
-                batch.skip() if batch.base_offset in kept.aborted else self._open(batch, owned.buffers.max_unpacked)
-            )
+            if batch.base_offset in kept.aborted:
+                reader = batch.skip()
+            else:
+                reader = self._open(batch, owned.buffers.max_unpacked)
+                if not batch.is_control:
+                    reader.max_timestamp = batch.max_timestamp
             reader.partition_id = owned.partition_id
             reader.partition = owned.partition
             reader.topic = owned.key.topic

@@ -50,6 +50,8 @@ from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
+    from pykafka.metrics.metric import Metric
+    from pykafka.metrics.tracing import RecordTracer
     from pykafka.protocol.schema import Request
     from pykafka.security import Mechanism, SslConfigLike
 
@@ -124,11 +126,16 @@ class BaseCluster:
         #: All parts of the client log repeated warnings through it.
         self.limiter = LogLimiter(handler)
         self.internal_topics = InternalTopics(self)
+        self.made_at_ms = handler.time_ms()
         #: How the client reports on itself.
         self.metrics_settings = metrics = metrics or MetricsSettings()
         #: The last events, and the listener, which hears of all that this client does; None for none.
         self.flight = FlightRecorder.of(handler, metrics)
         self.listener: ClientListener | None = Recorder(handler, self.flight) if metrics.record_metrics else None
+        #: Starts the pushes of metrics (KIP-714), once a broker takes them; None: the client pushes none.
+        self.start_telemetry: Callable[[Any], object] | None = None
+        #: Objects of higher rooms that live as long as this cluster, by name. State: single steps.
+        self.kept: dict[str, Any] = {}
         metadata = metadata or MetadataSettings()
         self._known_brokers = Brokers(handler, self._new_broker, metadata, self.limiter)
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
@@ -141,6 +148,8 @@ class BaseCluster:
         self.refresh_schedule = RefreshSchedule(handler.now, self.retry_backoff, metadata.metadata_max_age_ms / 1000)
         self._refresh = MetadataRefresh(handler, self.refresh_schedule, self._update, self._held)
         self._closables = Closables()
+        #: Sees single records, if the application asked for it; None for nothing. `trace()` sets it.
+        self.tracer: RecordTracer | None = None
         self._closed = False
         #: Whether `close()` has ended everything.
         self.ended = False
@@ -197,6 +206,11 @@ class BaseCluster:
     def sasl(self) -> Mechanism | None:
         """How this client logs in; None if it does not."""
         return self.settings.sasl
+
+    @property
+    def takes_telemetry(self) -> bool:
+        """Whether a broker takes metrics of clients (KIP-714)."""
+        return self._known_versions.take_telemetry
 
     @property
     def generation(self) -> int:
@@ -275,6 +289,8 @@ class BaseCluster:
         if self.listener is not None:
             text = f"{len(response.brokers)} brokers, {len(response.topics)} topics"
             self.listener.on_event(METADATA, "cluster", self.handler.now() - began, text)
+        if self._known_versions.take_telemetry and self.start_telemetry is not None:
+            self.start_telemetry(self)
 
     def take_current_leader(
         self,
@@ -337,6 +353,13 @@ class BaseCluster:
         )
         node.listener = self.listener
         return node
+
+    def read_metrics(self) -> list[Metric]:
+        """Return the metrics of this client, of its producers and of its consumers now."""
+        from pykafka.metadata.client_metrics import read_client
+
+        parts = list(self.listener.parts.values()) if isinstance(self.listener, Recorder) else []
+        return [*read_client(self).metrics, *(metric for part in parts for metric in part.read_metrics())]
 
     def topic_metadata(self, name: str) -> TopicMetadata | None:
         """Return the known metadata of a topic, without I/O, and mark the topic as used, so that it is kept up to date."""
@@ -546,6 +569,11 @@ class BaseCluster:
     def stop_at_close(self, stoppable: Any) -> None:
         """Register `stoppable` for `close()`, which calls its `stop()`; the cluster holds it weakly."""
         self._closables.add(stoppable)
+
+    def trace(self, tracer: RecordTracer | None) -> None:
+        """Give records to a tracer from now on, of producers and consumers that exist, too; None: to none."""
+        self.tracer = tracer
+        self._closables.trace(tracer)
 
     def leave_to_owner(self, stoppable: Any) -> None:
         """Deregister `stoppable` from `close()`: its owner, which `close()` stops, stops it."""

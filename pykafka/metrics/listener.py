@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pykafka.exceptions import KafkaException
+    from pykafka.metrics.metric import Metric
 
 #: Parts of a client, as `ClientListener.part` names them.
-CONNECTION, PRODUCER, CONSUMER = "connection", "producer", "consumer"
+CONNECTION, PRODUCER, CONSUMER, SHARE = "connection", "producer", "consumer", "share-consumer"
 
 # Kinds of events: states that change, and steps that took a time.
 CONNECTED, DISCONNECTED, UNREACHABLE = "connected", "disconnected", "unreachable"
@@ -41,17 +42,24 @@ FLUSH, METADATA_WAIT, BUFFER_WAIT = "flush", "metadata-wait", "buffer-wait"
 NAMED_MAX = 5
 
 
+class Measured(Protocol):
+    """A producer or a consumer, as its client's metrics know it."""
+
+    def read_metrics(self) -> list[Metric]: ...  # of now
+
+
 class ClientListener:
     """What a client calls as it works. Each method does nothing here; a subclass takes what it wants.
 
     Calls come from any worker of the client, are made by one at a time for each connection, and must not wait.
     """
 
-    def part(self, kind: str, about: tuple[Any, ...]) -> ClientListener:
+    def part(self, kind: str, about: tuple[Any, ...], source: Measured | None = None) -> ClientListener:
         """Return the listener of a part of the client; by default this one.
 
-        :param kind: CONNECTION, PRODUCER or CONSUMER
-        :param about: (node id, channel) of a connection; (client id, transactional id) of a producer; (client id, group)
+        :param kind: CONNECTION, PRODUCER, CONSUMER or SHARE
+        :param about: (node id, channel) of a connection; (client id, topic) of a producer; (client id, group) of a consumer
+        :param source: the producer or consumer, to be held weakly
         """
         return self
 

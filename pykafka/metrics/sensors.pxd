@@ -1,6 +1,7 @@
 cdef class Sensor:
     cdef readonly long long count
     cdef readonly double total
+    cdef readonly double last
     cdef readonly tuple bounds
     cdef readonly list buckets
     cdef double _since

@@ -9,13 +9,25 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-
-from pykafka.metrics.metric import Buckets
+from typing import NamedTuple
 
 #: Rates, averages and maxima are over two windows: the present one and the one before (s).
 WINDOW_S = 30.0
 #: The upper bounds of the buckets of durations (ms).
 DURATIONS_MS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0, 10000.0, 30000.0)
+
+
+class Buckets(NamedTuple):
+    """A distribution.
+
+    :param bounds: upper bounds of the buckets, ascending; one more bucket has all above
+    :param counts: of each bucket, not cumulative: one more than `bounds`
+    :param total: the sum of all values
+    """
+
+    bounds: tuple[float, ...]
+    counts: tuple[int, ...]
+    total: float
 
 
 class Sensor:
@@ -30,6 +42,8 @@ class Sensor:
     def __init__(self, bounds: tuple[float, ...] = ()) -> None:
         self.count = 0
         self.total = 0.0
+        #: When the last value came (s of the handler's clock).
+        self.last = -math.inf
         self.bounds = bounds
         self.buckets = [0] * (len(bounds) + 1)
         self._since = -math.inf
@@ -61,6 +75,7 @@ class Sensor:
             self._count = self.count
             self._total = self.total
             self._largest = -math.inf
+        self.last = now
         self.count += 1
         self.total += value
         if value > self._largest:

@@ -191,6 +191,16 @@ class Node:
         """Whether a connection is up, as far as this client knows."""
         return self._channels.stands
 
+    @property
+    def connection_count(self) -> int:
+        """The number of connections that are up, as far as this client knows."""
+        return sum(channel.connected for _, channel in self._channels)
+
+    @property
+    def pending(self) -> int:
+        """The number of requests that wait for their answers."""
+        return sum(channel.requests.pending for _, channel in self._channels if channel.requests is not None)
+
     # -- connections -----------------------------------------------------------------------------------------------
 
     def drop_channel(self, name: str) -> None:

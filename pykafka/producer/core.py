@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import TopicView
     from pykafka.metrics.listener import ClientListener
+    from pykafka.metrics.metric import Metric
     from pykafka.network.node import Node
     from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.in_flight_window import InFlightWindow
@@ -87,7 +88,8 @@ class ProducerCore(ABC):
         #: Hears of batches; None: nobody listens.
         self.listener: ClientListener | None = None
         if cluster.listener is not None:
-            self.listener = cluster.listener.part(PRODUCER, (cluster.client_id, self.name))
+            self.listener = cluster.listener.part(PRODUCER, (cluster.client_id, self.name), self)
+        self.made_at_ms = cluster.handler.time_ms()
         self.retry_policy = RetryPolicy(self.handler, options)
         self.topic_ids = TopicIds(cluster, options.on_topic_recreated == "fail")
         self.message_formats = MessageFormats(cluster, options.enable_idempotence is True)
@@ -118,6 +120,10 @@ class ProducerCore(ABC):
         self.looks_ahead = not self.options.sync
         #: How many callers wait in `flush()` and `stop()`: nothing lingers meanwhile.
         self.flushing = 0
+
+    @abstractmethod
+    def read_metrics(self) -> list[Metric]:
+        """Return the metrics of now."""
 
     @abstractmethod
     def set_up(self) -> None:

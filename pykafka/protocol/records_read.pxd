@@ -53,6 +53,7 @@ cdef class BatchReader:
     cdef readonly long long base_offset
     cdef readonly long long base_timestamp
     cdef readonly long long append_time
+    cdef public long long max_timestamp
     cdef public int partition_id
     cdef public int leader_epoch
     cdef public object partition
@@ -70,6 +71,9 @@ cdef class BatchReader:
 
     @cython.locals(fields=Parts, found="long long", end=Py_ssize_t, data="const unsigned char*")
     cpdef skip_to(self, long long offset)
+
+    @cython.locals(fields=Parts, at=Py_ssize_t, found="long long", data="const unsigned char*")
+    cpdef last_timestamp(self)
 
     cdef _finish(self)
     cdef _check(self, Py_ssize_t at, Py_ssize_t following)

@@ -29,6 +29,9 @@ if not cython.compiled:
 Data = Any
 Fields = tuple[int, int, int, int, int, int, int, int]
 
+#: Timestamps of one batch that differ by no more than this stand for each other (ms).
+_CLOSE_MS = 1000
+
 
 def get_varint(data: Data, at: int, end: int) -> tuple[int, int]:
     # A zigzag number of up to 64 bits and the index after it; the index is -1 if there is no such number.
@@ -180,7 +183,8 @@ def read_headers(data: Data, at: int, end: int) -> Headers:
 class BatchReader:
     """A reader of the records of one batch, in order.
 
-    The owner sets `partition_id` and `partition`, and each message gets them. The reader never returns records of a control
+    The owner sets `partition_id` and `partition`, and each message gets them, and `max_timestamp` (ms), which is -1 for a
+    batch without messages. The reader never returns records of a control
     batch (the end of a transaction). Compiled calls are atomic under the GIL; in the pure source the owner must hold a lock
     around `next` and `skip_to`.
 
@@ -208,6 +212,7 @@ class BatchReader:
         "codec",
         "leader_epoch",
         "magic",
+        "max_timestamp",
         "next_offset",
         "offset",
         "partition",
@@ -247,6 +252,7 @@ class BatchReader:
         self.base_offset = base_offset
         self.base_timestamp = base_timestamp
         self.append_time = append_time
+        self.max_timestamp = -1
         self.partition_id = -1
         self.partition: Any = None
         self.topic: Any = None
@@ -378,6 +384,29 @@ class BatchReader:
             self.remaining -= 1
             self.offset = found + 1
         self.offset = max(self.offset, offset)
+
+    def last_timestamp(self) -> int:
+        """Return the timestamp of the last record that was returned (ms): exact, or within a second; -1 if it is unknown.
+
+        No record's timestamp is kept as it is returned: this reads the batch again where its records differ by more.
+        """
+        found = self.max_timestamp
+        if self.magic < 2 or self.append_time >= 0 or self._at >= self._end:
+            return found
+        if found - self.base_timestamp <= _CLOSE_MS:
+            return found
+        if cython.compiled:
+            data = cython.address(self._data[0])
+        else:
+            data = self._data
+        at = 0
+        while at < self._at:
+            fields = parse_record(data, at, self._end)
+            if fields[0] < 0:
+                break
+            found = self.base_timestamp + fields[1]
+            at = fields[0]
+        return found
 
     def _finish(self) -> None:
         if self._at != self._end:

@@ -97,6 +97,8 @@ class ShareEngine:
             if self.listener is not None:
                 text = f"{len(acquired)} records" + ("" if error is None else f": {type(error).__name__}")
                 self.listener.on_event(ACKNOWLEDGED, f"share group {self.options.group}", 0.0, text)
+            if self.cluster.tracer is not None:
+                self.cluster.tracer.acknowledged(acquired, error)
         self.arrived.set()
 
     def on_leader_lost(self, worker: SessionWorker, keys: Iterable[TopicPartition], error: KafkaException) -> None:
@@ -258,6 +260,8 @@ class ShareEngine:
                 self._outcomes.extend(outcomes([acquired], error))
                 return False
             acquired.session_records.acknowledge(acquired, kind)
+            if self.cluster.tracer is not None:  # in the lock: the outcome comes after that
+                self.cluster.tracer.acknowledging(acquired, kind.name.lower(), self.options.group)
         return True
 
     def renew(self, acquired: AcquiredRecord) -> bool:

@@ -11,6 +11,7 @@ from pykafka.common import TopicPartition
 from pykafka.consumer.fetch_plan import Asked
 from pykafka.consumer.fetch_request import FetchSettings
 from pykafka.consumer.fetch_response import Answer, AnswerReader
+from pykafka.consumer.lag import end_offset
 from pykafka.consumer.leader_epochs import CurrentLeader, LeaderEpochs, Start
 from pykafka.exceptions import (
     FencedLeaderEpoch,
@@ -121,3 +122,20 @@ def test_the_leader_is_taken_from_beside_an_error(kind: Any, leader: int, epoch:
     ((_, error, current),) = read(Part(partition_index=0, error_code=kind.ERROR_CODE, current_leader=named)).failed
     assert type(error) is kind
     assert current == (CurrentLeader(leader, epoch, {2: ("two", 9092)}) if is_taken else None)
+
+
+@pytest.mark.parametrize(
+    ("ends", "committed", "uncommitted"), [((9, 4, 1), 4, 9), ((9, -1, -1), 9, 9), ((9, 9, 0), 9, 9), ((0, 0, 0), 0, 0)]
+)
+def test_an_answer_says_where_a_partition_ends(ends: tuple[int, int, int], committed: int, uncommitted: int) -> None:
+    part = Part(partition_index=0)
+    part.high_watermark, part.last_stable_offset, part.log_start_offset = ends
+    owned: Any = read(part).unchanged[0].members[0][0].owned
+    assert (owned.high_watermark, owned.last_stable_offset, owned.log_start_offset) == ends
+    assert (end_offset(owned, True), end_offset(owned, False)) == (committed, uncommitted)
+
+
+def test_an_error_does_not_change_where_a_partition_ends() -> None:
+    part = Part(partition_index=0, error_code=NotLeaderForPartition.ERROR_CODE, high_watermark=-1)
+    owned: Any = read(part).failed[0].asked.members[0][0].owned
+    assert not hasattr(owned, "high_watermark")
