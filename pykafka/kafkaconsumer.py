@@ -24,6 +24,7 @@ from pykafka.groups.assignment_follower import AssignmentFollower
 from pykafka.groups.options import SubscriberOptions
 from pykafka.handlers.interrupts import CloseOnce, SingleCaller
 from pykafka.metadata.lifecycle import ClosedWithClient
+from pykafka.metrics.listener import POLLED
 from pykafka.parallel.consuming import InParallel
 from pykafka.record import K, Record, V
 from pykafka.utils.error_handlers import valid_int, valid_timeout
@@ -496,6 +497,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
                 before = self._buffers.calls
                 if begins:
                     self._buffers.begin_call()
+                if engine.listener is not None and begins:
+                    engine.listener.on_event(POLLED, "consumer")
                 while True:
                     if follower.membership is not None:
                         follower.poll(deadline)
@@ -503,6 +506,9 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
                     found = take()
                     if found is not None or (follower.wakeup_requested and self._take_wakeup()):
                         return found
+                    if not begins and engine.listener is not None:  # iteration waits
+                        begins = True
+                        engine.listener.on_event(POLLED, "consumer")
                     if not (engine.await_records if follower.membership is None else follower.wait)(deadline):
                         return found
         except KafkaException:  # whoever raises it has given back what it took

@@ -22,6 +22,7 @@ from pykafka.consumer.start_lookup import StartLookup
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.handlers.interrupts import CloseOnce
 from pykafka.handlers.start_once import StartOnce
+from pykafka.metrics.listener import WAITED
 from pykafka.utils.compression import unpacked_limit
 from pykafka.utils.error_handlers import valid_timeout
 
@@ -78,7 +79,7 @@ class ConsumerEngine(Assignment):
         self._closure = CloseOnce(self.handler, complete=True)
         # The metadata whose topic ids were compared last.
         self._generation = -1
-        self.membership = Membership()
+        self.membership = Membership(listener=self.listener)
         self.commits: Commits | None = None
         if options.consumer_group is not None:
             pause_ms, retries = options.offsets_channel_backoff_ms, options.offsets_commit_max_retries
@@ -366,7 +367,10 @@ class ConsumerEngine(Assignment):
             self.recovery.revive()
         if self.pattern is not None:  # while it matches no topic, there is no fetcher that calls `tick`
             self.discovery.tick()
+        listener, began = self.listener, self.handler.now()
         self.has_arrived.wait(remaining)
+        if listener is not None:
+            listener.on_event(WAITED, "consumer", self.handler.now() - began)
         return True
 
     def check_running(self) -> None:
