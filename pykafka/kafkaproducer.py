@@ -11,7 +11,7 @@ from pykafka.exceptions import KafkaException, OnDeliveryError
 from pykafka.handlers.exit_calls import note_block
 from pykafka.partitioners import Murmur2Partitioner
 from pykafka.producer.delivery import Delivery
-from pykafka.producer.delivery_callbacks import Callback
+from pykafka.producer.delivery_callbacks import Callback, traced
 from pykafka.producer.fastpath import FastPath
 from pykafka.producer.options import KafkaProducerOptions
 from pykafka.producer.produce_request import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition
     from pykafka.metrics.metric import Metrics
+    from pykafka.metrics.tracing import RecordTracer, SendTrace
     from pykafka.serialization import SerializerLike
 
 __all__ = ["Delivery", "KafkaProducer", "ProducerRecord"]
@@ -121,11 +122,9 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
             self._transactions = self._engine.transactions
         self._engine.producer = self
         self._interceptors = Interceptors(options.interceptors, self._handler) if options.interceptors else None
-        self._engine.completion.observed = self._interceptors is not None
         self._callback = self._make_callback(options.on_delivery)
         self._last_callback = None
-        #: Whether a message needs nothing but to be written.
-        self._plain = self._of_key is None and self._of_value is None and self._interceptors is None
+        self._trace(cluster.tracer)
         self._accumulator = self._engine.accumulator
         cluster.stop_at_close(self)
         self._handler.at_fork(self._after_fork)
@@ -176,6 +175,17 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
             own.pop("compression_level", None)
         return cls(cluster, **{**own, **given})
 
+    def _trace(self, tracer: RecordTracer | None) -> None:
+        """Take up a tracer, or leave the present one; the client calls this."""
+        self._tracer = tracer
+        self._engine.completion.observed = self._is_observed
+        #: Whether a message needs nothing but to be written.
+        self._plain = self._of_key is None and self._of_value is None and not self._is_observed
+
+    @property
+    def _is_observed(self) -> bool:
+        return self._interceptors is not None or self._tracer is not None
+
     def __repr__(self) -> str:
         topics = len(self._engine.routing.topics)
         return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} ({topics} topics)>"
@@ -201,7 +211,24 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
     ) -> Delivery[K, V]:
         """Produce with whatever was asked for: the way of a message that is not plain, or found no room."""
+        if self._tracer is not None:
+            return self._produce_traced(topic, value, key, headers, timestamp, partition, on_delivery)
         placed = self._engine.append(self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery))
+        assert placed is not None
+        return placed
+
+    def _produce_traced(
+        self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
+    ) -> Delivery[K, V]:
+        """Do the same, and end the trace of a message that is not taken."""
+        traces: list[SendTrace] = []
+        try:
+            made = self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery, traces)
+            placed = self._engine.append(made)
+        except BaseException as error:  # also a greenlet's timeout
+            for trace in traces:
+                trace.failed(error)
+            raise
         assert placed is not None
         return placed
 
@@ -209,7 +236,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
     ) -> Delivery[K, V] | Callable[[], Delivery[K, V]]:
         """The same, but without waiting; as `_try_produce`."""
-        if self._may_wait:
+        if self._may_wait or self._tracer is not None:
             return lambda: self._produce_fully(topic, value, key, headers, timestamp, partition, on_delivery)
         made = self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery)
         placed = self._engine.append(made, wait=False)
@@ -247,9 +274,20 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
         )
 
     def _outgoing(
-        self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
+        self,
+        topic: Any,
+        value: Any,
+        key: Any,
+        headers: Any,
+        timestamp: Any,
+        partition: Any,
+        on_delivery: Any,
+        traces: list[SendTrace] | None = None,
     ) -> Outgoing:
-        """Return the arguments of `KafkaProducerEngine.append`: checked, intercepted and serialized."""
+        """Return the arguments of `KafkaProducerEngine.append`: checked, intercepted and serialized.
+
+        :param traces: gets the trace of the message; None for none
+        """
         engine = self._engine
         if engine.starts.due:
             engine.start()
@@ -261,11 +299,18 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
             headers, timestamp, partition = record.headers, record.timestamp, record.partition
         topic = get_string(topic, "topic")
         pairs = header_pairs(headers) if headers is not None else []
+        trace = None
+        if self._tracer is not None and traces is not None:
+            trace = self._tracer.sending(topic, value, key, pairs, partition)
+            traces.append(trace)
+            pairs = trace.headers
         octets = as_bytes("key", key) if self._of_key is None else self._of_key(topic, key, pairs)
         payload = as_bytes("value", value) if self._of_value is None else self._of_value(topic, value, pairs)
         number = -1 if partition is None else valid_int(partition, allow_zero=True, name="partition")
         when = -1 if timestamp is None else timestamp_ms(timestamp)
         callback = self._callback if on_delivery is None else self._make_callback(on_delivery)
+        if trace is not None:
+            callback = traced(trace, callback)
         if pairs or timestamp is not None:
             self._check_format(topic, bool(pairs), timestamp is not None)
         return topic, payload, octets, when, pairs or None, number, callback, value, key
@@ -375,7 +420,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
 
     def _after_fork(self) -> None:
         self._engine.after_fork()
-        self._engine.completion.observed = self._interceptors is not None
+        self._engine.completion.observed = self._is_observed
         self._accumulator = self._engine.accumulator
 
 

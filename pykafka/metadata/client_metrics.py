@@ -2,34 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from pykafka._version import __version__
 from pykafka.metrics.listener import AUTHENTICATED, CONNECTED, DISCONNECTED, REAUTHENTICATED, REFUSED, THROTTLED
 from pykafka.metrics.reading import Reading, steps
-from pykafka.metrics.recorder import ApiSensors, ConnectionRecorder, Recorder
+from pykafka.metrics.recorder import ApiSensors, PartRecorder, Recorder
 from pykafka.metrics.sensors import Sensor
 
 if TYPE_CHECKING:
-    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.handlers import Handler
+    from pykafka.metrics.listener import ClientListener
+    from pykafka.network.node import Node
 
 #: The groups of one kind of client in Java: those of "producer", "consumer" and "admin-client".
 NODES, CLIENT = "{}-node-metrics", "{}-metrics"
 
 
-def connections_of(cluster: BaseCluster) -> list[ConnectionRecorder]:
+class Measured(Protocol):
+    """A client; `BaseCluster` documents each member."""
+
+    client_id: str
+    handler: Handler
+    listener: ClientListener | None
+    made_at_ms: int
+
+    @property
+    def brokers(self) -> Mapping[int, Node]: ...
+
+
+def connections_of(cluster: Measured) -> list[PartRecorder]:
     """Return what the connections of a client have counted; nothing if it counts nothing."""
     listener = cluster.listener
     return list(listener.connections.values()) if isinstance(listener, Recorder) else []
 
 
-def apis_of(connections: list[ConnectionRecorder]) -> list[ApiSensors]:
+def apis_of(connections: list[PartRecorder]) -> list[ApiSensors]:
     """Return what connections have counted, by API."""
     return [api for connection in connections for api in list(connection.apis.values())]
 
 
-def of_api(cluster: BaseCluster, name: str) -> list[ApiSensors]:
+def of_api(cluster: Measured, name: str) -> list[ApiSensors]:
     """Return what a client has counted of one API: "Fetch", "Produce" and the like."""
     return [
         sensors
@@ -39,12 +53,12 @@ def of_api(cluster: BaseCluster, name: str) -> list[ApiSensors]:
     ]
 
 
-def throttling(cluster: BaseCluster, api: str) -> list[Sensor]:
+def throttling(cluster: Measured, api: str) -> list[Sensor]:
     """Return how long brokers have throttled requests of an API (ms)."""
     return steps(cluster.listener, f"{THROTTLED} {api}") if isinstance(cluster.listener, Recorder) else []
 
 
-def add_connections(reading: Reading, cluster: BaseCluster, kind: str) -> None:
+def add_connections(reading: Reading, cluster: Measured, kind: str) -> None:
     """Add the metrics of all connections, and of those of each broker.
 
     :param kind: "producer", "consumer" or "admin-client"
@@ -65,7 +79,7 @@ def add_connections(reading: Reading, cluster: BaseCluster, kind: str) -> None:
     reading.meter(group, "successful-reauthentication", renewals)
     reading.meter(group, "failed-reauthentication", _steps(connections, f"{REFUSED} again"))
     reading.spread(group, "reauthentication-latency", renewals)
-    by_node: dict[str, list[ConnectionRecorder]] = {}
+    by_node: dict[str, list[PartRecorder]] = {}
     for connection in connections:
         by_node.setdefault(str(connection.about[0]), []).append(connection)
     for node, parts in sorted(by_node.items()):
@@ -83,7 +97,7 @@ def _add_requests(reading: Reading, group: str, apis: list[ApiSensors], tags: di
     reading.meter(group, "outgoing-byte", sent, tags, of="total")
 
 
-def _steps(connections: list[ConnectionRecorder], kind: str) -> list[Sensor]:
+def _steps(connections: list[PartRecorder], kind: str) -> list[Sensor]:
     return [sensor for connection in connections for sensor in steps(connection, kind)]
 
 
@@ -98,7 +112,7 @@ def _version_number() -> int:
     return sum(number * 100**place for place, number in enumerate(reversed(numbers)))
 
 
-def read_client(cluster: BaseCluster) -> Reading:
+def read_client(cluster: Measured) -> Reading:
     """Return the metrics of a client alone: its connections and requests."""
     reading = Reading(cluster.client_id, cluster.handler.now())
     add_connections(reading, cluster, "admin-client")
@@ -113,7 +127,7 @@ def read_client(cluster: BaseCluster) -> Reading:
     return reading
 
 
-def _by_api(connections: list[ConnectionRecorder]) -> Iterator[tuple[str, list[ApiSensors]]]:
+def _by_api(connections: list[PartRecorder]) -> Iterator[tuple[str, list[ApiSensors]]]:
     found: dict[str, list[ApiSensors]] = {}
     for connection in connections:
         for api, sensors in list(connection.apis.items()):

@@ -34,8 +34,7 @@ from pykafka.metadata.partition import TopicMetadata
 from pykafka.metadata.refresh import MetadataRefresh, RefreshSchedule
 from pykafka.metadata.topics import MakeTopic, TopicDict
 from pykafka.metrics.flight_recorder import FlightRecorder
-from pykafka.metrics.listener import ClientListener
-from pykafka.metrics.metric import Metric
+from pykafka.metrics.listener import METADATA, ClientListener
 from pykafka.metrics.options import MetricsSettings
 from pykafka.metrics.recorder import Recorder
 from pykafka.network.addresses import parse_source
@@ -51,6 +50,8 @@ from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
+    from pykafka.metrics.metric import Metric
+    from pykafka.metrics.tracing import RecordTracer
     from pykafka.protocol.schema import Request
     from pykafka.security import Mechanism, SslConfigLike
 
@@ -128,8 +129,13 @@ class BaseCluster:
         self.made_at_ms = handler.time_ms()
         #: How the client reports on itself.
         self.metrics_settings = metrics = metrics or MetricsSettings()
-        #: Hears of all that this client does; None: nobody listens.
-        self.listener: ClientListener | None = _recorder(handler, metrics)
+        #: The last events, and the listener, which hears of all that this client does; None for none.
+        self.flight = FlightRecorder.of(handler, metrics)
+        self.listener: ClientListener | None = Recorder(handler, self.flight) if metrics.record_metrics else None
+        #: Starts the pushes of metrics (KIP-714), once a broker takes them; None: the client pushes none.
+        self.start_telemetry: Callable[[Any], object] | None = None
+        #: Objects of higher rooms that live as long as this cluster, by name. State: single steps.
+        self.kept: dict[str, Any] = {}
         metadata = metadata or MetadataSettings()
         self._known_brokers = Brokers(handler, self._new_broker, metadata, self.limiter)
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
@@ -142,6 +148,8 @@ class BaseCluster:
         self.refresh_schedule = RefreshSchedule(handler.now, self.retry_backoff, metadata.metadata_max_age_ms / 1000)
         self._refresh = MetadataRefresh(handler, self.refresh_schedule, self._update, self._held)
         self._closables = Closables()
+        #: Sees single records, if the application asked for it; None for nothing. `trace()` sets it.
+        self.tracer: RecordTracer | None = None
         self._closed = False
         #: Whether `close()` has ended everything.
         self.ended = False
@@ -200,6 +208,11 @@ class BaseCluster:
         return self.settings.sasl
 
     @property
+    def takes_telemetry(self) -> bool:
+        """Whether a broker takes metrics of clients (KIP-714)."""
+        return self._known_versions.take_telemetry
+
+    @property
     def generation(self) -> int:
         """How often the cluster took over fresh metadata; see `refresh`."""
         return self.refresh_schedule.generation
@@ -256,9 +269,12 @@ class BaseCluster:
         return [get_string(topic.name) for topic in self._topics.live()]
 
     def _update(self, names: list[str] | None, timeout_ms: int | None) -> None:
+        began = self.handler.now()
         try:
             response = self.ask_metadata(names, timeout_ms)
         except KafkaException as error:
+            if self.listener is not None:
+                self.listener.on_event(METADATA, "cluster", self.handler.now() - began, error)
             if timeout_ms is None:  # else the caller's time was up, which says little of the brokers
                 self.metadata_error = error.again()
             raise
@@ -270,6 +286,11 @@ class BaseCluster:
         else:  # from a broker that starts, or is cut off: it knows nothing of topics either
             self.limiter.warn(log, NO_BROKERS, "%s; those known before are kept", NO_BROKERS)
         self.refresh_schedule.asked(names, self._cache.is_led, bool(response.brokers))
+        if self.listener is not None:
+            text = f"{len(response.brokers)} brokers, {len(response.topics)} topics"
+            self.listener.on_event(METADATA, "cluster", self.handler.now() - began, text)
+        if self._known_versions.take_telemetry and self.start_telemetry is not None:
+            self.start_telemetry(self)
 
     def take_current_leader(
         self,
@@ -549,6 +570,11 @@ class BaseCluster:
         """Register `stoppable` for `close()`, which calls its `stop()`; the cluster holds it weakly."""
         self._closables.add(stoppable)
 
+    def trace(self, tracer: RecordTracer | None) -> None:
+        """Give records to a tracer from now on, of producers and consumers that exist, too; None: to none."""
+        self.tracer = tracer
+        self._closables.trace(tracer)
+
     def leave_to_owner(self, stoppable: Any) -> None:
         """Deregister `stoppable` from `close()`: its owner, which `close()` stops, stops it."""
         self._closables.discard(stoppable)
@@ -598,10 +624,3 @@ class BaseCluster:
         self._topics.after_fork()
         self.coordinators.after_fork()
         self._known_brokers.after_fork()
-
-
-def _recorder(handler: Handler, settings: MetricsSettings) -> ClientListener | None:
-    """Return the listener of a client; None if it is to count nothing."""
-    if not settings.record_metrics:
-        return None
-    return Recorder(handler, FlightRecorder(settings.flight_recorder_bytes) if settings.flight_recorder_bytes else None)

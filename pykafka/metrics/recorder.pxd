@@ -10,24 +10,6 @@ cdef class ApiSensors:
     cdef readonly Sensor received
 
 
-cdef class PartRecorder(ClientListener):
-    cdef readonly tuple about
-    cdef public str name
-    cdef readonly dict events
-    cdef object _now
-    cdef object _keep
-
-    @cython.locals(sensor=Sensor)
-    cpdef on_event(self, kind, subject, double seconds=*, detail=*)
-
-
-cdef class ConnectionRecorder(PartRecorder):
-    cdef readonly dict apis
-
-    @cython.locals(sensors=ApiSensors)
-    cpdef on_answer(self, api, Py_ssize_t sent, Py_ssize_t received, double seconds, double now)
-
-
 cdef class TopicSensors:
     cdef readonly Sensor records
     cdef readonly Sensor bytes
@@ -36,7 +18,11 @@ cdef class TopicSensors:
     cdef readonly Sensor retries
 
 
-cdef class ProducerRecorder(PartRecorder):
+cdef class PartRecorder(ClientListener):
+    cdef readonly tuple about
+    cdef public str name
+    cdef readonly dict events
+    cdef readonly dict apis
     cdef readonly dict topics
     cdef readonly Sensor queued
     cdef readonly Sensor delivered
@@ -44,19 +30,25 @@ cdef class ProducerRecorder(PartRecorder):
     cdef readonly Sensor batch_size
     cdef readonly dict errors
     cdef readonly dict retries
+    cdef object _now
+    cdef object _keep
+    cdef object _keep_request
 
-    @cython.locals(topic=TopicSensors, count=Py_ssize_t, size=Py_ssize_t, records=Py_ssize_t, created=double)
+    @cython.locals(sensor=Sensor)
+    cpdef on_event(self, kind, subject, double seconds=*, detail=*)
+
+    @cython.locals(sensors=ApiSensors)
+    cpdef on_answer(self, api, Py_ssize_t sent, Py_ssize_t received, double seconds, double now)
+
+    @cython.locals(topic=TopicSensors, count=Py_ssize_t, size=Py_ssize_t, records=Py_ssize_t, created=double, wire=list)
     cpdef on_send(self, batches, double now)
 
-    @cython.locals(created=double)
+    @cython.locals(topic=TopicSensors, created=double)
     cpdef on_batch(self, batch, error, double now)
+
+    @cython.locals(topic=TopicSensors)
     cpdef on_retry(self, batch, error)
-    cdef TopicSensors _topic(self, name)
-    cdef _count(self, dict counts, error, records)
-
-
-cdef class ConsumerRecorder(PartRecorder):
-    cdef readonly dict topics
+    cdef _count(self, dict counts, kind, batch, error, double now)
 
     @cython.locals(sensors=TopicSensors)
     cpdef on_records(self, topic, int partition, Py_ssize_t records, Py_ssize_t nbytes, double now)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from pykafka.metrics.listener import CONNECTION, PRODUCER, ClientListener
+from pykafka.metrics.flight_recorder import DETAIL_MAX, QUIET
+from pykafka.metrics.listener import CONNECTION, POLLED, ClientListener
 from pykafka.metrics.sensors import DURATIONS_MS, Sensor
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pykafka.metrics.flight_recorder import FlightRecorder
     from pykafka.metrics.listener import Measured
 
+#: The header of a record batch (bytes).
+BATCH_HEADER = 61
 #: Errors that a producer counts by name at most; further ones count as "other".
 ERRORS_MAX = 50
 
@@ -29,8 +32,19 @@ class ApiSensors:
         self.received = Sensor()
 
 
+class TopicSensors:
+    """What a producer or a consumer counts of a topic: records, bytes, failed and repeated records."""
+
+    def __init__(self) -> None:
+        self.records = Sensor()
+        self.bytes = Sensor()
+        self.wire_bytes = Sensor()
+        self.errors = Sensor()
+        self.retries = Sensor()
+
+
 class PartRecorder(ClientListener):
-    """What one part of a client counts: steps by kind.
+    """What one part of a client counts: a connection, a producer or a consumer.
 
     :param now: the handler's clock (s)
     :param flight: keeps the last events; None for none
@@ -43,26 +57,34 @@ class PartRecorder(ClientListener):
         self.name = ""
         #: {kind: durations (ms)}.
         self.events: dict[str, Sensor] = {}
+        #: Of a connection: {class of the request: what it took}.
+        self.apis: dict[type[Any], ApiSensors] = {}
+        #: Of a producer or a consumer.
+        self.topics: dict[str, TopicSensors] = {}
+        #: From the first message of a batch until it is sent, and until it is acknowledged (ms).
+        self.queued = Sensor(DURATIONS_MS)
+        self.delivered = Sensor(DURATIONS_MS)
+        self.requests = Sensor()  # records in each
+        self.batch_size = Sensor()  # as sent (bytes)
+        #: {name of an error: records}, of failed and of repeated batches.
+        self.errors: dict[str, int] = {}
+        self.retries: dict[str, int] = {}
         self._now = now
-        self._keep = None if flight is None else flight.keep
+        self._keep = None if flight is None else flight.events.append
+        self._keep_request = None if flight is None else flight.requests.append
 
     def on_event(self, kind: str, subject: str, seconds: float = 0.0, detail: object = "") -> None:
-        """Count a step, and keep it in the flight recorder."""
+        """Count a step, and keep it in the flight recorder. What POLLED takes is the time since the poll before."""
         now = self._now()
         sensor = self.events.get(kind)
         if sensor is None:
             sensor = self.events[kind] = Sensor()
+        elif kind == POLLED:
+            seconds = now - sensor.last
         sensor.record(seconds * 1000, now)
-        if self._keep is not None:
-            self._keep((now, kind, subject, seconds, detail if isinstance(detail, (str, int)) else repr(detail)))
-
-
-class ConnectionRecorder(PartRecorder):
-    """What one connection counts: requests by API. Parameters as for `PartRecorder`."""
-
-    def __init__(self, now: Callable[[], float], flight: FlightRecorder | None, about: tuple[Any, ...]) -> None:
-        super().__init__(now, flight, about)
-        self.apis: dict[type[Any], ApiSensors] = {}
+        if self._keep is not None and kind not in QUIET:
+            text = detail if isinstance(detail, str) else f"{type(detail).__name__}: {detail}"
+            self._keep((now, kind, subject[:DETAIL_MAX], seconds, text[:DETAIL_MAX]))
 
     def on_answer(self, api: type[Any], sent: int, received: int, seconds: float, now: float) -> None:
         """Count a request."""
@@ -73,87 +95,51 @@ class ConnectionRecorder(PartRecorder):
         if received:
             sensors.received.record(received, now)
             sensors.took.record(seconds * 1000, now)
-        if self._keep is not None:
-            self._keep((now, api, self.about, seconds, sent, received))
-
-
-class TopicSensors:
-    """What a producer or a consumer counts of a topic: records, bytes, failed and repeated records."""
-
-    def __init__(self) -> None:
-        self.records = Sensor()
-        self.bytes = Sensor()
-        self.wire_bytes = Sensor()
-        self.errors = Sensor()
-        self.retries = Sensor()
-
-
-class ProducerRecorder(PartRecorder):
-    """What a producer counts, in all and by topic. Parameters as for `PartRecorder`."""
-
-    def __init__(self, now: Callable[[], float], flight: FlightRecorder | None, about: tuple[Any, ...]) -> None:
-        super().__init__(now, flight, about)
-        self.topics: dict[str, TopicSensors] = {}
-        #: From the first message of a batch until it is sent, and until it is acknowledged (ms).
-        self.queued = Sensor(DURATIONS_MS)
-        self.delivered = Sensor(DURATIONS_MS)
-        self.requests = Sensor()  # records in each
-        self.batch_size = Sensor()  # as sent (bytes)
-        #: {name of an error: records}, of failed and of repeated batches.
-        self.errors: dict[str, int] = {}
-        self.retries: dict[str, int] = {}
-
-    def _topic(self, name: str) -> TopicSensors:
-        topic = self.topics.get(name)
-        if topic is None:
-            topic = self.topics[name] = TopicSensors()
-        return topic
+        if self._keep_request is not None:
+            self._keep_request((now, api, self.about, seconds, sent, received))
 
     def on_send(self, batches: Sequence[Any], now: float) -> None:
         """Count what a request has."""
         records = 0
         for batch in batches:
-            count, size = batch.count, batch.wire_size
-            topic = self._topic(batch.topic)
+            count, wire, created = batch.count, batch.wire, batch.created
+            size = BATCH_HEADER + len(wire[len(wire) - 1])
+            topic = self.topics.get(batch.topic)
+            if topic is None:
+                topic = self.topics[batch.topic] = TopicSensors()
             topic.records.record(count, now)
-            topic.bytes.record(batch.size, now)
+            topic.bytes.record(batch.builder.size, now)
             topic.wire_bytes.record(size, now)
             self.batch_size.record(size, now)
-            self.queued.record((now - batch.created) * 1000, now)
+            self.queued.record((now - created) * 1000, now)
             records += count
         self.requests.record(records, now)
 
     def on_batch(self, batch: Any, error: KafkaException | None, now: float) -> None:
         """Count an acknowledged batch, or a failed one by its error."""
+        created = batch.created
         if error is None:
-            self.delivered.record((now - batch.created) * 1000, now)
+            self.delivered.record((now - created) * 1000, now)
             return
-        self._topic(batch.topic).errors.record(batch.count, now)
-        self._count(self.errors, error, batch.count)
-        if self._keep is not None:
-            self._keep((now, "batch failed", f"{batch.topic}/{batch.partition_id}", 0.0, repr(error)))
+        topic = self.topics.setdefault(batch.topic, TopicSensors())
+        topic.errors.record(batch.count, now)
+        self._count(self.errors, "failed", batch, error, now)
 
     def on_retry(self, batch: Any, error: KafkaException) -> None:
         """Count a batch that is sent again, by the error."""
         now = self._now()
-        self._topic(batch.topic).retries.record(batch.count, now)
-        self._count(self.retries, error, batch.count)
-        if self._keep is not None:
-            self._keep((now, "retry", f"{batch.topic}/{batch.partition_id}", 0.0, repr(error)))
+        topic = self.topics.setdefault(batch.topic, TopicSensors())
+        topic.retries.record(batch.count, now)
+        self._count(self.retries, "retry", batch, error, now)
 
-    def _count(self, counts: dict[str, int], error: KafkaException, records: int) -> None:
+    def _count(self, counts: dict[str, int], kind: str, batch: Any, error: KafkaException, now: float) -> None:
         name = type(error).__name__
         if name not in counts and len(counts) >= ERRORS_MAX:
             name = "other"
-        counts[name] = counts.get(name, 0) + records
-
-
-class ConsumerRecorder(PartRecorder):
-    """What a consumer counts, in all and by topic. Parameters as for `PartRecorder`."""
-
-    def __init__(self, now: Callable[[], float], flight: FlightRecorder | None, about: tuple[Any, ...]) -> None:
-        super().__init__(now, flight, about)
-        self.topics: dict[str, TopicSensors] = {}
+        counts[name] = counts.get(name, 0) + batch.count
+        if self._keep is not None:
+            text = f"{type(error).__name__}: {error}"
+            self._keep((now, kind, f"{batch.topic}/{batch.partition_id}", 0.0, text[:DETAIL_MAX]))
 
     def on_records(self, topic: str, partition: int, records: int, nbytes: int, now: float) -> None:
         """Count records of a partition."""
@@ -177,18 +163,19 @@ class Recorder(PartRecorder):
         super().__init__(handler.now, flight, ())
         self.flight = flight
         #: {(node id, channel): what its connections count}.
-        self.connections: dict[tuple[Any, ...], ConnectionRecorder] = {}
+        self.connections: dict[tuple[Any, ...], PartRecorder] = {}
         #: The producers and consumers, by the tag client-id; held weakly.
         self.parts: weakref.WeakValueDictionary[str, Measured] = weakref.WeakValueDictionary()
 
     def part(self, kind: str, about: tuple[Any, ...], source: Measured | None = None) -> ClientListener:
         """Return the recorder of a part."""
-        if kind == CONNECTION:
-            found = self.connections.get(about)
-            if found is None:
-                found = self.connections[about] = ConnectionRecorder(self._now, self.flight, about)
+        found = self.connections.get(about) if kind == CONNECTION else None
+        if found is not None:
             return found
-        made: PartRecorder = (ProducerRecorder if kind == PRODUCER else ConsumerRecorder)(self._now, self.flight, about)
+        made = PartRecorder(self._now, self.flight, about)
+        if kind == CONNECTION:
+            self.connections[about] = made
+            return made
         number = 1
         while (name := f"{about[0]}-{kind}-{number}") in self.parts:
             number += 1

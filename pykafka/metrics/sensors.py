@@ -9,13 +9,25 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-
-from pykafka.metrics.metric import Buckets
+from typing import NamedTuple
 
 #: Rates, averages and maxima are over two windows: the present one and the one before (s).
 WINDOW_S = 30.0
 #: The upper bounds of the buckets of durations (ms).
 DURATIONS_MS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0, 10000.0, 30000.0)
+
+
+class Buckets(NamedTuple):
+    """A distribution.
+
+    :param bounds: upper bounds of the buckets, ascending; one more bucket has all above
+    :param counts: of each bucket, not cumulative: one more than `bounds`
+    :param total: the sum of all values
+    """
+
+    bounds: tuple[float, ...]
+    counts: tuple[int, ...]
+    total: float
 
 
 class Sensor:
