@@ -122,7 +122,7 @@ def test_the_last_figures_of_a_client_are_those_after_its_close(client: KafkaCli
 
 
 def test_a_client_is_not_kept_alive(client: KafkaClient, cluster: EmbeddedCluster) -> None:
-    other = KafkaClient(cluster.hosts, **({"handler": client.cluster.handler}))
+    other = KafkaClient(cluster.hosts, handler=client.cluster.handler)
     collector = KafkaCollector(other)
     values(collector)
     other.close()
