@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pykafka.metrics.listener import POLLED, WAITED
@@ -11,6 +13,10 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.metrics.options import MetricsSettings
 
+log = logging.getLogger(__name__)
+
+#: How many entries an error has.
+ATTACHED = 50
 #: What a request and an event take, with the place in the ring (bytes); a test measures it.
 REQUEST_BYTES, EVENT_BYTES = 208, 512
 #: How long a text may be; the rest is cut (characters).
@@ -24,23 +30,36 @@ class FlightRecorder:
 
     State: entries are appended in single steps, by any worker.
 
+    :param handler: of the client, for its clocks
+    :param client_id: of the client
     :param max_bytes: which both may take
     """
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, handler: Handler, client_id: str, max_bytes: int) -> None:
+        self.handler = handler
+        self.client_id = client_id
         #: (time of the handler's clock in s, class of the request, (node id, channel), seconds, bytes sent, bytes received).
         self.requests: deque[tuple[Any, ...]] = deque(maxlen=max(max_bytes // 2 // REQUEST_BYTES, 1))
         #: (time, kind, subject, seconds, detail).
         self.events: deque[tuple[Any, ...]] = deque(maxlen=max(max_bytes // 2 // EVENT_BYTES, 1))
 
     @classmethod
-    def of(cls, handler: Handler, settings: MetricsSettings) -> FlightRecorder | None:
+    def of(cls, handler: Handler, settings: MetricsSettings, client_id: str) -> FlightRecorder | None:
         """Return the flight recorder of a client; None if it is to keep nothing."""
         if not (settings.record_metrics and settings.flight_recorder_bytes):
             return None
-        made = cls(settings.flight_recorder_bytes)
+        made = cls(handler, client_id, settings.flight_recorder_bytes)
         handler.at_fork(made.after_fork)
         return made
+
+    def attach(self, error: BaseException) -> None:
+        """Set `flight` of an error that ends a worker or a client: the last events as text, which goes to the log at DEBUG."""
+        from pykafka.metrics.flight_file import FlightFile  # most programs have no such error
+
+        text = FlightFile(self).text(ATTACHED)
+        with suppress(AttributeError):  # of a class with slots
+            error.flight = text  # type: ignore[attr-defined]
+        log.debug("before %s:\n%s", type(error).__name__, text)
 
     def after_fork(self) -> None:
         """Forget what the parent process has done."""

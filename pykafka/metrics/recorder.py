@@ -165,6 +165,11 @@ class Recorder(PartRecorder):
         #: The producers and consumers, by the tag client-id; held weakly.
         self.parts: weakref.WeakValueDictionary[str, Measured] = weakref.WeakValueDictionary()
 
+    def on_fatal(self, error: BaseException) -> None:
+        """Give an error the last events."""
+        if self.flight is not None:
+            self.flight.attach(error)
+
     def part(self, kind: str, about: tuple[Any, ...], source: Measured | None = None) -> ClientListener:
         """Return the recorder of a part."""
         found = self.connections.get(about) if kind == CONNECTION else None
