@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from contextlib import suppress
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
     from pykafka.metrics.flight_recorder import FlightRecorder
 
+log = logging.getLogger(__name__)
+
+#: How many entries an error has.
+ATTACHED = 50
 #: The first field of a header, and the version of the format.
 FORMAT, VERSION = "pykafka-flight", 1
 #: The kind of a line about a request.
@@ -82,6 +87,14 @@ class FlightFile:
         """
         header, *entries = self.lines()
         return "\n".join(f"{entry['at'] - header['now']:9.3f} s  {text_of(entry)}" for entry in entries[-most:])
+
+
+def attach(flight: FlightRecorder, error: BaseException) -> None:
+    """Set `flight` of an error that ends a worker or a client: the last events as text, which goes to the log at DEBUG."""
+    text = FlightFile(flight).text(ATTACHED)
+    with suppress(AttributeError):  # of a class with slots
+        error.flight = text  # type: ignore[attr-defined]
+    log.debug("before %s:\n%s", type(error).__name__, text)
 
 
 def taken(ring: deque[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

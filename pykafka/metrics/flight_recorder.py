@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pykafka.metrics.listener import POLLED, WAITED
@@ -13,10 +11,6 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.metrics.options import MetricsSettings
 
-log = logging.getLogger(__name__)
-
-#: How many entries an error has.
-ATTACHED = 50
 #: What a request and an event take, with the place in the ring (bytes); a test measures it.
 REQUEST_BYTES, EVENT_BYTES = 208, 512
 #: How long a text may be; the rest is cut (characters).
@@ -51,15 +45,6 @@ class FlightRecorder:
         made = cls(handler, client_id, settings.flight_recorder_bytes)
         handler.at_fork(made.after_fork)
         return made
-
-    def attach(self, error: BaseException) -> None:
-        """Set `flight` of an error that ends a worker or a client: the last events as text, which goes to the log at DEBUG."""
-        from pykafka.metrics.flight_file import FlightFile  # most programs have no such error
-
-        text = FlightFile(self).text(ATTACHED)
-        with suppress(AttributeError):  # of a class with slots
-            error.flight = text  # type: ignore[attr-defined]
-        log.debug("before %s:\n%s", type(error).__name__, text)
 
     def after_fork(self) -> None:
         """Forget what the parent process has done."""

@@ -168,7 +168,9 @@ class Recorder(PartRecorder):
     def on_fatal(self, error: BaseException) -> None:
         """Give an error the last events."""
         if self.flight is not None:
-            self.flight.attach(error)
+            from pykafka.metrics.flight_file import attach  # most programs have no such error
+
+            attach(self.flight, error)
 
     def part(self, kind: str, about: tuple[Any, ...], source: Measured | None = None) -> ClientListener:
         """Return the recorder of a part."""
