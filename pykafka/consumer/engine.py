@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.consumer.assignment import Assignment
 from pykafka.consumer.buffers import Buffers
@@ -22,7 +22,7 @@ from pykafka.consumer.start_lookup import StartLookup
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.handlers.interrupts import CloseOnce
 from pykafka.handlers.start_once import StartOnce
-from pykafka.metrics.listener import CONSUMER, WAITED
+from pykafka.metrics.listener import WAITED
 from pykafka.utils.compression import unpacked_limit
 from pykafka.utils.error_handlers import valid_timeout
 
@@ -34,10 +34,11 @@ if TYPE_CHECKING:
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.consumer.startrules import StartRules
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.metrics.listener import ClientListener
     from pykafka.metrics.metric import Metric
 
 log = logging.getLogger(__name__)
+
+R = TypeVar("R")
 
 #: How long stop() and rebalances wait for a call that decodes Arrow columns (s).
 BORROWED_WAIT_S = 2.0
@@ -64,11 +65,6 @@ class ConsumerEngine(Assignment):
 
     def __init__(self, cluster: BaseCluster, options: ConsumerOptions, rules: StartRules, name: str = "") -> None:
         super().__init__(cluster, options, rules, name)
-        #: Hears of records, polls and commits; None: nobody listens.
-        self.listener: ClientListener | None = None
-        if cluster.listener is not None:
-            self.listener = cluster.listener.part(CONSUMER, (cluster.client_id, options.consumer_group), self)
-        self.made_at_ms = cluster.handler.time_ms()
         #: When `stop()` waits no longer for workers that wait for brokers, of the handler's clock (s).
         self.stop_by = math.inf
         self.errors: deque[BaseException] = deque()
@@ -330,6 +326,25 @@ class ConsumerEngine(Assignment):
             raise self.errors.popleft()
         self.check_running()
         self.has_arrived.clear()
+
+    # -- for a tracer ------------------------------------------------------------------------------------------------
+
+    def traced(self, read: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what the client's tracer makes of a call that returns records; without a tracer that call."""
+        tracer = self.cluster.tracer
+        return read if tracer is None else tracer.reading(read, self.options.consumer_group)
+
+    def each(self, consumer: Any, records: Iterator[R]) -> Iterator[R]:
+        """Return what the tracer makes of a loop over records; without one, the records."""
+        tracer = self.cluster.tracer
+        return records if tracer is None else tracer.each(consumer, records, self.options.consumer_group)
+
+    def left(self, consumer: Any, error: BaseException | None) -> None:
+        """Report the error that ends the block of a consumer, if there is one."""
+        if error is not None and self.cluster.tracer is not None:
+            self.cluster.tracer.left(consumer, error)
+
+    # -- waiting -----------------------------------------------------------------------------------------------------
 
     def await_records(self, deadline: float | None, unblock_event: Any = None) -> bool:
         """Wait until a call may find records or an error, some seconds at most; this takes nothing, and may be cancelled.

@@ -6,7 +6,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from pykafka.metrics.flight_recorder import DETAIL_MAX, QUIET
-from pykafka.metrics.listener import CONNECTION, ClientListener
+from pykafka.metrics.listener import CONNECTION, POLLED, ClientListener
 from pykafka.metrics.sensors import DURATIONS_MS, Sensor
 
 if TYPE_CHECKING:
@@ -74,11 +74,13 @@ class PartRecorder(ClientListener):
         self._keep_request = None if flight is None else flight.requests.append
 
     def on_event(self, kind: str, subject: str, seconds: float = 0.0, detail: object = "") -> None:
-        """Count a step, and keep it in the flight recorder."""
+        """Count a step, and keep it in the flight recorder. What POLLED takes is the time since the poll before."""
         now = self._now()
         sensor = self.events.get(kind)
         if sensor is None:
             sensor = self.events[kind] = Sensor()
+        elif kind == POLLED:
+            seconds = now - sensor.last
         sensor.record(seconds * 1000, now)
         if self._keep is not None and kind not in QUIET:
             text = detail if isinstance(detail, str) else f"{type(detail).__name__}: {detail}"

@@ -129,7 +129,7 @@ class ProducerEngine(ProducerCore):
         """Return the metrics of now."""
         from pykafka.producer.producer_metrics import read_producer
 
-        return read_producer(self).metrics
+        return read_producer(self, self.routing).metrics
 
     def metric_labels(self) -> dict[str, str]:
         """Return the labels of the producer's metrics at brokers (KIP-714)."""
