@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pykafka.compat.options import KafkaConsumerArguments
     from pykafka.config import Configuration
     from pykafka.kafkaproducer import KafkaProducer
+    from pykafka.metrics.flight_file import FlightFile
     from pykafka.metrics.metric import MetricName, Metrics
     from pykafka.network.proxies import Proxy
     from pykafka.producer.options import KafkaProducerArguments
@@ -446,6 +447,40 @@ class KafkaClient:
         from pykafka.metrics.metric import Metrics
 
         return Metrics(self.cluster.read_metrics())
+
+    def record_flight(self, path: str | os.PathLike[str]) -> None:
+        """Write the last requests, errors and changes of state to a file, which `kafka-tools flight` reads.
+
+        It has no payloads and no secrets. The file is replaced as a whole; only its owner may read it.
+
+        :param path: "{pid}" in it becomes the number of the process
+        :raises OSError: it cannot be written
+        :raises ValueError: the client keeps no flight recorder: see `flight_recorder_bytes`
+        """
+        self._flight_file().write(path)
+
+    def record_flight_at(self, number: int, path: str | os.PathLike[str]) -> None:
+        """Write that file at each signal; call this in the main thread, as Python handles signals there alone.
+
+        The handler of before is called, too. A child of a fork has the handler, and writes its own events.
+
+        :param number: such as `signal.SIGUSR1`
+        :param path: as of `record_flight`
+        :raises ValueError: the caller is not the main thread, or the client keeps no flight recorder
+        :raises OSError: the system lets no program handle that signal
+        """
+        from pykafka.metrics.flight_signal import FlightSignal
+
+        FlightSignal.install(self._flight_file(), number, os.fspath(path))
+
+    def _flight_file(self) -> FlightFile:
+        from pykafka.metrics.flight_file import FlightFile
+
+        if self.cluster.flight is None:
+            raise ValueError(
+                "this client keeps no flight recorder: it has record_metrics=False or flight_recorder_bytes=0"
+            )
+        return FlightFile(self.cluster.flight)
 
     def close(self) -> None:
         """Stop all producers and consumers of this client, then end every worker and connection.

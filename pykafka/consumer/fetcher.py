@@ -312,7 +312,10 @@ class Fetcher:
                         type(error).__name__,
                     )
                 text = f"the fetch worker ended by {type(error).__name__}: {error}"
-                self._fail_all(KafkaException(text, broker=self._broker.address))
+                failure = KafkaException(text, broker=self._broker.address)
+                if self._broker.listener is not None:
+                    self._broker.listener.on_fatal(failure)
+                self._fail_all(failure)
                 with self._lock:
                     self._worker = None
                 raise

@@ -221,7 +221,10 @@ class StartLookup(BackgroundWorker):
         except Exception as error:
             if consumer is not None and consumer.running:
                 text = f"the worker that {self.purpose} has ended by {type(error).__name__}: {error}"
-                consumer.worker_failed(KafkaException(text, topic=consumer.name))
+                failure = KafkaException(text, topic=consumer.name)
+                if consumer.cluster.listener is not None:
+                    consumer.cluster.listener.on_fatal(failure)
+                consumer.worker_failed(failure)
             leader.due = self._handler.now() + LONGEST_MS / 1000
             raise
         finally:

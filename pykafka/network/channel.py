@@ -63,6 +63,7 @@ class Channel:
     :param settings: pauses, and how long a connection may be idle
     :param reached: called when the channel has a new connection
     :param listener: hears of connections and answers; None: nobody listens
+    :param name: the role
     """
 
     def __init__(
@@ -75,8 +76,10 @@ class Channel:
         settings: ConnectionSettings | None = None,
         reached: Callable[[], object] = int,
         listener: ClientListener | None = None,
+        name: str = "",
     ) -> None:
         self._listener = listener
+        self._name = name
         settings = settings or ConnectionSettings()
         self._reached = reached
         self._max_idle_s = settings.connections_max_idle_ms / 1000
@@ -205,7 +208,7 @@ class Channel:
             raise self._closed.again()
         self._reached()
         if self._listener is not None:
-            self._listener.on_event(CONNECTED, connection.address, self._handler.now() - began)
+            self._listener.on_event(CONNECTED, connection.address, self._handler.now() - began, self._name)
             if connection.session is not None:
                 self._listener.on_event(AUTHENTICATED, connection.address, connection.session.took)
         log.debug("connected to %s", connection.address)

@@ -236,6 +236,7 @@ class Node:
             self._lent_settings if name.startswith(LENT) else self._settings,
             self._channels.try_again,
             None if self.listener is None else self.listener.part(CONNECTION, (self._id, name)),
+            name,
         )
 
     def timeout_ms(self, name: str) -> int:
