@@ -23,7 +23,7 @@ from pykafka.record import K, V
 from pykafka.security.option_names import security_of
 from pykafka.topic import Topic
 from pykafka.utils import INT64_MAX, get_string, old_names
-from pykafka.utils.error_handlers import valid_bool
+from pykafka.utils.error_handlers import valid_bool, valid_timeout
 from pykafka.utils.option_table import above_0, optional, up_to
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pykafka.common import SubscriptionPattern
     from pykafka.compat.options import KafkaConsumerArguments
     from pykafka.config import Configuration
+    from pykafka.health.report import ClientHealth
     from pykafka.kafkaproducer import KafkaProducer
     from pykafka.network.proxies import Proxy
     from pykafka.producer.options import KafkaProducerArguments
@@ -379,6 +380,17 @@ class KafkaClient:
 
         given = {"key_serializer": key_serializer, "value_serializer": value_serializer, **options}
         return KafkaProducer[K, V].make(self.cluster, given)
+
+    def health(self, *, probe: bool = False, timeout: float = 5.0) -> ClientHealth:
+        """Return the state of the client, its consumers and its producers, without a request: what is wrong, and the remedy.
+
+        :param probe: ask each broker whether it answers, all at the same time
+        :param timeout: how long the brokers may take together (s)
+        :returns: `pykafka.health.ClientHealth`; its `to_dict()` is for JSON
+        """
+        from pykafka.health.clients import client_health
+
+        return client_health(self.cluster, valid_bool(probe, "probe"), valid_timeout(timeout))
 
     def update_cluster(self) -> None:
         """Fetch metadata and update brokers, topics and partitions in place.

@@ -23,6 +23,7 @@ from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.groups.assignment_follower import AssignmentFollower
 from pykafka.groups.options import SubscriberOptions
 from pykafka.handlers.interrupts import CloseOnce, SingleCaller
+from pykafka.health.calls import ConsumerHealthCalls, watched
 from pykafka.metadata.lifecycle import ClosedWithClient
 from pykafka.parallel.consuming import InParallel
 from pykafka.record import K, Record, V
@@ -50,7 +51,7 @@ _TABLES = (KafkaConsumerOptions, SubscriberOptions)
 POLL_RECORDS = 500
 
 
-class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
+class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, Generic[K, V]):
     """A consumer of topics, of topics whose names match a pattern, or of partitions.
 
     `client.consumer(...)` makes one. Records come from the partitions in turn, those of one partition in order; fetch workers,
@@ -210,6 +211,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         now = self._handler.now
         self._follower = AssignmentFollower(self._engine, listener, members, lambda: later.join(now() + timeout))
         self._reading = SingleCaller(self._handler)
+        self._here = self._handler.here
+        watched(self, self._engine, cluster)
         self._at_close = ClosedWithClient(self)
         cluster.stop_at_close(self._at_close)
         self._handler.at_fork(self._after_fork)
@@ -486,6 +489,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
             with (turn := self._handler.Lock()):
                 if not (self._reading.enter(turn) or self._run_reads()):
                     raise self._read_by_another()
+                self._reader = self._here()
                 before = self._buffers.calls
                 if begins:
                     self._buffers.begin_call()

@@ -66,6 +66,11 @@ class KafkaClient(Client[_KafkaClient]):
         retry_backoff_ms: int = 100,
         retry_backoff_max_ms: int = 1000,
         buffer_memory: int | None = None,
+        record_metrics: bool = True,
+        flight_recorder_bytes: int = 1024 * 1024,
+        stall_report_ms: int = 30 * 1000,
+        hold_report_ms: int = 1000,
+        enable_metrics_push: bool = True,
         **other_names: Unpack[OtherNames],
     ) -> None:
         super().__init__(
@@ -97,6 +102,11 @@ class KafkaClient(Client[_KafkaClient]):
                 retry_backoff_ms=retry_backoff_ms,
                 retry_backoff_max_ms=retry_backoff_max_ms,
                 buffer_memory=buffer_memory,
+                record_metrics=record_metrics,
+                flight_recorder_bytes=flight_recorder_bytes,
+                stall_report_ms=stall_report_ms,
+                hold_report_ms=hold_report_ms,
+                enable_metrics_push=enable_metrics_push,
                 **sync_all(other_names),
                 handler=handler,
             )
@@ -171,4 +181,5 @@ class KafkaClient(Client[_KafkaClient]):
             )
         )
 
+    health = coroutine(_KafkaClient.health)
     update_cluster = coroutine(_KafkaClient.update_cluster)

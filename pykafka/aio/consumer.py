@@ -125,3 +125,5 @@ class KafkaConsumer(Records[K, V]):
         )
 
     wakeup = coroutine(_KafkaConsumer.wakeup)
+    health = coroutine(_KafkaConsumer.health)
+    explain = coroutine(_KafkaConsumer.explain)
