@@ -1,8 +1,7 @@
-"""What a client knows of its own state, why it stands still, and applications for probes. README.md has the map."""
+"""Reports of a client on its own state, reasons for standing still, and applications for probes. README.md has the map."""
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -36,19 +35,11 @@ __all__ = [
     "wsgi_app",
 ]
 
-#: The modules of the names, which are loaded when a program asks for them: every client imports this package.
-_HOMES = {
-    "Explanation": "explanation",
-    "Reason": "explanation",
-    "Why": "explanation",
-    "Held": "watch",
-    "Stalled": "watch",
-    "asgi_app": "web",
-    "wsgi_app": "web",
-}
-
 
 def __getattr__(name: str) -> Any:
+    # Loaded when a program asks for them: every client imports this package.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES.get(name, 'report')}"), name)
+    from pykafka.health import explanation, report, watch, web
+
+    return next(getattr(home, name) for home in (report, explanation, watch, web) if hasattr(home, name))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def watched(subject: Any, engine: ConsumerEngine | ProducerEngine, cluster: BaseCluster) -> None:
-    """Have the watch for stalls know a producer or consumer from its start to its end.
+    """Let the watch for stalls know a producer or consumer from its start to its end.
 
     :param subject: held weakly
     :param engine: of it

@@ -69,7 +69,7 @@ class ConsumerView:
     def _partition(self, owned: OwnedPartition) -> PartitionHealth:
         lag = lag_of(owned, self._read_committed, self.engine.handler.time_ms())
         commits = self.engine.commits
-        behind = is_behind(owned, self._read_committed)
+        behind = is_behind(owned)
         return PartitionHealth(
             topic=owned.key.topic,
             partition=owned.key.partition,
@@ -111,7 +111,7 @@ class ConsumerView:
             found.append(_problem(membership, f"group {engine.options.consumer_group}", None))
         for key, owned in sorted(engine.partitions.items()):
             still = self._progress.still_for(key, self._now)
-            if not is_behind(owned, self._read_committed) or (still < IDLE_S and self._is_attached(owned)):
+            if not is_behind(owned) or (still < IDLE_S and self._is_attached(owned)):
                 continue
             reason = self.reason(owned)
             if not reason.is_fine and (membership is None or reason.text != membership.text):
@@ -129,7 +129,7 @@ class ConsumerView:
         """Return why a partition stands where it stands, from what the client knows."""
         if not self.engine.running or owned.given_up:
             return Reason(Why.CLOSED, "the consumer is closed, or reads the partition no more", "make another", True)
-        if not is_behind(owned, self._read_committed) and not owned.paused:
+        if not is_behind(owned) and not owned.paused:
             return self._trouble(owned) or Reason(Why.AT_END, f"at its end, offset {owned.position}")
         if owned.paused:
             return self._paused()
@@ -138,7 +138,7 @@ class ConsumerView:
     def stalled(self, owned: OwnedPartition, threshold_s: float) -> float | None:
         """Return for how long a partition behind its end has stood still (s); None if not for so long."""
         still = self._progress.still_for(owned.key, self._now)
-        return still if still >= threshold_s and is_behind(owned, self._read_committed) else None
+        return still if still >= threshold_s and is_behind(owned) else None
 
     def _is_attached(self, owned: OwnedPartition) -> bool:
         return owned.fetcher is not None and owned.trouble_since is None

@@ -61,7 +61,7 @@ class Why(Enum):
 
 
 #: Nothing is wrong then.
-FINE = frozenset({Why.AT_END, Why.READS_ON, Why.STARTING, Why.LINGER, Why.IN_FLIGHT, Why.PAUSED})
+FINE = frozenset({Why.AT_END, Why.READS_ON, Why.STARTING, Why.REBALANCING, Why.LINGER, Why.IN_FLIGHT, Why.PAUSED})
 
 
 @dataclass(frozen=True)

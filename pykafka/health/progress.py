@@ -22,12 +22,12 @@ class _Seen(NamedTuple):
     since: float
 
 
-def is_behind(owned: OwnedPartition, read_committed: bool) -> bool:
-    """Return whether a partition has records, or an open transaction, behind its position; or no position yet."""
+def is_behind(owned: OwnedPartition) -> bool:
+    """Return whether a partition has records, or an open transaction, behind its position; or either of them is unknown."""
     if owned.position < 0:
         return True
-    end = owned.high_watermark if read_committed else end_offset(owned, False)
-    return end is not None and end > owned.position
+    end = end_offset(owned, False)  # also of a consumer of committed records: an open transaction holds it up
+    return end is None or end > owned.position
 
 
 class Progress:
@@ -55,11 +55,10 @@ class Progress:
         if calls != self._calls or (is_inside and not has_unread(engine)):
             self._calls, self.called_at = calls, now
             self.has_called = True
-        read_committed = engine.options.isolation_level == "read_committed"
         seen: dict[TopicPartition, _Seen] = {}
         for key, owned in engine.partitions.items():
             before = self._seen.get(key)
-            if before is None or before.position != owned.position or not is_behind(owned, read_committed):
+            if before is None or before.position != owned.position or not is_behind(owned):
                 seen[key] = _Seen(owned.position, now)
             else:
                 seen[key] = before
