@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def watched(subject: Any, engine: ConsumerEngine | ProducerEngine, cluster: BaseCluster) -> None:
-    """Let the watch for stalls know a producer or consumer from its start to its end.
+    """Register a producer or consumer with the watch for stalls from its start to its end.
 
     :param subject: held weakly
     :param engine: of it

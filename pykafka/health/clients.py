@@ -33,6 +33,9 @@ def client_health(cluster: BaseCluster, probe: bool = False, timeout: float = 5.
     consumers: list[ConsumerHealth] = []
     producers: list[ProducerHealth] = []
     for member in cluster.members:
+        engine = getattr(member, "_engine", None)
+        if engine is None or not (engine.running or engine.starts.due or _has_failed(engine)):
+            continue  # the application has closed it, which is no problem of the client
         if hasattr(member, "_progress"):
             consumers.append(ConsumerView(member).report())
         elif hasattr(member, "_transactions"):
@@ -41,6 +44,10 @@ def client_health(cluster: BaseCluster, probe: bool = False, timeout: float = 5.
     for report in (*consumers, *producers):
         problems += report.problems
     return ClientHealth(tuple(problems), brokers, tuple(consumers), tuple(producers))
+
+
+def _has_failed(engine: Any) -> bool:
+    return getattr(engine, "worker_exception", None) is not None
 
 
 def _own(cluster: BaseCluster, brokers: tuple[BrokerHealth, ...]) -> list[Problem]:

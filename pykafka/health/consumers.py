@@ -104,8 +104,8 @@ class ConsumerView:
 
     def _problems(self) -> list[Problem]:
         engine, found = self.engine, []
-        if not engine.running:
-            return [Problem("closed", "the consumer is closed", "make another", None, True)]
+        if not engine.running and not engine.starts.due:  # else the next call that reads starts it, in a forked child
+            return [Problem("closed", "the consumer is closed", "make another")]
         membership = self.membership_reason()
         if membership is not None and not membership.is_fine:
             found.append(_problem(membership, f"group {engine.options.consumer_group}", None))
@@ -128,7 +128,7 @@ class ConsumerView:
     def reason(self, owned: OwnedPartition) -> Reason:
         """Return why a partition stands where it stands, from what the client knows."""
         if not self.engine.running or owned.given_up:
-            return Reason(Why.CLOSED, "the consumer is closed, or reads the partition no more", "make another", True)
+            return Reason(Why.CLOSED, "the consumer is closed, or reads the partition no more", "make another")
         if not is_behind(owned) and not owned.paused:
             return self._trouble(owned) or Reason(Why.AT_END, f"at its end, offset {owned.position}")
         if owned.paused:

@@ -105,7 +105,7 @@ class ProducerView:
             text = f"a sender has ended by {type(ended).__name__}: {ended}"
             return Reason(Why.WORKER_ENDED, text, "close the producer and make another", True)
         if not engine.running and not engine.starts.due:
-            return Reason(Why.CLOSED, "the producer is closed", "make another", True)
+            return Reason(Why.CLOSED, "the producer is closed", "make another")
         transactions = self._transactions
         if transactions is not None and transactions.status.state.name == "FATAL":
             text = f"its transactions have ended for good: {transactions.status.reason}"

@@ -37,8 +37,10 @@ def away(pair: KafkaCluster, concurrency: Concurrency) -> Iterator[KafkaClient]:
         try:
             yield client
         finally:
-            pair.resume(2)
-            pair.start(2)
+            if pair.pid(2) is None:
+                pair.start(2)
+            else:
+                pair.resume(2)
 
 
 def fill(client: KafkaClient, topic: str, count: int = 50, partition: int = 0) -> None:
