@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -28,6 +28,7 @@ from pykafka.utils.option_table import above_0, optional, up_to
 
 if TYPE_CHECKING:
     from types import TracebackType
+    from uuid import UUID
 
     from pykafka.admin import Admin
     from pykafka.broker import Broker
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from pykafka.config import Configuration
     from pykafka.health.report import ClientHealth
     from pykafka.kafkaproducer import KafkaProducer
+    from pykafka.metrics.metric import MetricName, Metrics
     from pykafka.network.proxies import Proxy
     from pykafka.producer.options import KafkaProducerArguments
     from pykafka.security import Mechanism, SslConfigLike
@@ -104,8 +106,8 @@ class KafkaClient:
     :param retry_backoff_max_ms: the longest pause between such requests
     :param buffer_memory: what the unacknowledged messages of all producers of this client may take together (bytes); None:
         each producer has its own budget alone
-    :param record_metrics: count requests, batches and records for `metrics()`; False: it has only what the client knows
-        anyway
+    :param record_metrics: count requests, batches and records for `metrics()`, and keep the flight recorder; False:
+        `metrics()` has only what the client knows anyway
     :param flight_recorder_bytes: how much memory the record of the last requests, errors and changes of state may take,
         which errors that end a client, and `record_flight`, write; 0 keeps none
     :param stall_report_ms: how long a partition behind its end, or the oldest unacknowledged message, may stand still
@@ -240,6 +242,10 @@ class KafkaClient:
 
             self.cluster.memory = BufferPool(self._handler, memory)
         self._admin: Admin | None = None
+        if enable_metrics_push:
+            self.cluster.start_telemetry = _start_telemetry
+            if self.cluster.takes_telemetry:
+                _start_telemetry(self.cluster)
 
     @classmethod
     def from_config(
@@ -392,12 +398,66 @@ class KafkaClient:
 
         return client_health(self.cluster, valid_bool(probe, "probe"), valid_timeout(timeout))
 
+    def instance_id(self, timeout: float = 10.0) -> UUID:
+        """Return the id by which brokers know this client, its producers and its consumers in metrics (KIP-714).
+
+        A child of a fork is another client, with another id.
+
+        :param timeout: how long to wait for a broker to give it (s)
+        :raises TelemetryUnavailableError: no broker takes metrics of clients, or `enable_metrics_push` is False
+        :raises ResponseTimeoutError: no broker has given it in time
+        """
+        from pykafka.telemetry.telemetry import telemetry_of
+
+        return telemetry_of(self.cluster).instance_id(timeout)
+
+    def register_metric(
+        self,
+        name: MetricName,
+        read: Callable[[], float],
+        *,
+        kind: str = "gauge",
+        unit: str = "",
+        description: str = "",
+    ) -> None:
+        """Push a metric of the application with the client's own, if the brokers subscribe to it (KIP-1076).
+
+        :param name: its identity; brokers know it as "org.apache.kafka." + group + "." + name, with dots for hyphens
+        :param read: returns the value; it is called in a thread of its own before each push
+        :param kind: "gauge", or "counter" for a total that only grows
+        :param unit: of the value
+        :param description: for people
+        :raises TypeError, ValueError: an argument is not possible, or the name is taken
+        """
+        from pykafka.telemetry.telemetry import telemetry_of
+
+        telemetry_of(self.cluster).register(name, read, kind, unit, description)
+
+    def unregister_metric(self, name: MetricName) -> None:
+        """Push a metric of the application no more.
+
+        :param name: as of `register_metric`
+        :raises KeyError: it is not registered
+        """
+        from pykafka.telemetry.telemetry import telemetry_of
+
+        telemetry_of(self.cluster).unregister(name)
+
     def update_cluster(self) -> None:
         """Fetch metadata and update brokers, topics and partitions in place.
 
         :raises NoBrokersAvailableError: no broker answered
         """
         self.cluster.update()
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of this client, its producers and its consumers now; docs/metrics.md lists them.
+
+        Names, groups and tags are those of Java's clients. No broker is asked.
+        """
+        from pykafka.metrics.metric import Metrics
+
+        return Metrics(self.cluster.read_metrics())
 
     def close(self) -> None:
         """Stop all producers and consumers of this client, then end every worker and connection.
@@ -419,6 +479,13 @@ class KafkaClient:
             self.close()
         else:  # consumers commit nothing that was in hand
             self.cluster.close(midway=True)
+
+
+def _start_telemetry(cluster: Cluster) -> None:
+    """Push the metrics of a client to its brokers, of which one takes metrics. Others do not load these modules."""
+    from pykafka.telemetry.telemetry import telemetry_of
+
+    telemetry_of(cluster).start()
 
 
 def _one_of(ssl_config: SslConfigLike | bool | None, tls: SslConfigLike | bool | None) -> SslConfigLike | bool | None:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.startrules import Reset
     from pykafka.kafkaproducer import KafkaProducer
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metrics.metric import Metrics
     from pykafka.serialization import DeserializerLike
     from pykafka.serialization.reading import OnBadRecord
 
@@ -240,6 +241,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Close the consumer; auto-commit, where it is on, commits first: after an error not what the last call returned."""
+        if exc is not None and self._cluster.tracer is not None:
+            self._cluster.tracer.left(self, exc)
         self._close(midway=exc_type is not None)
 
     # -- what is read ----------------------------------------------------------------------------------------------
@@ -327,6 +330,10 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
 
         :raises ConsumerStoppedException: the consumer was closed before the iteration began
         """
+        tracer = self._cluster.tracer
+        return self._records() if tracer is None else tracer.each(self, self._records(), self._options.consumer_group)
+
+    def _records(self) -> Iterator[Record[K, V]]:
         self._check_reads()
         take = self._buffers.next
         plain = self._pipeline.plain
@@ -346,7 +353,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
                 raise
             if record is None:
                 try:
-                    record = self.one(timeout)
+                    record = self._read(self._take_one, timeout)
                 except ConsumerStoppedException:
                     if self._closed:
                         return
@@ -367,7 +374,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
         :raises KafkaException: a partition cannot be fetched, and that does not pass by itself; raised once, and fetching goes
             on where it can. While brokers, leaders or the coordinator are away, calls wait, and log a warning every ten seconds
         """
-        found: Record[K, V] | None = self._read(self._take_one, timeout)
+        found: Record[K, V] | None = self._reading_call(self._take_one, timeout)
         return found
 
     def poll(
@@ -392,7 +399,9 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
                 f"max_records must be an int, not {max_records!r}: write poll(timeout={max_records!r}) for seconds"
             )
         valid_int(max_records, name="max_records")
-        found: list[Record[K, V]] | None = self._read(lambda: self._take_many(max_records), timeout, begins=True)
+        found: list[Record[K, V]] | None = self._reading_call(
+            lambda: self._take_many(max_records), timeout, begins=True
+        )
         return found or []
 
     def batches(self, max_records: int = POLL_RECORDS) -> Iterator[list[Record[K, V]]]:
@@ -449,7 +458,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
 
             self._arrow = ArrowTables(self._engine)
         take = self._arrow.taker(max_records, columns, max_bytes)
-        found: pa.Table | None = self._read(take, timeout, begins=True)
+        found: pa.Table | None = self._reading_call(take, timeout, begins=True)
         return found
 
     def _take_one(self) -> Any:
@@ -509,6 +518,11 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
                 self._undo(before)
             raise
 
+    @property
+    def _reading_call(self) -> Any:
+        tracer = self._cluster.tracer
+        return self._read if tracer is None else tracer.reading(self._read, self._options.consumer_group)
+
     def _undo(self, before: int, given: Record[K, V] | None = None) -> None:
         """Go back to what the present call has taken, which does not reach the application.
 
@@ -534,6 +548,15 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
         from pykafka.kafkaproducer import KafkaProducer
 
         return KafkaProducer.make(self._cluster, {})
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of this consumer now, with Java's names; docs/metrics.md lists them. No broker is asked.
+
+        The connections are those of the client, whose producers and consumers share them.
+        """
+        from pykafka.metrics.metric import Metrics
+
+        return Metrics(self._engine.read_metrics())
 
     # -- life ------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from pykafka.handlers.exit_calls import note_block
 from pykafka.health.calls import ProducerHealthCalls, watched
 from pykafka.partitioners import Murmur2Partitioner
 from pykafka.producer.delivery import Delivery
-from pykafka.producer.delivery_callbacks import Callback
+from pykafka.producer.delivery_callbacks import Callback, traced
 from pykafka.producer.fastpath import FastPath
 from pykafka.producer.options import KafkaProducerOptions
 from pykafka.producer.produce_request import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition
+    from pykafka.metrics.metric import Metrics
+    from pykafka.metrics.tracing import RecordTracer, SendTrace
     from pykafka.serialization import SerializerLike
 
 __all__ = ["Delivery", "KafkaProducer", "ProducerRecord"]
@@ -122,11 +124,9 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
         self._engine.producer = self
         watched(self, self._engine, cluster)
         self._interceptors = Interceptors(options.interceptors, self._handler) if options.interceptors else None
-        self._engine.completion.observed = self._interceptors is not None
         self._callback = self._make_callback(options.on_delivery)
         self._last_callback = None
-        #: Whether a message needs nothing but to be written.
-        self._plain = self._of_key is None and self._of_value is None and self._interceptors is None
+        self._trace(cluster.tracer)
         self._accumulator = self._engine.accumulator
         cluster.stop_at_close(self)
         self._handler.at_fork(self._after_fork)
@@ -177,6 +177,17 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
             own.pop("compression_level", None)
         return cls(cluster, **{**own, **given})
 
+    def _trace(self, tracer: RecordTracer | None) -> None:
+        """Take up a tracer, or leave the present one; the client calls this."""
+        self._tracer = tracer
+        self._engine.completion.observed = self._is_observed
+        #: Whether a message needs nothing but to be written.
+        self._plain = self._of_key is None and self._of_value is None and not self._is_observed
+
+    @property
+    def _is_observed(self) -> bool:
+        return self._interceptors is not None or self._tracer is not None
+
     def __repr__(self) -> str:
         topics = len(self._engine.routing.topics)
         return f"<{type(self).__module__}.{type(self).__name__} at {id(self):#x} ({topics} topics)>"
@@ -202,7 +213,24 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
         self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
     ) -> Delivery[K, V]:
         """Produce with whatever was asked for: the way of a message that is not plain, or found no room."""
+        if self._tracer is not None:
+            return self._produce_traced(topic, value, key, headers, timestamp, partition, on_delivery)
         placed = self._engine.append(self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery))
+        assert placed is not None
+        return placed
+
+    def _produce_traced(
+        self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
+    ) -> Delivery[K, V]:
+        """Do the same, and end the trace of a message that is not taken."""
+        traces: list[SendTrace] = []
+        try:
+            made = self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery, traces)
+            placed = self._engine.append(made)
+        except BaseException as error:  # also a greenlet's timeout
+            for trace in traces:
+                trace.failed(error)
+            raise
         assert placed is not None
         return placed
 
@@ -210,7 +238,7 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
         self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
     ) -> Delivery[K, V] | Callable[[], Delivery[K, V]]:
         """The same, but without waiting; as `_try_produce`."""
-        if self._may_wait:
+        if self._may_wait or self._tracer is not None:
             return lambda: self._produce_fully(topic, value, key, headers, timestamp, partition, on_delivery)
         made = self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery)
         placed = self._engine.append(made, wait=False)
@@ -248,9 +276,20 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
         )
 
     def _outgoing(
-        self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
+        self,
+        topic: Any,
+        value: Any,
+        key: Any,
+        headers: Any,
+        timestamp: Any,
+        partition: Any,
+        on_delivery: Any,
+        traces: list[SendTrace] | None = None,
     ) -> Outgoing:
-        """Return the arguments of `KafkaProducerEngine.append`: checked, intercepted and serialized."""
+        """Return the arguments of `KafkaProducerEngine.append`: checked, intercepted and serialized.
+
+        :param traces: gets the trace of the message; None for none
+        """
         engine = self._engine
         if engine.starts.due:
             engine.start()
@@ -262,11 +301,18 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
             headers, timestamp, partition = record.headers, record.timestamp, record.partition
         topic = get_string(topic, "topic")
         pairs = header_pairs(headers) if headers is not None else []
+        trace = None
+        if self._tracer is not None and traces is not None:
+            trace = self._tracer.sending(topic, value, key, pairs, partition)
+            traces.append(trace)
+            pairs = trace.headers
         octets = as_bytes("key", key) if self._of_key is None else self._of_key(topic, key, pairs)
         payload = as_bytes("value", value) if self._of_value is None else self._of_value(topic, value, pairs)
         number = -1 if partition is None else valid_int(partition, allow_zero=True, name="partition")
         when = -1 if timestamp is None else timestamp_ms(timestamp)
         callback = self._callback if on_delivery is None else self._make_callback(on_delivery)
+        if trace is not None:
+            callback = traced(trace, callback)
         if pairs or timestamp is not None:
             self._check_format(topic, bool(pairs), timestamp is not None)
         return topic, payload, octets, when, pairs or None, number, callback, value, key
@@ -303,6 +349,15 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
         """
         seconds = None if timeout is None else min(valid_timeout(timeout), LONGEST_S)
         return [partition.id for partition in self._engine.partitions_for(get_string(topic, "topic"), seconds)]
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of this producer now, with Java's names; docs/metrics.md lists them. No broker is asked.
+
+        The connections are those of the client, whose producers and consumers share them.
+        """
+        from pykafka.metrics.metric import Metrics
+
+        return Metrics(self._engine.read_metrics())
 
     def flush(self, timeout: float | None = None) -> None:
         """Send what is queued without lingering, and wait until each message is acknowledged or has failed.
@@ -367,7 +422,7 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
 
     def _after_fork(self) -> None:
         self._engine.after_fork()
-        self._engine.completion.observed = self._interceptors is not None
+        self._engine.completion.observed = self._is_observed
         self._accumulator = self._engine.accumulator
 
 

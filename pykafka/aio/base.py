@@ -391,7 +391,7 @@ class Sends(Sending[K, V], Closing["KafkaProducer[K, V]"], Generic[K, V]):
             headers = tuple(headers)  # they may be read twice
         callback = None if on_delivery is None else sync(on_delivery)
         options = {"headers": headers, "timestamp": timestamp, "partition": partition, "on_delivery": callback}
-        if not self._may_try:
+        if not self._may_try or self._inner._tracer is not None:
             return await bridged(partial(self._here.produce, topic, value, key=key, **options))
         try:
             made = self._inner._try_produce(topic, value, key=key, **options)
@@ -419,8 +419,10 @@ class Records(Taking[K, V], Closing["KafkaConsumer[K, V]"], Generic[K, V]):
 
         :raises ConsumerStoppedException: the consumer is closed
         """
-        self._inner._check_reads()
-        return self
+        inner = self._inner
+        inner._check_reads()
+        tracer = inner._cluster.tracer
+        return self if tracer is None else cast("Self", tracer.each_async(inner, self, inner._options.consumer_group))
 
     async def one(self, timeout: float | None = None) -> Record[K, V] | None:
         """Return the next record. As `pykafka.kafkaconsumer.KafkaConsumer.one`.
@@ -429,14 +431,18 @@ class Records(Taking[K, V], Closing["KafkaConsumer[K, V]"], Generic[K, V]):
         """
         if self._turns.overdue:
             await cast("AsyncioHandler", self._inner._handler)._turns.turn()
-        record = self._inner._at_once()
+        inner = self._inner
+        record = inner._at_once() if inner._cluster.tracer is None else None
         return record if record is not None else await bridged(self._here.one, timeout)
 
     async def _next_slowly(self) -> Record[K, V]:
         """Return the next record, of which none is buffered."""
         record = None
         try:
-            record = await self.one(self._timeout)
+            if self._turns.overdue:
+                await cast("AsyncioHandler", self._inner._handler)._turns.turn()
+            inner = self._inner
+            record = inner._at_once() or await bridged(self._here._read, inner._take_one, self._timeout)
         except ConsumerStoppedException:
             if not self._inner._closed:
                 raise
@@ -480,18 +486,20 @@ class Acquires(Closing["ShareConsumer[K, V]"], Generic[K, V]):
 
         :raises ConsumerStoppedException: the consumer is closed
         """
-        if self._inner._closed:
-            self._inner._check_open()
-        return self
+        inner = self._inner
+        if inner._closed:
+            inner._check_open()
+        tracer = inner._cluster.tracer
+        return self if tracer is None else cast("Self", tracer.each_async(inner, self, inner._options.group))
 
     async def __anext__(self) -> Record[K, V]:
         """Return the next record; end when none comes for `consumer_timeout_ms`, or at `close()`."""
+        found: list[Record[K, V]] = []
         try:
-            record = await bridged(self._here.one, self._timeout)
+            found = await bridged(self._here._read, 1, self._timeout)
         except ConsumerStoppedException:
             if not self._inner._closed:
                 raise
-            record = None
-        if record is None:
+        if not found:
             raise StopAsyncIteration
-        return record
+        return found[0]

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from pykafka.consumer.commit_calls import What
     from pykafka.consumer.commits import OnCommit
+    from pykafka.metrics.metric import Metrics
     from pykafka.parallel.options import OnAbandoned
     from pykafka.parallel.ports import DeadLetterSink
     from pykafka.parallel.retry import Retry
@@ -67,6 +68,11 @@ class KafkaConsumer(Records[K, V]):
         return await bridged(self._here.poll, max_records, timeout, **sync_all(elsewhere))
 
     arrow = coroutine(_KafkaConsumer.arrow)
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of this consumer now, with Java's names; docs/metrics.md lists them. No broker is asked."""
+        return self._inner.metrics()
+
     close = coroutine(_KafkaConsumer.close)
     assignment = coroutine(_KafkaConsumer.assignment)
     pause = coroutine(_KafkaConsumer.pause)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,17 +22,18 @@ if TYPE_CHECKING:
 class _Function(Function):
     """The user's function, which may be a coroutine function."""
 
-    async def applied(self, records: Iterable[Record[Any, Any]]) -> list[ProducerRecord[Any, Any]]:
-        """Return what it makes of records."""
-        made: list[ProducerRecord[Any, Any]] = []
-        try:
-            for record in records:
-                found = self.fn(record)
-                made += messages_of(await found if inspect.isawaitable(found) else found)
-        except Exception as error:
-            self.error = error
-            raise
-        return made
+    async def applied(self, records: Iterable[Record[Any, Any]]) -> AsyncGenerator[ProducerRecord[Any, Any], None]:
+        """Yield the messages that it makes of records."""
+        for record in records:
+            with self.handling(record):
+                try:
+                    found = self.fn(record)
+                    made = messages_of(await found if inspect.isawaitable(found) else found)
+                except Exception as error:
+                    self.error = error
+                    raise
+                for one in made:
+                    yield one
 
 
 async def exactly_once(
@@ -47,19 +49,20 @@ async def exactly_once(
     """
     attempts = TransactionRetries(getattr(consumer, "_inner", consumer), getattr(producer, "_inner", producer))
     await producer.init_transactions()
-    function, handled = _Function(fn), 0
+    function, handled = _Function(fn, getattr(consumer, "_inner", consumer)), 0
     async for records in consumer.batches(max_records):
         try:
             async with producer.transaction(consumer):
-                for one in await function.applied(records):
-                    await producer.produce(
-                        one.topic or "",
-                        one.value,
-                        key=one.key,
-                        headers=one.headers,
-                        timestamp=one.timestamp,
-                        partition=one.partition,
-                    )
+                async with aclosing(function.applied(records)) as made:
+                    async for one in made:
+                        await producer.produce(
+                            one.topic or "",
+                            one.value,
+                            key=one.key,
+                            headers=one.headers,
+                            timestamp=one.timestamp,
+                            partition=one.partition,
+                        )
                 await producer.send_offsets(consumer)
         except KafkaException as error:
             if error is function.error:

@@ -12,6 +12,7 @@ from pykafka.record import K, V
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from pykafka.metrics.metric import Metrics
     from pykafka.producer.producer_record import ProducerRecord
 
 
@@ -35,6 +36,11 @@ class KafkaProducer(Sends[K, V]):
         return self._inner.room()
 
     partitions_for = coroutine(_KafkaProducer.partitions_for)
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of this producer now, with Java's names; docs/metrics.md lists them. No broker is asked."""
+        return self._inner.metrics()
+
     flush = coroutine(_KafkaProducer.flush)
     close = coroutine(_KafkaProducer.close)
     purge = coroutine(_KafkaProducer.purge)

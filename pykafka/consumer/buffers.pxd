@@ -1,5 +1,6 @@
 cimport cython
 
+from pykafka.metrics.listener cimport ClientListener
 from pykafka.protocol.records_read cimport BatchReader
 
 
@@ -66,6 +67,8 @@ cdef class OwnedPartition:
 
 
 cdef class Buffers:
+    cdef ClientListener _listener
+    cdef object _now
     cdef readonly Py_ssize_t max_bytes
     cdef readonly Py_ssize_t max_unpacked
     cdef readonly Py_ssize_t nbytes

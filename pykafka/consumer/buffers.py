@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType
     from pykafka.metadata.partition import Partition
+    from pykafka.metrics.listener import ClientListener
 
 try:
     import cython
@@ -195,11 +196,19 @@ class Buffers:
         of it has been read
     :param records: deliver `Record`s, not `Message`s
     :param max_unpacked: what a batch may unpack to (bytes); fetchers ask
+    :param listener: hears of what is put here; None: nobody listens
     """
 
     def __init__(
-        self, handler: Handler, max_bytes: int, records: bool = False, max_unpacked: int = MAX_UNPACKED
+        self,
+        handler: Handler,
+        max_bytes: int,
+        records: bool = False,
+        max_unpacked: int = MAX_UNPACKED,
+        listener: ClientListener | None = None,
     ) -> None:
+        self._listener = listener
+        self._now = handler.now
         self.max_bytes = max_bytes
         self.max_unpacked = max_unpacked
         self.records = records
@@ -420,6 +429,8 @@ class Buffers:
             messages, nbytes = volume(readers)
             owned.messages += messages
             owned.readers.extend(readers)
+            if self._listener is not None:
+                self._listener.on_records(owned.key.topic, owned.partition_id, messages, nbytes, self._now())
             if owned.paused:
                 return True
             self.nbytes += nbytes

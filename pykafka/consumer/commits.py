@@ -101,6 +101,11 @@ class Commits:
             return METADATA
         return json.dumps({"consumer_id": self.consumer_id, "hostname": os.uname().nodename})
 
+    @property
+    def is_traced(self) -> bool:
+        """Whether a tracer sees commits: each is then made in the context (`contextvars`) of its call."""
+        return self._cluster.tracer is not None
+
     def after_fork(self) -> None:
         """Leave the worker, and the commits under way, to the parent process."""
         self.order.after_fork()
@@ -140,7 +145,7 @@ class Commits:
 
         def make() -> Offsets:
             identity = self.group.membership.identity if self.pinned else None
-            committed = self.group.commit(offsets, metadata, go_on, of, identity, min(deadline, self.until))
+            committed = self._made(offsets, metadata, go_on, of, identity, min(deadline, self.until))
             self._note(committed)
             self._failing_since = None
             return committed
@@ -173,12 +178,20 @@ class Commits:
         plain = {key: one.offset for key, one in offsets.items()}
 
         def make() -> dict[TopicPartition, OffsetAndMetadata]:
-            committed = self.group.commit(plain, texts, None, of, identity, min(deadline, self.until))
+            committed = self._made(plain, texts, None, of, identity, min(deadline, self.until))
             self._note(committed)
             self._failing_since = None
             return {key: OffsetAndMetadata(offset, texts[key]) for key, offset in committed.items()}
 
         return make
+
+    def _made(self, offsets: Offsets | Callable[[], Offsets], *arguments: Any) -> dict[TopicPartition, int]:
+        """Commit offsets as `GroupOffsets.commit` does, seen by a tracer."""
+        tracer = self._cluster.tracer
+        if tracer is None:
+            return self.group.commit(offsets, *arguments)
+        with tracer.committing(offsets() if callable(offsets) else offsets, self.group.name):
+            return self.group.commit(offsets, *arguments)
 
     def settle(self, deadline: float) -> None:
         """Wait until the commits that were asked for before now were made.
@@ -402,7 +415,12 @@ class LaterCommits:
     ) -> None:
         """Commit offsets after all commits that were asked for before; return at once."""
         self._order = commits.order
-        commits.order.add(partial(self._make, commits, commits.prepared(offsets), offsets, on_commit))
+        make = commits.prepared(offsets)
+        if commits.is_traced:
+            from pykafka.utils.contexts import in_context
+
+            make = in_context(make)
+        commits.order.add(partial(self._make, commits, make, offsets, on_commit))
 
     def join(self, deadline: float) -> bool:
         """Wait until all are made and reported; return whether that was in time.

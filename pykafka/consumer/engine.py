@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.consumer.startrules import StartRules
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metrics.metric import Metric
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ class ConsumerEngine(Assignment):
         options, cluster = self.options, self.cluster
         max_age_s = options.metadata_max_age_ms / 1000
         limit = unpacked_limit(options.unpacked_max_bytes, options.queued_max_bytes)
-        self.buffers = Buffers(self.handler, options.queued_max_bytes, self.records, limit)
+        self.buffers = Buffers(self.handler, options.queued_max_bytes, self.records, limit, self.listener)
         self.has_arrived = self.handler.Event()
         self.stopping = self.handler.Event()
         rack = cluster.client_rack if options.client_rack is None else options.client_rack
@@ -234,6 +235,22 @@ class ConsumerEngine(Assignment):
     def detach_all(self) -> None:
         """Stop fetching all partitions; commit nothing."""
         self._detach(self.partitions.values())
+
+    def read_metrics(self) -> list[Metric]:
+        """Return the metrics of now."""
+        from pykafka.consumer.consumer_metrics import read_consumer
+
+        return read_consumer(self).metrics
+
+    def metric_labels(self) -> dict[str, str]:
+        """Return the labels of the consumer's metrics at brokers (KIP-714); empty where there is none."""
+        rack = self.options.client_rack
+        return {
+            "client_rack": self.cluster.client_rack if rack is None else rack,
+            "group_id": self.options.consumer_group or "",
+            "group_instance_id": self.membership.group_instance_id or "",
+            "group_member_id": self.membership.member_id,
+        }
 
     def arrived(self) -> None:
         """Wake the call that waits: there is something to read."""

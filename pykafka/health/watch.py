@@ -18,6 +18,7 @@ from pykafka.handlers.whereabouts import Hold, HoldProbe
 from pykafka.health.consumers import ConsumerView
 from pykafka.health.explanation import Why
 from pykafka.health.producers import ProducerView, about
+from pykafka.metrics.listener import HELD, STALLED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -163,9 +164,13 @@ class _Report:
 
 def tell(cluster: BaseCluster, event: Stalled | Held) -> None:
     """Give an event to the client's listener, if there is one."""
-    listener = getattr(cluster, "listener", None)
-    if listener is not None:
-        listener.on_event(event)
+    listener = cluster.listener
+    if listener is None:
+        return
+    if isinstance(event, Stalled):
+        listener.on_event(STALLED, f"{event.topic}/{event.partition}", event.seconds, f"{event.subject}: {event.text}")
+    else:
+        listener.on_event(HELD, "hub or event loop", event.seconds, event.stack)
 
 
 class Watch:

@@ -33,7 +33,10 @@ from pykafka.metadata.options import MetadataSettings
 from pykafka.metadata.partition import TopicMetadata
 from pykafka.metadata.refresh import MetadataRefresh, RefreshSchedule
 from pykafka.metadata.topics import MakeTopic, TopicDict
+from pykafka.metrics.flight_recorder import FlightRecorder
+from pykafka.metrics.listener import ClientListener
 from pykafka.metrics.options import MetricsSettings
+from pykafka.metrics.recorder import Recorder
 from pykafka.network.addresses import parse_source
 from pykafka.network.api_versions import KnownVersions
 from pykafka.network.node import CLIENT_ID, Node
@@ -47,6 +50,8 @@ from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
+    from pykafka.metrics.metric import Metric
+    from pykafka.metrics.tracing import RecordTracer
     from pykafka.protocol.schema import Request
     from pykafka.security import Mechanism, SslConfigLike
 
@@ -108,7 +113,8 @@ class BaseCluster:
         self.memory: Any = None
         self._broker_version = broker_version
         self._known_versions = KnownVersions(broker_version)
-        self._client_id = get_string(client_id, "client_id")
+        #: How brokers' logs and quotas know this client.
+        self.client_id = get_string(client_id, "client_id")
         #: The rack, or zone, of consumers that do not name their own; "" for none.
         self.client_rack: str = get_string(client_rack or "", "client_rack")
         #: Whether looking up a topic may create it.
@@ -120,8 +126,18 @@ class BaseCluster:
         #: All parts of the client log repeated warnings through it.
         self.limiter = LogLimiter(handler)
         self.internal_topics = InternalTopics(self)
+        self.made_at_ms = handler.time_ms()
         #: How the client reports on itself.
-        self.metrics_settings = metrics or MetricsSettings()
+        self.metrics_settings = metrics = metrics or MetricsSettings()
+        #: Hears of all that this client does; None: nobody listens.
+        self.listener: ClientListener | None = None
+        if metrics.record_metrics:
+            kept = metrics.flight_recorder_bytes
+            self.listener = Recorder(handler, FlightRecorder(kept) if kept else None)
+        #: Starts the pushes of metrics (KIP-714), once a broker takes them; None: the client pushes none.
+        self.start_telemetry: Callable[[Any], object] | None = None
+        #: Objects of higher rooms that live as long as this cluster, by name. State: single steps.
+        self.kept: dict[str, Any] = {}
         metadata = metadata or MetadataSettings()
         self._known_brokers = Brokers(handler, self._new_broker, metadata, self.limiter)
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
@@ -134,6 +150,8 @@ class BaseCluster:
         self.refresh_schedule = RefreshSchedule(handler.now, self.retry_backoff, metadata.metadata_max_age_ms / 1000)
         self._refresh = MetadataRefresh(handler, self.refresh_schedule, self._update, self._held)
         self._closables = Closables()
+        #: Sees single records, if the application asked for it; None for nothing. `trace()` sets it.
+        self.tracer: RecordTracer | None = None
         self._closed = False
         #: Whether `close()` has ended everything.
         self.ended = False
@@ -195,6 +213,11 @@ class BaseCluster:
     def sasl(self) -> Mechanism | None:
         """How this client logs in; None if it does not."""
         return self.settings.sasl
+
+    @property
+    def takes_telemetry(self) -> bool:
+        """Whether a broker takes metrics of clients (KIP-714)."""
+        return self._known_versions.take_telemetry
 
     @property
     def generation(self) -> int:
@@ -267,6 +290,8 @@ class BaseCluster:
         else:  # from a broker that starts, or is cut off: it knows nothing of topics either
             self.limiter.warn(log, NO_BROKERS, "%s; those known before are kept", NO_BROKERS)
         self.refresh_schedule.asked(names, self._cache.is_led, bool(response.brokers))
+        if self._known_versions.take_telemetry and self.start_telemetry is not None:
+            self.start_telemetry(self)
 
     def take_current_leader(
         self,
@@ -312,7 +337,7 @@ class BaseCluster:
         return self.call(request, within_ms=timeout_ms, telling=lambda response: bool(response.brokers))
 
     def _new_broker(self, id_: int, host: str, port: int) -> Node:
-        return self._make_broker(
+        node = self._make_broker(
             id_,
             host,
             port,
@@ -322,11 +347,20 @@ class BaseCluster:
             source_host=self._source_host,
             source_port=self._source_port,
             broker_version=self._broker_version,
-            client_id=self._client_id,
+            client_id=self.client_id,
             limiter=self.limiter,
             known_versions=self._known_versions,
             settings=self.settings,
         )
+        node.listener = self.listener
+        return node
+
+    def read_metrics(self) -> list[Metric]:
+        """Return the metrics of this client, of its producers and of its consumers now."""
+        from pykafka.metadata.client_metrics import read_client
+
+        parts = list(self.listener.parts.values()) if isinstance(self.listener, Recorder) else []
+        return [*read_client(self).metrics, *(metric for part in parts for metric in part.read_metrics())]
 
     def topic_metadata(self, name: str) -> TopicMetadata | None:
         """Return the known metadata of a topic, without I/O, and mark the topic as used, so that it is kept up to date."""
@@ -536,6 +570,11 @@ class BaseCluster:
     def stop_at_close(self, stoppable: Any) -> None:
         """Register `stoppable` for `close()`, which calls its `stop()`; the cluster holds it weakly."""
         self._closables.add(stoppable)
+
+    def trace(self, tracer: RecordTracer | None) -> None:
+        """Give records to a tracer from now on, of producers and consumers that exist, too; None: to none."""
+        self.tracer = tracer
+        self._closables.trace(tracer)
 
     def leave_to_owner(self, stoppable: Any) -> None:
         """Deregister `stoppable` from `close()`: its owner, which `close()` stops, stops it."""

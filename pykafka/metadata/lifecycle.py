@@ -13,6 +13,7 @@ from pykafka.handlers.exit_calls import call_last, reach_end
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import EventType
+    from pykafka.metrics.tracing import RecordTracer
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +66,13 @@ class Closables:
     def discard(self, stoppable: Any) -> None:
         """Leave this one to its owner."""
         self._all.discard(stoppable)
+
+    def trace(self, tracer: RecordTracer | None) -> None:
+        """Give a tracer to those that keep it: producers, as their fast path does not ask for it."""
+        for stoppable in list(self._all):
+            take = getattr(stoppable, "_trace", None)
+            if take is not None:
+                take(tracer)
 
     def stop(self, midway: bool, ended: bool = False) -> list[KafkaException]:
         """Stop all; return the errors.

@@ -6,6 +6,10 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from pykafka.metrics.sensors import Buckets
+
+__all__ = ["COUNTER", "GAUGE", "HISTOGRAM", "Buckets", "Metric", "MetricName", "Metrics"]
+
 #: Kinds of metrics: a value that goes up and down; a total that only grows; a distribution in buckets.
 GAUGE, COUNTER, HISTOGRAM = "gauge", "counter", "histogram"
 
@@ -25,19 +29,6 @@ class MetricName(NamedTuple):
     def __str__(self) -> str:
         tags = ",".join(f"{tag}={value}" for tag, value in self.tags)
         return f"{self.group}:{self.name}{{{tags}}}"
-
-
-class Buckets(NamedTuple):
-    """A distribution.
-
-    :param bounds: upper bounds of the buckets, ascending; one more bucket has all above
-    :param counts: of each bucket, not cumulative: one more than `bounds`
-    :param total: the sum of all values
-    """
-
-    bounds: tuple[float, ...]
-    counts: tuple[int, ...]
-    total: float
 
 
 class Metric(NamedTuple):

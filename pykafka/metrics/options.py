@@ -15,8 +15,9 @@ class MetricsSettings(Options):
     record_metrics: bool = option(
         True,
         valid_bool,
-        "count requests, batches and records for `metrics()`; False: it has only what the client knows anyway",
-        costs="Counting takes less than 2 % of the CPU.",
+        "count requests, batches and records for `metrics()`, and keep the flight recorder; False: `metrics()` has only "
+        "what the client knows anyway",
+        costs="It takes less than 2 % of the CPU.",
     )
     flight_recorder_bytes: int = option(
         1024 * 1024,

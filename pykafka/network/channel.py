@@ -13,6 +13,7 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
     TokenTimeoutError,
 )
+from pykafka.metrics.listener import CONNECTED, UNREACHABLE
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.options import ConnectionSettings
 from pykafka.network.requests import RequestHandler
@@ -21,6 +22,7 @@ from pykafka.utils.backoff import Backoff
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
+    from pykafka.metrics.listener import ClientListener
 
 
 log = logging.getLogger(__name__)
@@ -53,6 +55,7 @@ class Channel:
     :param lost: called before the channel replaces a connection that has ended
     :param settings: pauses, and how long a connection may be idle
     :param reached: called when the channel has a new connection
+    :param listener: hears of connections and answers; None: nobody listens
     """
 
     def __init__(
@@ -64,7 +67,9 @@ class Channel:
         lost: Callable[[], object] = int,
         settings: ConnectionSettings | None = None,
         reached: Callable[[], object] = int,
+        listener: ClientListener | None = None,
     ) -> None:
+        self._listener = listener
         settings = settings or ConnectionSettings()
         self._reached = reached
         self._max_idle_s = settings.connections_max_idle_ms / 1000
@@ -186,11 +191,12 @@ class Channel:
         if self._last_error is not None and self._handler.now() < self._retry_at:
             raise self._last_error.again()
         connection = self._connecting = self._make_connection()
+        began = self._handler.now()
         try:
             self._check_open()
             connection.connect(self._timeout_ms if timeout_ms is None else min(timeout_ms, self._timeout_ms))
             self._prepare(connection)
-            requests = RequestHandler(self._handler, connection, max_idle_s=self._max_idle_s)
+            requests = RequestHandler(self._handler, connection, max_idle_s=self._max_idle_s, listener=self._listener)
             requests.start()
         except KafkaException as error:
             connection.disconnect()
@@ -213,6 +219,8 @@ class Channel:
             requests.stop()
             raise self._closed.again()
         self._reached()
+        if self._listener is not None:
+            self._listener.on_event(CONNECTED, connection.address, self._handler.now() - began)
         log.debug("connected to %s", connection.address)
         return requests
 
@@ -239,6 +247,8 @@ class Channel:
         self._failures += 1
         self._unreached = False
         self._retry_at = self._handler.now() + self._backoff.seconds(self._failures)
+        if self._listener is not None:
+            self._listener.on_event(UNREACHABLE, error.broker or "", 0.0, error.text)
         self._last_error = error.again()  # a copy: the traceback would keep all callers' objects alive
         log.debug("not connected: %s", error)
 

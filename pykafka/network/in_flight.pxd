@@ -1,5 +1,7 @@
 cimport cython
 
+from pykafka.metrics.listener cimport ClientListener
+
 
 cdef class ResponseFuture:
     cdef public object _handler
@@ -24,12 +26,15 @@ cdef class RequestState(ResponseFuture):
     cdef public double latest
     cdef public double early
     cdef public double silence_s
+    cdef public double sent_at
+    cdef public Py_ssize_t sent_bytes
     cdef public bint unsent
     cdef public object log
     cdef public object _decoded
 
 
 cdef class InFlightRequests:
+    cdef public ClientListener listener
     cdef object _now
     cdef public double max_idle_s
     cdef object _lock

@@ -16,6 +16,7 @@ from pykafka.protocol.schema import decode_response, read_throttle_ms
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Buffer, Handler
+    from pykafka.metrics.listener import ClientListener
     from pykafka.network.requestlog import RequestLog
 
 
@@ -170,6 +171,8 @@ class RequestState(ResponseFuture):
         "log",
         "peer",
         "request",
+        "sent_at",
+        "sent_bytes",
         "silence_s",
         "unsent",
         "version",
@@ -186,6 +189,9 @@ class RequestState(ResponseFuture):
         self.latest = math.inf
         #: How long before the deadline the caller of `get_when_due` gives up (s), which ends no connection.
         self.early = 0.0
+        #: When it was sent (on the handler's clock, s), and its size (bytes), if a listener asks for it.
+        self.sent_at = 0.0
+        self.sent_bytes = 0
         #: How long the peer may be silent (s).
         self.silence_s = 0.0
         #: Whether the request met a connection that had ended with nothing in flight, so that it was not sent.
@@ -295,9 +301,11 @@ class InFlightRequests:
 
     :param handler: supplies lock, event, clock and fork hook
     :param max_idle_s: a connection that was not used for so long is retired; 0 for never
+    :param listener: hears of each answer; None: nobody listens
     """
 
-    def __init__(self, handler: Handler, max_idle_s: float = 0.0) -> None:
+    def __init__(self, handler: Handler, max_idle_s: float = 0.0, listener: ClientListener | None = None) -> None:
+        self.listener = listener
         self._now = handler.now
         self.max_idle_s = max_idle_s
         self._lock = handler.Lock()
@@ -355,7 +363,7 @@ class InFlightRequests:
                 raise self._refusal()
             self._requests[request.correlation_id] = request
             self.none_due_before = min(self.none_due_before, request.deadline)
-            self.used_at = self._now()
+            request.sent_at = self.used_at = self._now()
 
     def add_first(self, request: InFlightRequest[Any]) -> None:
         """Add a request that goes before all others, none of which has been sent; also while the connection is closing.
@@ -367,6 +375,7 @@ class InFlightRequests:
                 raise fresh(self.error)
             self._requests = {request.correlation_id: request, **self._requests}
             self.none_due_before = min(self.none_due_before, request.deadline)
+            request.sent_at = self._now()
 
     def check(self) -> None:
         """Raise the error that ended the connection, if it has ended."""

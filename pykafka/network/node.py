@@ -15,6 +15,7 @@ from pykafka.exceptions import (
     ThrottledError,
 )
 from pykafka.handlers.base import WeakCall
+from pykafka.metrics.listener import CONNECTION, THROTTLED
 from pykafka.network import requestlog
 from pykafka.network.api_versions import ApiVersions, KnownVersions
 from pykafka.network.channel import LENT, LENT_IDLE_MS, Channel, Channels
@@ -29,6 +30,7 @@ from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
+    from pykafka.metrics.listener import ClientListener
     from pykafka.network.requests import RequestHandler
     from pykafka.protocol.schema import Request
     from pykafka.protocol.versions import ApiRanges
@@ -77,6 +79,9 @@ class Node:
     :param known_versions: the known versions of its cluster's brokers, which share this object
     :param settings: how connections are made and kept; replaces `ssl_config`
     """
+
+    #: Hears of connections, answers and throttling; None: nobody listens.
+    listener: ClientListener | None = None
 
     def __init__(
         self,
@@ -173,6 +178,8 @@ class Node:
         ms = round(seconds * 1000)
         args = (self.address, api, ms, self._client_id)
         self._limiter.warn(log, self.address, text, *args, again_s=THROTTLE_AGAIN_S)
+        if self.listener is not None:
+            self.listener.on_event(f"{THROTTLED} {api}", self.address, seconds)
 
     @property
     def reach(self) -> int:
@@ -196,6 +203,16 @@ class Node:
         if self.stands:
             return None
         return next((error for _, channel in self._channels if (error := channel.last_error) is not None), None)
+
+    @property
+    def connection_count(self) -> int:
+        """The number of connections that are up, as far as this client knows."""
+        return sum(channel.connected for _, channel in self._channels)
+
+    @property
+    def pending(self) -> int:
+        """The number of requests that wait for their answers."""
+        return sum(channel.requests.pending for _, channel in self._channels if channel.requests is not None)
 
     # -- connections -----------------------------------------------------------------------------------------------
 
@@ -231,6 +248,7 @@ class Node:
             self.versions.doubt,
             self._lent_settings if name.startswith(LENT) else self._settings,
             self._channels.try_again,
+            None if self.listener is None else self.listener.part(CONNECTION, (self._id, name)),
         )
 
     def timeout_ms(self, name: str) -> int:

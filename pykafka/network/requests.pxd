@@ -1,5 +1,6 @@
 cimport cython
 
+from pykafka.metrics.listener cimport ClientListener
 from pykafka.network.in_flight cimport InFlightRequests, RequestState
 from pykafka.network.turns cimport WriteTurn
 
@@ -16,5 +17,5 @@ cdef _write(owner, frame, RequestState request, double deadline)
 cdef bint _read_one(handler, shared, double tick) except -1
 
 
-@cython.locals(requests=InFlightRequests, request=RequestState)
+@cython.locals(requests=InFlightRequests, request=RequestState, listener=ClientListener, at=double)
 cdef _deliver(handler, shared, frame)

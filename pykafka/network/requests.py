@@ -18,12 +18,14 @@ from pykafka.exceptions import (
 )
 from pykafka.handlers.base import Buffer, EventType, WeakCall
 from pykafka.handlers.interrupts import finalizer
+from pykafka.metrics.listener import DISCONNECTED
 from pykafka.network.in_flight import InFlightRequest, InFlightRequests, fresh
 from pykafka.network.reauthentication import Reauthentication
 from pykafka.network.turns import WriteTurn
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler, Worker
+    from pykafka.metrics.listener import ClientListener
     from pykafka.network.authentication import Session
     from pykafka.network.connection import BrokerConnection
     from pykafka.network.in_flight import ResponseFuture
@@ -70,6 +72,7 @@ class RequestHandler:
     :param connection: connected; belongs to this object from now on
     :param on_close: called once, with the error, when the connection has ended; a bound method is held weakly
     :param max_idle_s: the reader ends a connection that was not used for so long (s); 0 for never
+    :param listener: hears of each answer, and of the end of the connection; None: nobody listens
     """
 
     class Shared(NamedTuple):
@@ -86,10 +89,15 @@ class RequestHandler:
         future: ResponseFuture
 
     def __init__(
-        self, handler: Handler, connection: BrokerConnection, on_close: OnClose | None = None, max_idle_s: float = 0.0
+        self,
+        handler: Handler,
+        connection: BrokerConnection,
+        on_close: OnClose | None = None,
+        max_idle_s: float = 0.0,
+        listener: ClientListener | None = None,
     ) -> None:
         self.handler = handler
-        requests = InFlightRequests(handler, max_idle_s)
+        requests = InFlightRequests(handler, max_idle_s, listener)
         self.shared = self.Shared(connection, requests, handler.Event())
         self._end = _Ending(handler, self.shared, on_close)
         self._writing = WriteTurn(handler, connection.address, self._end)
@@ -273,6 +281,8 @@ def _send(
     except Exception as error:  # noqa: BLE001 - goes to the future, like the error of an answer
         request.set_error(error)
         return request
+    if requests.listener is not None:
+        request.sent_bytes = int.from_bytes(frame[0][:4], "big") + 4
     request.silence_s = timeout + request.early
     request.latest = latest
     while True:
@@ -299,6 +309,8 @@ def _send(
         owner._end(broken)
         request.set_error(fresh(requests.error or broken))  # the reader may have found the reason first
     elif not has_response:
+        if requests.listener is not None:
+            requests.listener.on_answer(type(request.request), request.sent_bytes, 0, 0.0, at)
         request.set_response(None)
     else:
         requests.turn.answer_due()
@@ -389,6 +401,9 @@ class _Ending:
             for request in left:
                 request.set_error(fresh(error))
             raise
+        listener = self._shared.requests.listener
+        if listener is not None:
+            listener.on_event(DISCONNECTED, self._shared.connection.address, 0.0, error.text)
         on_close = self._on_close()
         if on_close is not None:
             try:
@@ -455,6 +470,9 @@ def _deliver(handler: Handler, shared: RequestHandler.Shared, frame: memoryview)
             throttle = request.throttle(frame)  # before another worker sends
             if throttle is not None or requests.late:
                 requests.throttle(throttle, handler.now())
+            listener, at = requests.listener, requests.used_at
+            if listener is not None:
+                listener.on_answer(type(request.request), request.sent_bytes, len(frame), at - request.sent_at, at)
             request.set_response(frame)
     except BaseException:
         # The timeout of a worker that reads for itself, or Ctrl-C: the next reader completes the future.

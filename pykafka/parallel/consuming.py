@@ -115,8 +115,9 @@ class InParallel(Generic[K, V]):
             )
         if self._run is not None and self._run.running:
             raise KafkaException("another run of this consumer has not ended: stop() it first", topic=self._engine.name)
-        commits = self._options.consumer_group is not None
-        self._run = ParallelRun(self._handler, _Source(self, self._engine), handle, options, dead_letters, commits)
+        source, group = _Source(self, self._engine), self._options.consumer_group
+        traced = self._engine.cluster.tracer, group
+        self._run = ParallelRun(self._handler, source, handle, options, dead_letters, group is not None, *traced)
         if letters is not None:
             self._run.at_end = letters.close
         return self._run

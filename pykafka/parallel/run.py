@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -12,11 +13,13 @@ from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler
 from pykafka.parallel.intake import Intake
 from pykafka.parallel.pool import Pool
+from pykafka.parallel.ports import call
 from pykafka.parallel.retry import Failures
 from pykafka.parallel.tasks import Limits, TaskTable
 
 if TYPE_CHECKING:
     from pykafka.handlers import Worker
+    from pykafka.metrics.tracing import RecordTracer
     from pykafka.parallel.options import ParallelOptions
     from pykafka.parallel.ports import DeadLetterSink, Handle, Source
     from pykafka.parallel.task import Task
@@ -79,6 +82,8 @@ class ParallelRun:
     :param options: settings
     :param dead_letters: takes the records that failed for good; None: the first of them ends the run
     :param commits: whether the consumer has a group to commit to
+    :param tracer: sees each record that is handled; None for nothing
+    :param group: the consumer's, for the tracer
     """
 
     def __init__(
@@ -89,11 +94,17 @@ class ParallelRun:
         options: ParallelOptions,
         dead_letters: DeadLetterSink | None = None,
         commits: bool = True,
+        tracer: RecordTracer | None = None,
+        group: str | None = None,
     ) -> None:
         if not callable(handle):
             raise TypeError(f"handle must be a function of a record, not {type(handle).__name__}: {handle!r}")
         if (iscoroutinefunction(handle) or iscoroutinefunction(type(handle).__call__)) and not _takes_async(handler):
             raise TypeError(f"handle must be a plain function on {handler.name}; pykafka.aio takes async ones")
+        if tracer is not None:
+            handle, dead_letters = tracer.handling(
+                partial(call, handler, handle), dead_letters, group, options.manual_ack
+            )
         self._handler = handler
         self._source = source
         limits = Limits(options.max_unacknowledged, options.max_unacknowledged_bytes)

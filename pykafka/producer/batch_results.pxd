@@ -6,6 +6,7 @@ from pykafka.producer.in_flight_window cimport InFlightBatch
 
 
 cdef class BatchResults:
+    cdef object _listener
     cdef object _handler
     cdef object _lock
     cdef object _retry_policy

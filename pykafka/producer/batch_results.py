@@ -12,6 +12,7 @@ from pykafka.producer.in_flight_window import Verdict
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.handlers.base import LockType
+    from pykafka.metrics.listener import ClientListener
     from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.batch import ProducerBatch
     from pykafka.producer.in_flight_window import InFlightBatch
@@ -46,6 +47,7 @@ class BatchResults:
     :param retry_policy: pauses and bounds
     :param owner: of the batches
     :param metadata_error: returns why the cluster cannot be asked for leaders, if it cannot
+    :param listener: hears of batches that are sent again; None: nobody listens
     """
 
     def __init__(
@@ -55,7 +57,9 @@ class BatchResults:
         retry_policy: RetryPolicy,
         owner: BatchOwner,
         metadata_error: Callable[[], KafkaException | None] = lambda: None,
+        listener: ClientListener | None = None,
     ) -> None:
+        self._listener = listener
         self._handler = handler
         self._lock = lock
         self._retry_policy = retry_policy
@@ -118,6 +122,8 @@ class BatchResults:
             self.give_up(batch, error, True)
         else:
             log.info("will send %d messages to %s/%d again: %s", batch.count, batch.topic, batch.partition_id, error)
+            if self._listener is not None:
+                self._listener.on_retry(batch, error)
             with self._lock:
                 batch.last_error = error.again()
                 batch.record_errors = None

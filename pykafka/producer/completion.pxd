@@ -1,8 +1,11 @@
+from pykafka.metrics.listener cimport ClientListener
 from pykafka.producer.accumulator cimport RecordAccumulator
 from pykafka.producer.batch cimport ProducerBatch
 
 
 cdef class Completion:
+    cdef ClientListener _listener
+    cdef object _now
     cdef object _name
     cdef object _any_topic
     cdef object _options

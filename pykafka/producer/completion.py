@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType, LockType
+    from pykafka.metrics.listener import ClientListener
     from pykafka.producer.accumulator import RecordAccumulator
     from pykafka.producer.batch import ProducerBatch
     from pykafka.producer.buffer_pool import Bounds
@@ -111,6 +112,7 @@ class Completion:
     :param progress: set when a caller may have waited for the completed batches
     :param limiter: through which warnings go
     :param any_topic: whether messages are for any topic: failures then show them as `Delivery`
+    :param listener: hears of each outcome; None: nobody listens
     """
 
     def __init__(
@@ -123,7 +125,10 @@ class Completion:
         progress: EventType,
         limiter: LogLimiter,
         any_topic: bool = False,
+        listener: ClientListener | None = None,
     ) -> None:
+        self._listener = listener
+        self._now = handler.now
         self._name = name
         self._any_topic = any_topic
         self._options = options
@@ -150,6 +155,8 @@ class Completion:
             if error is not None:
                 batch.error = error.again()  # without the frames that it came through, which hold batches
             batch.done = True
+        if self._listener is not None and batch.parts is None:
+            self._listener.on_batch(batch, error, self._now())
         batch.wire = None
         if error is not None and not asked_for:
             about = f"{batch.topic}/{batch.partition_id} {type(error).__name__}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from pykafka.exceptions import ProducerStoppedException
 from pykafka.handlers.exit_calls import warn_of_loss
+from pykafka.metrics.listener import PRODUCER
 from pykafka.producer.accumulator import Owner, RecordAccumulator
 from pykafka.producer.batch import DeliveryWait, ProducerBatch
 from pykafka.producer.buffer_pool import BufferPool
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import TopicView
+    from pykafka.metrics.listener import ClientListener
+    from pykafka.metrics.metric import Metric
     from pykafka.network.node import Node
     from pykafka.producer.accumulator import PartitionQueue
     from pykafka.producer.in_flight_window import InFlightWindow
@@ -82,6 +85,11 @@ class ProducerCore(ABC):
         self.handler = cluster.handler
         self.options = options
         self.make_sender = make_sender
+        #: Hears of batches; None: nobody listens.
+        self.listener: ClientListener | None = None
+        if cluster.listener is not None:
+            self.listener = cluster.listener.part(PRODUCER, (cluster.client_id, self.name), self)
+        self.made_at_ms = cluster.handler.time_ms()
         self.retry_policy = RetryPolicy(self.handler, options)
         self.topic_ids = TopicIds(cluster, options.on_topic_recreated == "fail")
         self.message_formats = MessageFormats(cluster, options.enable_idempotence is True)
@@ -105,12 +113,17 @@ class ProducerCore(ABC):
             self.progress,
             self.cluster.limiter,
             self.topic is None,
+            self.listener,
         )
         self.producer_ids = ProducerIds(self.cluster, self.options.enable_idempotence)
         #: Whether the next batch looks whether this process can deliver it at its end.
         self.looks_ahead = not self.options.sync
         #: How many callers wait in `flush()` and `stop()`: nothing lingers meanwhile.
         self.flushing = 0
+
+    @abstractmethod
+    def read_metrics(self) -> list[Metric]:
+        """Return the metrics of now."""
 
     @abstractmethod
     def set_up(self) -> None:

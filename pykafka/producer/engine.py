@@ -28,6 +28,7 @@ from pykafka.producer.routing import Routing
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import TopicView
+    from pykafka.metrics.metric import Metric
     from pykafka.network.node import Node
     from pykafka.producer.options import ProducerOptions
     from pykafka.protocol.message import Message
@@ -126,6 +127,16 @@ class ProducerEngine(ProducerCore):
                 self.producer_ids.known_to(leader)
             except SocketDisconnectedError as error:
                 log.info("broker %s is asked what it knows when there is something to send: %s", leader.address, error)
+
+    def read_metrics(self) -> list[Metric]:
+        """Return the metrics of now."""
+        from pykafka.producer.producer_metrics import read_producer
+
+        return read_producer(self, self.routing).metrics
+
+    def metric_labels(self) -> dict[str, str]:
+        """Return the labels of the producer's metrics at brokers (KIP-714)."""
+        return {"transactional_id": getattr(self.options, "transactional_id", None) or ""}
 
     def after_fork(self) -> None:
         """Leave to the parent what is its own, in a forked child; the next message starts afresh.

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.handlers.base import LockType
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metrics.listener import ClientListener
     from pykafka.network.node import Node
     from pykafka.network.requests import RequestHandler
     from pykafka.producer.accumulator import PartitionQueue
@@ -62,6 +63,7 @@ class RequestsCore(Protocol):
     producer_ids: ProducerIds
     topic_ids: TopicIds
     message_formats: MessageFormats
+    listener: ClientListener | None
 
     @property
     def transaction(self) -> Transaction | None: ...
@@ -116,7 +118,12 @@ class LeaderRequests:
         self._lock = core.lock
         self._owner = owner
         self.results = BatchResults(
-            core.handler, core.lock, core.retry_policy, owner, lambda: core.cluster.metadata_error
+            core.handler,
+            core.lock,
+            core.retry_policy,
+            owner,
+            lambda: core.cluster.metadata_error,
+            core.listener,
         )
         #: Requests whose answer is awaited; in order.
         self.awaiting: dict[Request, None] = {}
@@ -317,6 +324,8 @@ class LeaderRequests:
                 patient=False,
                 connection=connection,
             )
+            if self._core.listener is not None:
+                self._core.listener.on_send(batches, request.pending.sent_at)
             self._owner.sent(self, request)
         except BaseException:
             try:

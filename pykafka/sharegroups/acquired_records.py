@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Iterator
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pykafka.common import TopicPartition
 from pykafka.exceptions import InvalidRecordState, KafkaException
@@ -105,6 +105,7 @@ class AcquiredRecord:
         "owner",
         "partition",
         "state",
+        "trace",
     )
 
     def __init__(
@@ -125,6 +126,8 @@ class AcquiredRecord:
         self.state = State.BUFFERED
         self.kind = AcknowledgeType.GAP
         self.error: KafkaException | None = None
+        #: Of the client's tracer, if there is one.
+        self.trace: Any = None
 
     def apply(self, event: Event) -> None:
         """Change the state.

@@ -157,6 +157,8 @@ class ShareConsumer(Generic[K, V]):
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Close the consumer; after an error, what the last call returned is released, not accepted."""
+        if exc is not None and self._cluster.tracer is not None:
+            self._cluster.tracer.left(self, exc)
         self._close(midway=exc_type is not None)
 
     def __del__(self) -> None:
@@ -214,20 +216,24 @@ class ShareConsumer(Generic[K, V]):
 
         :raises ConsumerStoppedException: the consumer was closed before the iteration began
         """
+        tracer = self._cluster.tracer
+        return self._records() if tracer is None else tracer.each(self, self._records(), self._options.group)
+
+    def _records(self) -> Iterator[Record[K, V]]:
         if self._closed:
             self._check_open()
         timeout_ms = self._options.consumer_timeout_ms
         timeout = None if timeout_ms < 0 else timeout_ms / 1000
         while True:
             try:
-                record = self.one(timeout)
+                found = self._read(1, timeout)
             except ConsumerStoppedException:
                 if self._closed:
                     return
                 raise
-            if record is None:
+            if not found:
                 return
-            yield record
+            yield found[0]
 
     def one(self, timeout: float | None = None) -> Record[K, V] | None:
         """Return the next record.
@@ -238,7 +244,7 @@ class ShareConsumer(Generic[K, V]):
         :raises KafkaException: the group or a broker refuses this consumer; while brokers, leaders or the coordinator are away,
             calls wait
         """
-        found = self._read(1, timeout)
+        found = self._reading_call(1, timeout)
         return found[0] if found else None
 
     def poll(self, max_records: int = POLL_RECORDS, timeout: float | None = None) -> list[Record[K, V]]:
@@ -249,7 +255,12 @@ class ShareConsumer(Generic[K, V]):
         :returns: an empty list if there is none in time
         :raises KafkaException: see `one`
         """
-        return self._read(valid_int(max_records, name="max_records"), timeout)
+        return self._reading_call(valid_int(max_records, name="max_records"), timeout)
+
+    @property
+    def _reading_call(self) -> Callable[[int, float | None], list[Record[K, V]]]:
+        tracer = self._cluster.tracer
+        return self._read if tracer is None else tracer.reading(self._read, self._options.group)
 
     def _read(self, limit: int, timeout: float | None) -> list[Record[K, V]]:
         deadline = None if timeout is None else self._handler.now() + valid_timeout(timeout)

@@ -88,6 +88,8 @@ class ShareEngine:
         if acquired:
             with self.lock:
                 self._outcomes.extend(outcomes(acquired, error))
+            if self.cluster.tracer is not None:
+                self.cluster.tracer.acknowledged(acquired, error)
         self.arrived.set()
 
     def on_leader_lost(self, worker: SessionWorker, keys: Iterable[TopicPartition], error: KafkaException) -> None:
@@ -247,6 +249,8 @@ class ShareEngine:
                 self._outcomes.extend(outcomes([acquired], error))
                 return False
             acquired.session_records.acknowledge(acquired, kind)
+            if self.cluster.tracer is not None:  # in the lock: the outcome comes after that
+                self.cluster.tracer.acknowledging(acquired, kind.name.lower(), self.options.group)
         return True
 
     def renew(self, acquired: AcquiredRecord) -> bool:

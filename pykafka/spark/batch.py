@@ -137,4 +137,14 @@ def read_partition(partition: Any, options: ReadOptions, columns: tuple[str, ...
 
     freeze_objects()
     tp = TopicPartition(partition.topic, partition.partition)
-    return read_range(OffsetRange(tp, partition.start, partition.end), options, columns, partition.topic_id)
+    batches = read_range(OffsetRange(tp, partition.start, partition.end), options, columns, partition.topic_id)
+    return _traced(batches, tp) if options.traces else batches
+
+
+def _traced(batches: Iterator[pa.RecordBatch], tp: TopicPartition) -> Iterator[pa.RecordBatch]:
+    """Yield batches in a span of OpenTelemetry."""
+    from pykafka.otel.batches import batch_span
+    from pykafka.spark import session
+
+    with batch_span(session.handler, "poll", tp.topic, tp.partition) as look:
+        yield from look(batches)

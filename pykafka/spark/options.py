@@ -130,6 +130,7 @@ class ReadOptions:
     :param fetch_wait_ms: how long a broker may delay a fetch that has no data
     :param client_rack: the rack of the executors: replicas there are read from; "" reads from leaders
     :param unpacked_max_bytes: what a compressed batch may unpack to
+    :param traces: whether each task makes a span
     """
 
     client: ClientOptions
@@ -153,6 +154,7 @@ class ReadOptions:
     fetch_wait_ms: int
     client_rack: str
     unpacked_max_bytes: int
+    traces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +184,7 @@ class WriteOptions:
     :param max_request_bytes: the largest request, and so the largest record batch
     :param delivery_timeout_ms: the longest time until a record batch is acknowledged, retries included
     :param transactions: how to write in transactions; None: without
+    :param traces: whether each task makes a span
     """
 
     client: ClientOptions
@@ -191,6 +194,7 @@ class WriteOptions:
     max_request_bytes: int
     delivery_timeout_ms: int
     transactions: TransactionOptions | None = None
+    traces: bool = False
 
 
 @concealing
@@ -235,6 +239,7 @@ def _read_options(values: Mapping[str, Any], raw: Mapping[str, str], mode: Mode)
         fetch_wait_ms=values["kafka.fetch.max.wait.ms"],
         client_rack=values["kafka.client.rack"],
         unpacked_max_bytes=unpacked_limit(values[UNPACKED], fetch_bytes),
+        traces=values["traces"],
     )
 
 
@@ -272,6 +277,7 @@ def write_options(raw: Mapping[str, str], mode: Mode, report: Callable[[str], ob
         max_request_bytes=values["kafka.max.request.size"],
         delivery_timeout_ms=values["kafka.delivery.timeout.ms"],
         transactions=_transactions(values, report),
+        traces=values["traces"],
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pykafka.common import CompressionType, TopicPartition
 from pykafka.exceptions import KafkaException
 from pykafka.metadata.configs import TOPIC, read_settings
+from pykafka.metrics.listener import PRODUCER
 from pykafka.producer.accumulator import PartitionQueue
 from pykafka.producer.batch import BrokerQueue, ProducerBatch
 from pykafka.producer.batch_results import BatchResults
@@ -94,7 +95,10 @@ class BatchSender:
         self.topic_ids = TopicIds(cluster)
         self.transaction = transaction
         self._client = options.client
-        self._results = BatchResults(self.handler, self.lock, self.retry_policy, self)
+        self.listener = (
+            None if cluster.listener is None else cluster.listener.part(PRODUCER, (cluster.client_id, "spark"))
+        )
+        self._results = BatchResults(self.handler, self.lock, self.retry_policy, self, listener=self.listener)
         # The numbers of a transaction are of its epoch: nothing continues from task to task.
         kept = transaction is None
         self._sequences = take(cluster, options.client) if kept else Sequences(cluster, True)

@@ -130,10 +130,19 @@ class _Writer(Shipped):
 
         :raises SinkError: a row cannot be written, or was not acknowledged in time
         """
-        from pykafka.spark.session import freeze_objects
-        from pykafka.spark.writer import prepare_rows, write_rows
+        from pykafka.spark.session import freeze_objects, handler
 
         freeze_objects()
+        if self._options.traces:
+            from pykafka.otel.batches import batch_span
+
+            with batch_span(handler, "send", self._options.topic) as look:
+                return self._write(look(iterator))
+        return self._write(iterator)
+
+    def _write(self, iterator: Iterator[pa.RecordBatch]) -> KafkaCommitMessage:
+        from pykafka.spark.writer import prepare_rows, write_rows
+
         if self._plan is None:
             return KafkaCommitMessage(write_rows(iterator, self._options, self._columns))
         part, rows = prepare_rows(iterator, self._options, self._columns, self._plan, self._task(self._plan))

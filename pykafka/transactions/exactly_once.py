@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import (
@@ -170,17 +171,29 @@ class Function:
     :param fn: of one record
     """
 
-    def __init__(self, fn: Callable[[Record[Any, Any]], Any]) -> None:
+    def __init__(self, fn: Callable[[Record[Any, Any]], Any], consumer: Any) -> None:
         self.fn = fn
         self.error: Exception | None = None
+        self._consumer = consumer
 
-    def apply(self, records: Iterable[Record[Any, Any]]) -> list[ProducerRecord[Any, Any]]:
-        """Return the messages that it makes of records."""
-        try:
-            return [one for record in records for one in messages_of(self.fn(record))]
-        except Exception as error:
-            self.error = error
-            raise
+    def handling(self, record: Record[Any, Any]) -> AbstractContextManager[object]:
+        """Return the context in which a record is handled, and its messages are produced."""
+        tracer = self._consumer._cluster.tracer
+        if tracer is None:
+            return nullcontext()
+        context: AbstractContextManager[object] = tracer.processing(record, self._consumer._options.consumer_group)
+        return context
+
+    def apply(self, records: Iterable[Record[Any, Any]]) -> Iterator[ProducerRecord[Any, Any]]:
+        """Yield the messages that it makes of records."""
+        for record in records:
+            with self.handling(record):
+                try:
+                    made = messages_of(self.fn(record))
+                except Exception as error:
+                    self.error = error
+                    raise
+                yield from made
 
 
 def exactly_once(
@@ -203,7 +216,7 @@ def exactly_once(
     """
     attempts = TransactionRetries(consumer, producer)
     producer.init_transactions()  # before anything is read: a predecessor's transaction is ended by now
-    function, handled = Function(fn), 0
+    function, handled = Function(fn, consumer), 0
     for records in consumer.batches(max_records):
         try:
             with producer.transaction(consumer):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Never
 from weakref import WeakSet
 
@@ -451,7 +451,9 @@ class Transactions:
                 self._coordinator.add_offsets(name, deadline)
                 self.status.groups.add(name)
         where = Groups(name, group.coordinator_by, group.forget_coordinator)
-        self._coordinator.commit_offsets(where, to_send.identity, to_send.offsets, to_send.epochs, deadline)
+        tracer = self._engine.cluster.tracer
+        with nullcontext() if tracer is None else tracer.committing(to_send.offsets, name):
+            self._coordinator.commit_offsets(where, to_send.identity, to_send.offsets, to_send.epochs, deadline)
         self.status.groups.add(name)
         consumer._check_held()  # another worker may read it, and may have lost a partition before the group had its offset
         consumer._settle(to_send.offsets)

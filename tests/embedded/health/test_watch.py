@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import gevent
@@ -23,16 +24,6 @@ from tests.support.loops import Concurrency
 from tests.support.waiting import until
 
 WATCH = "pykafka.health.watch"
-
-
-class Listener:
-    """The events of a client."""
-
-    def __init__(self) -> None:
-        self.events: list[Any] = []
-
-    def on_event(self, event: Any) -> None:
-        self.events.append(event)
 
 
 @pytest.fixture
@@ -74,6 +65,23 @@ def test_a_stall_is_reported_once(
     assert len(lines) == 1
     assert "t-0 has stood still" in lines[0].getMessage()
     assert lines[0].levelno == logging.WARNING
+
+
+def test_the_listener_of_a_client_hears_of_both() -> None:
+    heard: list[tuple[str, str, float, object]] = []
+
+    class Listener:
+        def on_event(self, kind: str, subject: str, seconds: float = 0.0, detail: object = "") -> None:
+            heard.append((kind, subject, seconds, detail))
+
+    cluster: Any = SimpleNamespace(listener=Listener())
+    module.tell(cluster, Stalled("consumer of t", "t", 3, 31.0, Why.PAUSED, "paused"))
+    module.tell(cluster, Held(2.0, "a.py:1 in f"))
+    module.tell(SimpleNamespace(listener=None), Held(2.0, ""))  # type: ignore[arg-type]
+    assert heard == [
+        ("stalled", "t/3", 31.0, "consumer of t: paused"),
+        ("held", "hub or event loop", 2.0, "a.py:1 in f"),
+    ]
 
 
 def test_a_paused_partition_is_not_reported(concurrency: Concurrency, listened: list[Any]) -> None:

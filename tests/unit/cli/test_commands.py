@@ -57,7 +57,7 @@ NOUNS = {
         "elect",
         "log-dirs",
     ),
-    *("quorum", "features", "cluster"),
+    *("quorum", "features", "cluster", "client-metrics"),
 }
 LISTINGS = [
     "desc_topic",

@@ -38,6 +38,7 @@ def test_leaders_are_looked_up_where_the_broker_has_not_answered(error: KafkaExc
         handler=handler,
         lock=handler.Lock(),
         retry_policy=mock.Mock(),
+        listener=None,
         options=SimpleNamespace(idempotent=False, ack_timeout_ms=1000, delivery_timeout_ms=1000),
         cluster=SimpleNamespace(metadata_error=None, refresh_schedule=None, socket_timeout_ms=1000),
     )

@@ -1,0 +1,135 @@
+"""The metrics of a client's connections, which its producers and consumers share, and of the client itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from pykafka._version import __version__
+from pykafka.metrics.listener import AUTHENTICATED, CONNECTED, DISCONNECTED, REAUTHENTICATED, REFUSED, THROTTLED
+from pykafka.metrics.reading import Reading, steps
+from pykafka.metrics.recorder import ApiSensors, PartRecorder, Recorder
+from pykafka.metrics.sensors import Sensor
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler
+    from pykafka.metrics.listener import ClientListener
+    from pykafka.network.node import Node
+
+#: The groups of one kind of client in Java: those of "producer", "consumer" and "admin-client".
+NODES, CLIENT = "{}-node-metrics", "{}-metrics"
+
+
+class Measured(Protocol):
+    """A client; `BaseCluster` documents each member."""
+
+    client_id: str
+    handler: Handler
+    listener: ClientListener | None
+    made_at_ms: int
+
+    @property
+    def brokers(self) -> Mapping[int, Node]: ...
+
+
+def connections_of(cluster: Measured) -> list[PartRecorder]:
+    """Return what the connections of a client have counted; nothing if it counts nothing."""
+    listener = cluster.listener
+    return list(listener.connections.values()) if isinstance(listener, Recorder) else []
+
+
+def apis_of(connections: list[PartRecorder]) -> list[ApiSensors]:
+    """Return what connections have counted, by API."""
+    return [api for connection in connections for api in list(connection.apis.values())]
+
+
+def of_api(cluster: Measured, name: str) -> list[ApiSensors]:
+    """Return what a client has counted of one API: "Fetch", "Produce" and the like."""
+    return [
+        sensors
+        for connection in connections_of(cluster)
+        for api, sensors in list(connection.apis.items())
+        if api.__name__.removesuffix("Request") == name
+    ]
+
+
+def throttling(cluster: Measured, api: str) -> list[Sensor]:
+    """Return how long brokers have throttled requests of an API (ms)."""
+    return steps(cluster.listener, f"{THROTTLED} {api}") if isinstance(cluster.listener, Recorder) else []
+
+
+def add_connections(reading: Reading, cluster: Measured, kind: str) -> None:
+    """Add the metrics of all connections, and of those of each broker.
+
+    :param kind: "producer", "consumer" or "admin-client"
+    """
+    connections = connections_of(cluster)
+    group, apis = CLIENT.format(kind), apis_of(connections)
+    _add_requests(reading, group, apis, None)
+    made, ended = _steps(connections, CONNECTED), _steps(connections, DISCONNECTED)
+    nodes = [*cluster.brokers.values()]
+    reading.add(group, "connection-count", sum(node.connection_count for node in nodes))
+    reading.meter(group, "connection-creation", made)
+    reading.meter(group, "connection-close", ended)
+    reading.meter(group, "network-io", [one for api in apis for one in (api.sent, api.received)])
+    logins = _steps(connections, AUTHENTICATED)
+    reading.meter(group, "successful-authentication", logins)
+    reading.meter(group, "failed-authentication", _steps(connections, REFUSED))
+    renewals = _steps(connections, REAUTHENTICATED)
+    reading.meter(group, "successful-reauthentication", renewals)
+    reading.meter(group, "failed-reauthentication", _steps(connections, f"{REFUSED} again"))
+    reading.spread(group, "reauthentication-latency", renewals)
+    by_node: dict[str, list[PartRecorder]] = {}
+    for connection in connections:
+        by_node.setdefault(str(connection.about[0]), []).append(connection)
+    for node, parts in sorted(by_node.items()):
+        tags = {"node-id": node}
+        _add_requests(reading, NODES.format(kind), apis_of(parts), tags)
+        reading.spread(NODES.format(kind), "request-latency", [api.took for api in apis_of(parts)], tags)
+
+
+def _add_requests(reading: Reading, group: str, apis: list[ApiSensors], tags: dict[str, str] | None) -> None:
+    sent, received = [api.sent for api in apis], [api.received for api in apis]
+    reading.meter(group, "request", sent, tags)
+    reading.meter(group, "response", received, tags)
+    reading.spread(group, "request-size", sent, tags)
+    reading.meter(group, "incoming-byte", received, tags, of="total")
+    reading.meter(group, "outgoing-byte", sent, tags, of="total")
+
+
+def _steps(connections: list[PartRecorder], kind: str) -> list[Sensor]:
+    return [sensor for connection in connections for sensor in steps(connection, kind)]
+
+
+def add_app_info(reading: Reading, made_at_ms: int) -> None:
+    """Add when a part was made, and by which version."""
+    reading.add("app-info", "start-time-ms", made_at_ms)
+    reading.add("app-info", "version", _version_number())
+
+
+def _version_number() -> int:
+    numbers = [int("".join(filter(str.isdigit, part)) or 0) for part in __version__.split(".")[:3]]
+    return sum(number * 100**place for place, number in enumerate(reversed(numbers)))
+
+
+def read_client(cluster: Measured) -> Reading:
+    """Return the metrics of a client alone: its connections and requests."""
+    reading = Reading(cluster.client_id, cluster.handler.now())
+    add_connections(reading, cluster, "admin-client")
+    add_app_info(reading, cluster.made_at_ms)
+    for name, sensors in _by_api(connections_of(cluster)):
+        tags = {"api": name}
+        group = "client-api-metrics"
+        reading.histogram(group, "request-latency", [api.took for api in sensors], tags)
+        reading.spread(group, "request-size", [api.sent for api in sensors], tags)
+        reading.spread(group, "response-size", [api.received for api in sensors], tags)
+        reading.add(group, "throttle-time-total", sum(one.total for one in throttling(cluster, name)), tags)
+    return reading
+
+
+def _by_api(connections: list[PartRecorder]) -> Iterator[tuple[str, list[ApiSensors]]]:
+    found: dict[str, list[ApiSensors]] = {}
+    for connection in connections:
+        for api, sensors in list(connection.apis.items()):
+            found.setdefault(api.__name__.removesuffix("Request"), []).append(sensors)
+    yield from sorted(found.items())

@@ -1,0 +1,96 @@
+"""`ClientListener`: what a client reports of its work, per request and per batch, never per message. The seam of this room."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pykafka.exceptions import KafkaException
+    from pykafka.metrics.metric import Metric
+
+#: Parts of a client, as `ClientListener.part` names them.
+CONNECTION, PRODUCER, CONSUMER, SHARE = "connection", "producer", "consumer", "share-consumer"
+
+# Kinds of events: states that change, and steps that took a time.
+CONNECTED, DISCONNECTED, UNREACHABLE = "connected", "disconnected", "unreachable"
+AUTHENTICATED, REAUTHENTICATED, REFUSED = "authenticated", "reauthenticated", "refused"
+THROTTLED, METADATA, FAILED = "throttled", "metadata", "failed"
+COORDINATOR, JOINED, SYNCED, REBALANCED, REBALANCE_FAILED = (
+    "coordinator",
+    "joined",
+    "synced",
+    "rebalanced",
+    "rebalance-failed",
+)
+ASSIGNED, REVOKED, LOST, HEARTBEAT, COMMITTED, POSITION = (
+    "assigned",
+    "revoked",
+    "lost",
+    "heartbeat",
+    "committed",
+    "position",
+)
+POLLED, WAITED, ACKNOWLEDGED = "polled", "waited", "acknowledged"
+TRANSACTION, STALLED, HELD, CALLBACK, CLOSED = "transaction", "stalled", "held", "callback", "closed"
+
+
+class Measured(Protocol):
+    """A producer or a consumer, as its client's metrics know it."""
+
+    def read_metrics(self) -> list[Metric]: ...  # of now
+
+
+class ClientListener:
+    """What a client calls as it works. Each method does nothing here; a subclass takes what it wants.
+
+    Calls come from any worker of the client, are made by one at a time for each connection, and must not wait.
+    """
+
+    def part(self, kind: str, about: tuple[Any, ...], source: Measured | None = None) -> ClientListener:
+        """Return the listener of a part of the client; by default this one.
+
+        :param kind: CONNECTION, PRODUCER, CONSUMER or SHARE
+        :param about: (node id, channel) of a connection; (client id, topic) of a producer; (client id, group) of a consumer
+        :param source: the producer or consumer, to be held weakly
+        """
+        return self
+
+    def on_answer(self, api: type[Any], sent: int, received: int, seconds: float, now: float) -> None:
+        """Hear of a request that was answered, or that needs no answer.
+
+        :param api: the class of the request
+        :param sent: size of the request (bytes)
+        :param received: size of the answer (bytes); 0: none was due
+        :param seconds: from the request to the answer
+        :param now: of the handler's clock (s)
+        """
+
+    def on_send(self, batches: Sequence[Any], now: float) -> None:
+        """Hear of batches that were sent in one request: `topic`, `partition_id`, `count`, `size`, `wire_size`, `created`.
+
+        :param now: of the handler's clock (s)
+        """
+
+    def on_batch(self, batch: Any, error: KafkaException | None, now: float) -> None:
+        """Hear of a batch that was acknowledged, or has failed for good; parameters as of `on_send`."""
+
+    def on_retry(self, batch: Any, error: KafkaException) -> None:
+        """Hear of a batch that will be sent again."""
+
+    def on_records(self, topic: str, partition: int, records: int, nbytes: int, now: float) -> None:
+        """Hear of records of one partition that were fetched and buffered.
+
+        :param nbytes: unpacked (bytes)
+        :param now: of the handler's clock (s)
+        """
+
+    def on_event(self, kind: str, subject: str, seconds: float = 0.0, detail: object = "") -> None:
+        """Hear of a step or a change of state.
+
+        :param kind: a constant of this module
+        :param subject: what it is about: "broker 1 main", "orders/3", "group billing"
+        :param seconds: how long it took
+        :param detail: an error, or what else there is to say; no payload, no secret
+        """

@@ -1,0 +1,59 @@
+cimport cython
+
+from pykafka.metrics.listener cimport ClientListener
+from pykafka.metrics.sensors cimport Sensor
+
+
+cdef class ApiSensors:
+    cdef readonly Sensor took
+    cdef readonly Sensor sent
+    cdef readonly Sensor received
+
+
+cdef class TopicSensors:
+    cdef readonly Sensor records
+    cdef readonly Sensor bytes
+    cdef readonly Sensor wire_bytes
+    cdef readonly Sensor errors
+    cdef readonly Sensor retries
+
+
+cdef class PartRecorder(ClientListener):
+    cdef readonly tuple about
+    cdef public str name
+    cdef readonly dict events
+    cdef readonly dict apis
+    cdef readonly dict topics
+    cdef readonly Sensor queued
+    cdef readonly Sensor delivered
+    cdef readonly Sensor requests
+    cdef readonly Sensor batch_size
+    cdef readonly dict errors
+    cdef readonly dict retries
+    cdef object _now
+    cdef object _keep
+
+    @cython.locals(sensor=Sensor)
+    cpdef on_event(self, kind, subject, double seconds=*, detail=*)
+
+    @cython.locals(sensors=ApiSensors)
+    cpdef on_answer(self, api, Py_ssize_t sent, Py_ssize_t received, double seconds, double now)
+
+    @cython.locals(topic=TopicSensors, count=Py_ssize_t, size=Py_ssize_t, records=Py_ssize_t, created=double, wire=list)
+    cpdef on_send(self, batches, double now)
+
+    @cython.locals(topic=TopicSensors, created=double)
+    cpdef on_batch(self, batch, error, double now)
+
+    @cython.locals(topic=TopicSensors)
+    cpdef on_retry(self, batch, error)
+    cdef _count(self, dict counts, kind, batch, error, double now)
+
+    @cython.locals(sensors=TopicSensors)
+    cpdef on_records(self, topic, int partition, Py_ssize_t records, Py_ssize_t nbytes, double now)
+
+
+cdef class Recorder(PartRecorder):
+    cdef readonly object flight
+    cdef readonly dict connections
+    cdef readonly object parts

@@ -1,0 +1,179 @@
+"""`Recorder`: the listener that clients have: it counts, and keeps the last events in the flight recorder."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from pykafka.metrics.listener import CONNECTION, ClientListener
+from pykafka.metrics.sensors import DURATIONS_MS, Sensor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pykafka.exceptions import KafkaException
+    from pykafka.handlers import Handler
+    from pykafka.metrics.flight_recorder import FlightRecorder
+    from pykafka.metrics.listener import Measured
+
+#: The header of a record batch (bytes).
+BATCH_HEADER = 61
+#: Errors that a producer counts by name at most; further ones count as "other".
+ERRORS_MAX = 50
+
+
+class ApiSensors:
+    """The requests of one API over one connection, by duration (ms) and size (bytes)."""
+
+    def __init__(self) -> None:
+        self.took = Sensor(DURATIONS_MS)
+        self.sent = Sensor()
+        self.received = Sensor()
+
+
+class TopicSensors:
+    """What a producer or a consumer counts of a topic: records, bytes, failed and repeated records."""
+
+    def __init__(self) -> None:
+        self.records = Sensor()
+        self.bytes = Sensor()
+        self.wire_bytes = Sensor()
+        self.errors = Sensor()
+        self.retries = Sensor()
+
+
+class PartRecorder(ClientListener):
+    """What one part of a client counts: a connection, a producer or a consumer.
+
+    :param now: the handler's clock (s)
+    :param flight: keeps the last events; None for none
+    :param about: as of `ClientListener.part`
+    """
+
+    def __init__(self, now: Callable[[], float], flight: FlightRecorder | None, about: tuple[Any, ...]) -> None:
+        self.about = about
+        #: Of the tag client-id.
+        self.name = ""
+        #: {kind: durations (ms)}.
+        self.events: dict[str, Sensor] = {}
+        #: Of a connection: {class of the request: what it took}.
+        self.apis: dict[type[Any], ApiSensors] = {}
+        #: Of a producer or a consumer.
+        self.topics: dict[str, TopicSensors] = {}
+        #: From the first message of a batch until it is sent, and until it is acknowledged (ms).
+        self.queued = Sensor(DURATIONS_MS)
+        self.delivered = Sensor(DURATIONS_MS)
+        self.requests = Sensor()  # records in each
+        self.batch_size = Sensor()  # as sent (bytes)
+        #: {name of an error: records}, of failed and of repeated batches.
+        self.errors: dict[str, int] = {}
+        self.retries: dict[str, int] = {}
+        self._now = now
+        self._keep = None if flight is None else flight.keep
+
+    def on_event(self, kind: str, subject: str, seconds: float = 0.0, detail: object = "") -> None:
+        """Count a step, and keep it in the flight recorder."""
+        now = self._now()
+        sensor = self.events.get(kind)
+        if sensor is None:
+            sensor = self.events[kind] = Sensor()
+        sensor.record(seconds * 1000, now)
+        if self._keep is not None:
+            self._keep((now, kind, subject, seconds, detail if isinstance(detail, (str, int)) else repr(detail)))
+
+    def on_answer(self, api: type[Any], sent: int, received: int, seconds: float, now: float) -> None:
+        """Count a request."""
+        sensors = self.apis.get(api)
+        if sensors is None:
+            sensors = self.apis[api] = ApiSensors()
+        sensors.sent.record(sent, now)
+        if received:
+            sensors.received.record(received, now)
+            sensors.took.record(seconds * 1000, now)
+        if self._keep is not None:
+            self._keep((now, api, self.about, seconds, sent, received))
+
+    def on_send(self, batches: Sequence[Any], now: float) -> None:
+        """Count what a request has."""
+        records = 0
+        for batch in batches:
+            count, wire, created = batch.count, batch.wire, batch.created
+            size = BATCH_HEADER + len(wire[len(wire) - 1])
+            topic = self.topics.get(batch.topic)
+            if topic is None:
+                topic = self.topics[batch.topic] = TopicSensors()
+            topic.records.record(count, now)
+            topic.bytes.record(batch.builder.size, now)
+            topic.wire_bytes.record(size, now)
+            self.batch_size.record(size, now)
+            self.queued.record((now - created) * 1000, now)
+            records += count
+        self.requests.record(records, now)
+
+    def on_batch(self, batch: Any, error: KafkaException | None, now: float) -> None:
+        """Count an acknowledged batch, or a failed one by its error."""
+        created = batch.created
+        if error is None:
+            self.delivered.record((now - created) * 1000, now)
+            return
+        topic = self.topics.setdefault(batch.topic, TopicSensors())
+        topic.errors.record(batch.count, now)
+        self._count(self.errors, "failed", batch, error, now)
+
+    def on_retry(self, batch: Any, error: KafkaException) -> None:
+        """Count a batch that is sent again, by the error."""
+        now = self._now()
+        topic = self.topics.setdefault(batch.topic, TopicSensors())
+        topic.retries.record(batch.count, now)
+        self._count(self.retries, "retry", batch, error, now)
+
+    def _count(self, counts: dict[str, int], kind: str, batch: Any, error: KafkaException, now: float) -> None:
+        name = type(error).__name__
+        if name not in counts and len(counts) >= ERRORS_MAX:
+            name = "other"
+        counts[name] = counts.get(name, 0) + batch.count
+        if self._keep is not None:
+            self._keep((now, kind, f"{batch.topic}/{batch.partition_id}", 0.0, repr(error)))
+
+    def on_records(self, topic: str, partition: int, records: int, nbytes: int, now: float) -> None:
+        """Count records of a partition."""
+        sensors = self.topics.get(topic)
+        if sensors is None:
+            sensors = self.topics[topic] = TopicSensors()
+        sensors.records.record(records, now)
+        sensors.bytes.record(nbytes, now)
+
+
+class Recorder(PartRecorder):
+    """The listener of a client: makes those of its parts, and keeps them as long as the client.
+
+    State: `parts` and `connections` change in single steps. A connection that is made again has the sensors of before.
+
+    :param handler: supplies the clock
+    :param flight: keeps the last events; None for none
+    """
+
+    def __init__(self, handler: Handler, flight: FlightRecorder | None = None) -> None:
+        super().__init__(handler.now, flight, ())
+        self.flight = flight
+        #: {(node id, channel): what its connections count}.
+        self.connections: dict[tuple[Any, ...], PartRecorder] = {}
+        #: The producers and consumers, by the tag client-id; held weakly.
+        self.parts: weakref.WeakValueDictionary[str, Measured] = weakref.WeakValueDictionary()
+
+    def part(self, kind: str, about: tuple[Any, ...], source: Measured | None = None) -> ClientListener:
+        """Return the recorder of a part."""
+        found = self.connections.get(about) if kind == CONNECTION else None
+        if found is not None:
+            return found
+        made = PartRecorder(self._now, self.flight, about)
+        if kind == CONNECTION:
+            self.connections[about] = made
+            return made
+        number = 1
+        while (name := f"{about[0]}-{kind}-{number}") in self.parts:
+            number += 1
+        made.name = name
+        if source is not None:
+            self.parts[name] = source
+        return made

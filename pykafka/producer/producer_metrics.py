@@ -1,0 +1,112 @@
+"""The metrics of a producer."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from pykafka.metadata.client_metrics import add_app_info, add_connections, apis_of, connections_of, of_api, throttling
+from pykafka.metrics.listener import TRANSACTION
+from pykafka.metrics.reading import Reading
+from pykafka.metrics.recorder import PartRecorder, TopicSensors
+
+if TYPE_CHECKING:
+    from pykafka.producer.batch import ProducerBatch
+    from pykafka.producer.core import ProducerCore
+    from pykafka.producer.routing import Routing
+
+GROUP, TOPICS, ERRORS = "producer-metrics", "producer-topic-metrics", "producer-error-metrics"
+#: The steps of transactions, as `TRANSACTION` events name them.
+STEPS = ("init", "begin", "send-offsets", "prepare", "commit", "abort")
+
+
+def read_producer(engine: ProducerCore, routing: Routing) -> Reading:
+    """Return the metrics of a producer, with those of its client's connections."""
+    part = engine.listener if isinstance(engine.listener, PartRecorder) else None
+    cluster = engine.cluster
+    reading = Reading(part.name if part is not None else cluster.client_id, engine.handler.now())
+    add_connections(reading, cluster, "producer")
+    add_app_info(reading, engine.made_at_ms)
+    _add_state(reading, engine, routing)
+    reading.spread(GROUP, "request-latency", [api.took for api in apis_of(connections_of(cluster))])
+    _add_throttling(reading, engine)
+    for kind in ("flush", "metadata-wait", "bufferpool-wait"):
+        reading.ns_total(GROUP, f"{kind}-time", part, kind)
+    for step in STEPS:
+        reading.ns_total(GROUP, f"txn-{step}-time", part, f"{TRANSACTION} {step}")
+    if part is not None:
+        _add_sent(reading, part)
+    return reading
+
+
+def _add_state(reading: Reading, engine: ProducerCore, routing: Routing) -> None:
+    """Add what the producer knows at the moment."""
+    pool, cluster = engine.buffer_pool, engine.cluster
+    reading.add(GROUP, "buffer-total-bytes", pool.most)
+    reading.add(GROUP, "buffer-available-bytes", pool.room)
+    reading.add(GROUP, "waiting-threads", len(pool.waiting))
+    reading.add(GROUP, "requests-in-flight", sum(node.pending for node in list(cluster.brokers.values())))
+    updated_at = cluster.refresh_schedule.updated_at
+    reading.add(GROUP, "metadata-age", reading.now - updated_at if updated_at > -math.inf else math.nan)
+    queues = [owner.broker_queue for owner in list(routing.owned_brokers.values())]
+    reading.add(GROUP, "queued-records", sum(queue.messages for queue in queues))
+    reading.add(GROUP, "queued-bytes", sum(queue.bytes for queue in queues))
+    created = [batch.created for batch in unacknowledged(routing)]
+    reading.add(GROUP, "oldest-record-seconds", max(reading.now - min(created), 0.0) if created else 0.0)
+
+
+def unacknowledged(routing: Routing) -> list[ProducerBatch]:
+    """Return the batches with messages that are not acknowledged yet."""
+    found: list[ProducerBatch] = []
+    for queue in list(routing.queues.values()):
+        opened = queue.open
+        found += [batch for batch in (opened, *queue.closed_batches.copy()) if batch is not None and batch.count]
+        found += [entry.batch for entry in list(queue.window.batches) if entry.batch is not None]
+    return found
+
+
+def _add_throttling(reading: Reading, engine: ProducerCore) -> None:
+    """Add the throttling of produce requests: the average is over all of them, as in Java."""
+    cluster = engine.cluster
+    sensors, answers = throttling(cluster, "Produce"), of_api(cluster, "Produce")
+    count = sum(api.took.recent(reading.now)[1] for api in answers)
+    total = sum(sensor.recent(reading.now)[2] for sensor in sensors)
+    largest = [value for sensor in sensors if not math.isnan(value := sensor.recent(reading.now)[3])]
+    reading.add(GROUP, "produce-throttle-time-avg", total / count if count else math.nan)
+    reading.add(GROUP, "produce-throttle-time-max", max(largest) if largest else (0.0 if count else math.nan))
+
+
+def _add_sent(reading: Reading, part: PartRecorder) -> None:
+    topics = dict(part.topics)
+    _add_records(reading, GROUP, list(topics.values()), None)
+    reading.spread(GROUP, "record-queue-time", [part.queued])
+    reading.histogram(GROUP, "record-queue-time", [part.queued])
+    reading.spread(GROUP, "record-delivery-time", [part.delivered])
+    reading.histogram(GROUP, "record-delivery-time", [part.delivered])
+    reading.meter(GROUP, "records-acknowledged-batch", [part.delivered])
+    reading.spread(GROUP, "records-per-request", [part.requests], ends=("avg",))
+    reading.spread(GROUP, "batch-size", [part.batch_size])
+    records = sum(topic.records.recent(reading.now)[2] for topic in topics.values())
+    nbytes = sum(topic.bytes.recent(reading.now)[2] for topic in topics.values())
+    reading.add(GROUP, "record-size-avg", nbytes / records if records else math.nan)
+    reading.add(GROUP, "compression-rate-avg", _compression(reading, list(topics.values())))
+    for name, topic in sorted(topics.items()):
+        tags = {"topic": name}
+        _add_records(reading, TOPICS, [topic], tags)
+        reading.meter(TOPICS, "byte", [topic.bytes], tags, of="total")
+        reading.add(TOPICS, "compression-rate", _compression(reading, [topic]), tags)
+    for stem, counts in (("record-error", part.errors), ("record-retry", part.retries)):
+        for error, count in sorted(counts.copy().items()):
+            reading.add(ERRORS, f"{stem}-total", count, {"error": error})
+
+
+def _add_records(reading: Reading, group: str, topics: list[TopicSensors], tags: dict[str, str] | None) -> None:
+    reading.meter(group, "record-send", [topic.records for topic in topics], tags, of="total")
+    reading.meter(group, "record-error", [topic.errors for topic in topics], tags, of="total")
+    reading.meter(group, "record-retry", [topic.retries for topic in topics], tags, of="total")
+
+
+def _compression(reading: Reading, topics: list[TopicSensors]) -> float:
+    sent = sum(topic.wire_bytes.recent(reading.now)[2] for topic in topics)
+    raw = sum(topic.bytes.recent(reading.now)[2] for topic in topics)
+    return sent / raw if raw else math.nan

@@ -1,0 +1,123 @@
+"""Spans against a real broker: transactions, share groups, and a trace that goes from one client to the next."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+from opentelemetry import trace
+
+from pykafka import KafkaClient, exactly_once
+from pykafka.admin import ConfigResource, ConfigType, NewTopic
+from pykafka.aio import KafkaClient as AsyncClient
+from pykafka.aio import exactly_once as exactly_once_async
+from pykafka.producer.producer_record import ProducerRecord
+from pykafka.record import Record
+from tests.brokers import KafkaCluster
+from tests.support import loops
+from tests.support.spans import Telemetry, id_of, links_of, parent_of
+
+
+@pytest.fixture
+def telemetry() -> Telemetry:
+    """Return an SDK with exporters in memory."""
+    return Telemetry()
+
+
+@pytest.fixture
+def topic(client: KafkaClient) -> str:
+    """Return a topic of the test's own; beside it is one for results."""
+    name = f"orders-{uuid.uuid4().hex[:8]}"
+    client.admin.create_topics([NewTopic(name, 1), NewTopic(name + "-out", 1)])
+    return name
+
+
+def fill(client: KafkaClient, topic: str) -> None:
+    with client.producer() as producer:
+        producer.produce_many(topic, [b"%d" % number for number in range(3)])
+
+
+def check_exactly_once(spans: list[Any], topic: str, inside: list[int]) -> None:
+    """Check that each result was sent in the span of its record, and that offsets were committed with them."""
+
+    def named(name: str) -> list[Any]:
+        return [span for span in spans if span.name == name]
+
+    processed = named("process " + topic)
+    assert [id_of(span) for span in processed] == inside
+    assert len(inside) == 3
+    assert {parent_of(span) for span in processed} == {id_of(span) for span in named("send " + topic)}
+    assert [parent_of(span) for span in named(f"send {topic}-out")] == inside
+    commits = named("commit " + topic)
+    assert commits
+    assert all(span.attributes["messaging.consumer.group.name"] == topic for span in commits)
+    assert sum(span.attributes["messaging.batch.message_count"] for span in named("poll " + topic)) == 3
+
+
+def test_exactly_once(client: KafkaClient, telemetry: Telemetry, topic: str) -> None:
+    telemetry.instrument(client)
+    fill(client, topic)
+    inside = []
+
+    def handle(record: Record) -> ProducerRecord:
+        inside.append(trace.get_current_span().get_span_context().span_id)
+        return ProducerRecord(record.value, topic=topic + "-out", headers=record.headers)
+
+    options: dict[str, Any] = {"group": topic, "isolation_level": "read_committed", "consumer_timeout_ms": 5000}
+    with client.consumer(topic, **options) as consumer, client.producer(transactional_id=topic) as producer:
+        assert exactly_once(consumer, producer, handle) == 3
+    check_exactly_once(telemetry.spans(), topic, inside)
+
+
+def test_exactly_once_of_coroutines(kafka: KafkaCluster, client: KafkaClient, telemetry: Telemetry, topic: str) -> None:
+    inside = []
+
+    async def handle(record: Any) -> Any:
+        inside.append(trace.get_current_span().get_span_context().span_id)
+        return ProducerRecord(record.value, topic=topic + "-out")
+
+    async def main() -> None:
+        async with AsyncClient(kafka.hosts) as other:
+            telemetry.instrument(other)
+            async with other.producer() as producer:
+                for number in range(3):
+                    await producer.produce(topic, b"%d" % number)
+            options: dict[str, Any] = {"group": topic, "isolation_level": "read_committed", "consumer_timeout_ms": 5000}
+            async with other.consumer(topic, **options) as consumer, other.producer(transactional_id=topic) as producer:
+                assert await exactly_once_async(consumer, producer, handle) == 3
+
+    loops.run_coroutine("asyncio", main(), debug=False)
+    check_exactly_once(telemetry.exported(), topic, inside)
+
+
+@pytest.mark.needs("share groups")
+@pytest.mark.parametrize("acknowledgement", ["implicit", "explicit"])
+def test_share_group(client: KafkaClient, telemetry: Telemetry, topic: str, acknowledgement: str) -> None:
+    """Each acknowledgement is a span until the broker has taken it; it belongs to the record, or is linked to it."""
+    client.admin.alter_configs({ConfigResource(ConfigType.GROUP, topic): {"share.auto.offset.reset": "earliest"}})
+    telemetry.instrument(client)
+    fill(client, topic)
+    inside = []
+    with client.share_consumer(topic, group=topic, acknowledgement=acknowledgement) as consumer:
+        for record in consumer:
+            inside.append(trace.get_current_span().get_span_context().span_id)
+            if acknowledgement == "explicit":
+                [consumer.accept, consumer.release, consumer.reject][len(inside) - 1](record)
+            if len(inside) == 3:
+                break
+        assert set(consumer.commit().values()) == {None}
+    processed = telemetry.spans("process " + topic)
+    assert [id_of(span) for span in processed] == inside
+    settled = [span for span in telemetry.spans() if span.attributes["messaging.operation.type"] == "settle"]
+    assert len(settled) == 3
+    assert all(span.end_time > span.start_time for span in settled)
+    if acknowledgement == "explicit":
+        assert {parent_of(span): span.name for span in settled} == {
+            inside[0]: "accept " + topic,
+            inside[1]: "release " + topic,
+            inside[2]: "reject " + topic,
+        }
+    else:
+        assert {span.name for span in settled} == {"accept " + topic}
+        assert set().union(*map(links_of, settled)) == set(inside)

@@ -1,0 +1,70 @@
+"""`Telemetry`: the SDK of OpenTelemetry with exporters in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from pykafka import otel
+
+
+class Telemetry:
+    """Spans and metrics of one test."""
+
+    def __init__(self) -> None:
+        self._exporter = InMemorySpanExporter()
+        self.tracer_provider = TracerProvider()
+        self.tracer_provider.add_span_processor(SimpleSpanProcessor(self._exporter))
+        self._reader = InMemoryMetricReader()
+        self.meter_provider = MeterProvider([self._reader])
+        self._made: otel.Instrumentation | None = None
+
+    def instrument(self, client: Any, **options: Any) -> otel.Instrumentation:
+        """Instrument a client."""
+        made = otel.instrument(
+            client, tracer_provider=self.tracer_provider, meter_provider=self.meter_provider, **options
+        )
+        self._made = made
+        return made
+
+    def spans(self, name: str = "") -> list[Any]:
+        """Return the ended spans of a name, or all, in the order of their ends."""
+        assert self._made is None or self._made.flush(10)
+        return [span for span in self.exported() if name in ("", span.name)]
+
+    def exported(self) -> list[Any]:
+        """Return the spans that have come so far, without waiting."""
+        return list(self._exporter.get_finished_spans())
+
+    def points(self, name: str) -> list[Any]:
+        """Return the data points of a metric."""
+        data = self._reader.get_metrics_data()
+        found = data.resource_metrics if data is not None else []
+        return [
+            point
+            for resource in found
+            for scope in resource.scope_metrics
+            for metric in scope.metrics
+            if metric.name == name
+            for point in metric.data.data_points
+        ]
+
+
+def links_of(span: Any) -> set[int]:
+    """Return the ids of the spans that a span is linked to."""
+    return {link.context.span_id for link in span.links}
+
+
+def id_of(span: Any) -> int:
+    """Return the id of a span."""
+    return int(span.context.span_id)
+
+
+def parent_of(span: Any) -> int | None:
+    """Return the id of the parent of a span."""
+    return None if span.parent is None else int(span.parent.span_id)
