@@ -22,6 +22,7 @@ def watched(subject: Any, engine: ConsumerEngine | ProducerEngine, cluster: Base
     :param engine: of it
     :param cluster: of its client
     """
+    subject._here = cluster.handler.here
     settings = cluster.metrics_settings
     if not (settings.stall_report_ms or (settings.hold_report_ms and cluster.handler.cooperative)):
         return
