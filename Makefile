@@ -72,6 +72,7 @@ lint: $(VENV)/.ready-lint types ## ruff, mypy, pyright, import-linter, the pictu
 	$(VENV)/bin/lint-imports --config setup.cfg
 	$(PY) -m tools.rooms --check
 	$(PY) -m tools.options --check
+	$(PY) -m tools.metric_table --check
 
 types: $(VENV)/.ready-lint ## mypy, and pyright on tests/typing
 	$(PY) -m mypy

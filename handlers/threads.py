@@ -11,7 +11,8 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pykafka.exceptions import PatchedTooLateError, WorkerNotStartedError
@@ -207,7 +208,7 @@ class ThreadingHandler(SocketHandler):
         :raises PatchedTooLateError: the process was patched after this handler was made
         """
         self._check_patching()
-        return ThreadWorker(self, lambda: target(*args, **kwargs), name or f"pykafka.worker-{next(_numbers)}")
+        return ThreadWorker(self, partial(target, *args, **kwargs), name or f"pykafka.worker-{next(_numbers)}")
 
     def sleep(self, seconds: float = 0.0) -> None:
         """Sleep for at least this long (s) while other threads run."""
@@ -235,6 +236,14 @@ class ThreadingHandler(SocketHandler):
 
             return resolve_on_hub(self.native, resolver or socket.getaddrinfo, host, port, deadline)
         return self._lookups.resolve(resolver or socket.getaddrinfo, host, port, deadline)
+
+    @property
+    def here(self) -> Callable[[], object]:
+        """As `Handler.here`: the number of a thread, or in a patched process a greenlet."""
+        if not self.cooperative:
+            return super().here
+        current: Callable[[], object] = import_module("greenlet").getcurrent
+        return current
 
     @property
     def native(self) -> Handler:

@@ -41,6 +41,7 @@
         FrameTooLargeError
       ResponseTimeoutError                   (also TimeoutError)
         IncompleteResponseError
+      TelemetryUnavailableError
       ThrottledError
       SaslRequiredError
       TokenUnavailableError

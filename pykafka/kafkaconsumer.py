@@ -23,7 +23,9 @@ from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.groups.assignment_follower import AssignmentFollower
 from pykafka.groups.options import SubscriberOptions
 from pykafka.handlers.interrupts import CloseOnce, SingleCaller
+from pykafka.health.calls import ConsumerHealthCalls, watched
 from pykafka.metadata.lifecycle import ClosedWithClient
+from pykafka.metrics.listener import POLLED
 from pykafka.parallel.consuming import InParallel
 from pykafka.record import K, Record, V
 from pykafka.utils.error_handlers import valid_int, valid_timeout
@@ -51,7 +53,7 @@ _TABLES = (KafkaConsumerOptions, SubscriberOptions)
 POLL_RECORDS = 500
 
 
-class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
+class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, Generic[K, V]):
     """A consumer of topics, of topics whose names match a pattern, or of partitions.
 
     `client.consumer(...)` makes one. Records come from the partitions in turn, those of one partition in order; fetch workers,
@@ -207,10 +209,10 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
             self._engine.commits.on_commit = interceptors.committed
         self._arrow: ArrowTables | None = None
         self._later = later = LaterCommits(self._handler, self._engine.worker_failed)
-        timeout = cluster.socket_timeout_ms / 1000
-        now = self._handler.now
+        timeout, now = cluster.socket_timeout_ms / 1000, self._handler.now
         self._follower = AssignmentFollower(self._engine, listener, members, lambda: later.join(now() + timeout))
         self._reading = SingleCaller(self._handler)
+        watched(self, self._engine, cluster)
         self._at_close = ClosedWithClient(self)
         cluster.stop_at_close(self._at_close)
         self._handler.at_fork(self._after_fork)
@@ -493,9 +495,11 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
             with (turn := self._handler.Lock()):
                 if not (self._reading.enter(turn) or self._run_reads()):
                     raise self._read_by_another()
-                before = self._buffers.calls
+                self._reader, before = self._here(), self._buffers.calls
                 if begins:
                     self._buffers.begin_call()
+                if engine.listener is not None and begins:
+                    engine.listener.on_event(POLLED, "consumer")
                 while True:
                     if follower.membership is not None:
                         follower.poll(deadline)
@@ -503,6 +507,9 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
                     found = take()
                     if found is not None or (follower.wakeup_requested and self._take_wakeup()):
                         return found
+                    if not begins and engine.listener is not None:  # iteration waits
+                        begins = True
+                        engine.listener.on_event(POLLED, "consumer")
                     if not (engine.await_records if follower.membership is None else follower.wait)(deadline):
                         return found
         except KafkaException:  # whoever raises it has given back what it took

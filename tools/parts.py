@@ -127,6 +127,7 @@ CASES += [
         "producer/test_in_flight_window",
         "producer/test_lost_leader",
         "producer/test_transactions",
+        "telemetry/test_telemetry",
     )
 ]
 CASES += [
@@ -190,6 +191,10 @@ PROMISES = [f"tests/{name}" for name in ("contract", "java_judge", "regressions"
 FIRST_WEEK = "tests/examples/test_first_week.py"
 #: The programs of docs/worker-pools.md.
 WORKER_POOLS = "tests/examples/test_worker_pools.py"
+#: Prefork servers whose workers are scraped.
+PROMETHEUS_SERVERS = "tests/examples/test_prometheus_servers.py"
+#: The queries of the dashboards, run by a real Prometheus.
+PROMETHEUS_QUERIES = "tests/examples/test_prometheus_queries.py"
 #: Tests on an embedded cluster, and the programs of the pages.
 EMBEDDED = ["tests/embedded", "tests/docs"]
 #: Tests without a broker, or with an embedded one: some seconds each.
@@ -293,6 +298,8 @@ def has_library(name: str) -> bool:
 UNLISTED = {}
 if not has_library(KERBEROS_LIBRARY):
     UNLISTED["kerberos"] = UNLISTED["kerberos-spark"] = f"needs {KERBEROS_LIBRARY} (libgssapi-krb5-2, krb5-libs)"
+if shutil.which("prometheus") is None and shutil.which("apt-get") is None:
+    UNLISTED["prometheus"] = "needs Prometheus, or apt-get, which fetches Debian's package"
 if shutil.which("krb5-config") is None:
     UNLISTED["kerberos-package"] = "needs Kerberos' headers with krb5-config (libkrb5-dev, krb5-devel)"
 
@@ -338,7 +345,8 @@ MATRIX = {
     "whole-pure": Part("4.3.1", [*SUITE, *without(OUTAGES)], 6, pure=True),
     "outages-pure": Part("4.3.1", ["-m", "kafka and not matrix", *OUTAGES, *without([OWN_BROKERS])], 6, pure=True),
     "first-week": Part("4.3.1", [FIRST_WEEK, "-m", "matrix"], 2),
-    "worker-pools": Part("4.3.1", [WORKER_POOLS], 4, ".venvs/pools"),
+    "worker-pools": Part("4.3.1", [WORKER_POOLS, PROMETHEUS_SERVERS], 5, ".venvs/pools"),
+    "prometheus": Part("4.3.1", [PROMETHEUS_QUERIES], 2),
     "churn-zookeeper": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "zookeeper"], 5),
     "churn-managed": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "managed"], 5),
     "transactions": Part("4.3.1", ["-m", "matrix", *TRANSACTIONS], 4),

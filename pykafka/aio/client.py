@@ -14,14 +14,15 @@ from pykafka.broker import CLIENT_ID
 from pykafka.client import KafkaClient as _KafkaClient
 
 if TYPE_CHECKING:
+    import os
     import re
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Unpack
 
     from pykafka.broker import Broker
     from pykafka.common import SubscriptionPattern
     from pykafka.compat.options import KafkaConsumerArguments
-    from pykafka.metrics.metric import Metrics
+    from pykafka.metrics.metric import MetricName, Metrics
     from pykafka.network.proxies import Proxy
     from pykafka.producer.options import KafkaProducerArguments
     from pykafka.record import K, V
@@ -182,8 +183,29 @@ class KafkaClient(Client[_KafkaClient]):
             )
         )
 
+    health = coroutine(_KafkaClient.health)
+    instance_id = coroutine(_KafkaClient.instance_id)
+
+    def register_metric(
+        self, name: MetricName, read: Callable[[], float], *, kind: str = "gauge", unit: str = "", description: str = ""
+    ) -> None:
+        """Push a metric of the application with the client's own, if the brokers subscribe to it (KIP-1076)."""
+        return self._inner.register_metric(name, read, kind=kind, unit=unit, description=description)
+
+    def unregister_metric(self, name: MetricName) -> None:
+        """Push a metric of the application no more."""
+        return self._inner.unregister_metric(name)
+
     update_cluster = coroutine(_KafkaClient.update_cluster)
 
     def metrics(self) -> Metrics:
         """Return the metrics of this client, its producers and its consumers now; docs/metrics.md lists them."""
         return self._inner.metrics()
+
+    def record_flight(self, path: str | os.PathLike[str]) -> None:
+        """Write the last requests, errors and changes of state to a file, which `kafka-tools flight` reads."""
+        return self._inner.record_flight(path)
+
+    def record_flight_at(self, number: int, path: str | os.PathLike[str]) -> None:
+        """Write that file at each signal; call this in the main thread, as Python handles signals there alone."""
+        return self._inner.record_flight_at(number, path)

@@ -22,7 +22,7 @@ from pykafka.consumer.start_lookup import StartLookup
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.handlers.interrupts import CloseOnce
 from pykafka.handlers.start_once import StartOnce
-from pykafka.metrics.listener import CONSUMER
+from pykafka.metrics.listener import WAITED
 from pykafka.utils.compression import unpacked_limit
 from pykafka.utils.error_handlers import valid_timeout
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.consumer.startrules import StartRules
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.metrics.listener import ClientListener
     from pykafka.metrics.metric import Metric
 
 log = logging.getLogger(__name__)
@@ -66,11 +65,6 @@ class ConsumerEngine(Assignment):
 
     def __init__(self, cluster: BaseCluster, options: ConsumerOptions, rules: StartRules, name: str = "") -> None:
         super().__init__(cluster, options, rules, name)
-        #: Hears of records, polls and commits; None: nobody listens.
-        self.listener: ClientListener | None = None
-        if cluster.listener is not None:
-            self.listener = cluster.listener.part(CONSUMER, (cluster.client_id, options.consumer_group), self)
-        self.made_at_ms = cluster.handler.time_ms()
         #: When `stop()` waits no longer for workers that wait for brokers, of the handler's clock (s).
         self.stop_by = math.inf
         self.errors: deque[BaseException] = deque()
@@ -85,7 +79,10 @@ class ConsumerEngine(Assignment):
         self._closure = CloseOnce(self.handler, complete=True)
         # The metadata whose topic ids were compared last.
         self._generation = -1
-        self.membership = Membership()
+        #: Called when it has started, also in a forked child, and when it has stopped.
+        self.on_start: Callable[[], object] = int
+        self.on_stop: Callable[[], object] = int
+        self.membership = Membership(listener=self.listener)
         self.commits: Commits | None = None
         if options.consumer_group is not None:
             pause_ms, retries = options.offsets_channel_backoff_ms, options.offsets_commit_max_retries
@@ -144,6 +141,7 @@ class ConsumerEngine(Assignment):
             self.stopping.set()
             self.detach_all()
             raise
+        self.on_start()
 
     def refresh(self, topics: list[str]) -> None:
         """Ask for metadata of topics if it is old; if no broker answers, the known metadata will do for now."""
@@ -186,6 +184,7 @@ class ConsumerEngine(Assignment):
 
     def _end(self, midway: bool) -> None:
         self.running = False
+        self.on_stop()
         self.buffers.closed = True
         self.stopping.set()
         self.has_arrived.set()
@@ -245,6 +244,16 @@ class ConsumerEngine(Assignment):
         from pykafka.consumer.consumer_metrics import read_consumer
 
         return read_consumer(self).metrics
+
+    def metric_labels(self) -> dict[str, str]:
+        """Return the labels of the consumer's metrics at brokers (KIP-714); empty where there is none."""
+        rack = self.options.client_rack
+        return {
+            "client_rack": self.cluster.client_rack if rack is None else rack,
+            "group_id": self.options.consumer_group or "",
+            "group_instance_id": self.membership.group_instance_id or "",
+            "group_member_id": self.membership.member_id,
+        }
 
     def arrived(self) -> None:
         """Wake the call that waits: there is something to read."""
@@ -363,7 +372,10 @@ class ConsumerEngine(Assignment):
             self.recovery.revive()
         if self.pattern is not None:  # while it matches no topic, there is no fetcher that calls `tick`
             self.discovery.tick()
+        listener, began = self.listener, self.handler.now()
         self.has_arrived.wait(remaining)
+        if listener is not None:
+            listener.on_event(WAITED, "consumer", self.handler.now() - began)
         return True
 
     def check_running(self) -> None:

@@ -20,6 +20,7 @@ from pykafka.consumer.failed_partitions import ErrorsToRaise, FailedPartitions, 
 from pykafka.consumer.fetcher import Fetcher
 from pykafka.consumer.leader_epochs import FETCH_COMPARES_FROM
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, OffsetResetNeededError
+from pykafka.metrics.listener import FAILED
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
 
@@ -94,6 +95,10 @@ class Recovery(BackgroundWorker):
     def moved(self) -> None:
         """Wake the worker: the application has moved a partition, perhaps one that only the application could move."""
         self._wake.set()
+
+    def error_of(self, owned: OwnedPartition) -> KafkaException | None:
+        """Return why a partition is not fetched, also while it is tried again; None if it is. Any worker may call this."""
+        return self._failed_partitions.error_of(owned)
 
     def is_recreated(self, owned: OwnedPartition) -> bool:
         """Return whether metadata has another topic under the name of the one that a partition's position is of."""
@@ -239,6 +244,8 @@ class Recovery(BackgroundWorker):
                 log.info("partition %s: %s; fetching from its leader", owned.key, error)
                 ready.append(owned)
                 continue
+            if consumer.listener is not None:
+                consumer.listener.on_event(FAILED, f"{owned.key.topic}/{owned.partition_id}", 0.0, error)
             failed = self._failed_partitions.add(owned, moves, error)
             if failed.is_nowhere:
                 nowhere.append(failed)

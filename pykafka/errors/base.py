@@ -83,6 +83,8 @@ class KafkaException(Exception):
     retriable: bool = False
     #: Whether the client's metadata about leaders or coordinators is out of date.
     invalid_metadata: bool = False
+    #: Of an error that has ended a worker or a client: the last requests and events before it; see docs/flight-recorder.md.
+    flight: str | None = None
 
     def __init__(
         self,
@@ -234,7 +236,7 @@ def error_for(code: int, *args: Any, **context: Any) -> ProtocolClientError:
     """
     if code == 0:
         raise ValueError("0 is no error: look at the code before asking for its error")
-    args = tuple(arg for arg in args if arg)
+    args = tuple(filter(None, args))
     cls = ERROR_CODES.get(code)
     if cls is not None:
         return cls(*args, **context)

@@ -24,6 +24,7 @@ __all__ = [
     "SaslRequiredError",
     "SerializationError",
     "SocketDisconnectedError",
+    "TelemetryUnavailableError",
     "ThrottledError",
     "TlsError",
     "TokenTimeoutError",
@@ -129,6 +130,10 @@ class TokenUnavailableError(KafkaException):
 
 class TokenTimeoutError(TokenUnavailableError):
     """Raised when no OAuth token, or no ticket of Kerberos, came in time; it may still come."""
+
+
+class TelemetryUnavailableError(KafkaException):
+    """Raised when no broker takes metrics of this client (KIP-714), or the client is not to send any."""
 
 
 class ThrottledError(KafkaException):

@@ -43,6 +43,8 @@ SESSION_TOO_SHORT = (
     "the broker has ended the session of the login before its first request; raise connections.max.reauth.ms of the broker, or "
     "get tokens that last longer"
 )
+#: The key of GetTelemetrySubscriptions, whose module ordinary clients do not load.
+TELEMETRY = 71
 #: The name of no mechanism.
 NO_MECHANISM = "?"
 #: How often a pause looks whether the connection is still wanted (s).
@@ -75,6 +77,8 @@ class KnownVersions:
         self._oldest: set[str] = set()
         #: The version of ApiVersions to begin with, by address, if brokers there close the connection on higher ones.
         self.first_versions: dict[str, int] = {}
+        #: Whether a broker takes metrics of clients (KIP-714): only those with a plugin for them list its key.
+        self.take_telemetry = False
 
     def hang_ups(self, id_: int, address: str) -> int | None:
         """Return how many connections must show that a broker is 0.8.2; None if it cannot be.
@@ -90,6 +94,7 @@ class KnownVersions:
     def learn(self, id_: int, address: str, ranges: ApiRanges) -> None:
         """Remember a broker's versions; log a warning if it is 0.8.2."""
         if ranges is not RANGES_0_8_2:
+            self.take_telemetry = self.take_telemetry or TELEMETRY in ranges
             self._newer.add(address)
             if id_ >= 0:
                 self._newer.add(id_)

@@ -14,6 +14,7 @@ from pykafka.exceptions import ConsumerStoppedException, KafkaException, Respons
 from pykafka.handlers.interrupts import CloseOnce, SingleCaller
 from pykafka.metadata.brokers import countdown
 from pykafka.metadata.lifecycle import ClosedWithClient
+from pykafka.metrics.listener import POLLED, WAITED
 from pykafka.record import K, Record, V
 from pykafka.serialization.reading import RecordReader
 from pykafka.sharegroups.acquired_records import OPEN, Acknowledged, AcknowledgeType, AcquiredRecord, State
@@ -268,6 +269,9 @@ class ShareConsumer(Generic[K, V]):
             self._enter(turn)
             self._accept_delivered()
             engine = self._engine
+            listener = engine.listener
+            if listener is not None:
+                listener.on_event(POLLED, f"share group {engine.options.group}")
             try:
                 while True:
                     self._check_open()
@@ -281,7 +285,10 @@ class ShareConsumer(Generic[K, V]):
                             engine.set_wanting(True)  # a call that does not wait asks for the next one
                         return found
                     engine.set_wanting(True)
+                    began = self._handler.now()
                     engine.arrived.wait(LEADER_POLL_INTERVAL_S if left is None else min(left, LEADER_POLL_INTERVAL_S))
+                    if listener is not None:
+                        listener.on_event(WAITED, f"share group {engine.options.group}", self._handler.now() - began)
                     engine.arrived.clear()
             finally:
                 if timeout != 0:

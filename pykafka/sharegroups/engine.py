@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.common import TopicPartition
 from pykafka.exceptions import InvalidRecordState, KafkaException, UnsupportedVersion
 from pykafka.metadata.internal_topics import SHARES, is_unavailable
+from pykafka.metrics.listener import ACKNOWLEDGED, CONSUMER, FAILED
 from pykafka.sharegroups.acquired_records import OPEN, Acknowledged, AcknowledgeType, AcquiredRecord, State, outcomes
 from pykafka.sharegroups.acquired_records import Event as Change
 from pykafka.sharegroups.member import ShareMember
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metrics.listener import ClientListener
     from pykafka.record import Record
     from pykafka.sharegroups.member import Assignment
     from pykafka.sharegroups.options import ShareConsumerOptions
@@ -48,7 +50,11 @@ class ShareEngine:
         self.lock = self.handler.Lock()
         #: Set when a record, an outcome or an error has come.
         self.arrived = self.handler.Event()
-        self.member = ShareMember(cluster, options.group, rack, self._assign, self.arrived.set)
+        #: Hears of records, polls and acknowledgements; None: nobody listens.
+        self.listener: ClientListener | None = None
+        if cluster.listener is not None:
+            self.listener = cluster.listener.part(CONSUMER, (cluster.client_id, options.group))
+        self.member = ShareMember(cluster, options.group, rack, self._assign, self.arrived.set, self.listener)
         self.topics: list[str] = []
         #: How long the broker keeps acquired records for this member (ms); None before the first ones.
         self.lock_timeout_ms: int | None = None
@@ -88,6 +94,9 @@ class ShareEngine:
         if acquired:
             with self.lock:
                 self._outcomes.extend(outcomes(acquired, error))
+            if self.listener is not None:
+                text = f"{len(acquired)} records" + ("" if error is None else f": {type(error).__name__}")
+                self.listener.on_event(ACKNOWLEDGED, f"share group {self.options.group}", 0.0, text)
             if self.cluster.tracer is not None:
                 self.cluster.tracer.acknowledged(acquired, error)
         self.arrived.set()
@@ -95,6 +104,8 @@ class ShareEngine:
     def on_leader_lost(self, worker: SessionWorker, keys: Iterable[TopicPartition], error: KafkaException) -> None:
         """Look up the leaders of partitions again."""
         log.info("share group %s: broker %d: %s", self.options.group, worker.broker.id, error)
+        if self.listener is not None:
+            self.listener.on_event(FAILED, f"share group {self.options.group}", 0.0, error)
         if is_unavailable(error):
             self.cluster.internal_topics.waits(SHARES, f"share group {self.options.group}")
         with self.lock:

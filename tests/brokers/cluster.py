@@ -51,6 +51,7 @@ class KafkaCluster:
         `hosts_of("SASL_SSL")` and so on, and `mechanisms` can be used there
     :param heap_mb: of each broker
     :param directory: where it keeps data and logs; None: a temporary one, removed by `close()`
+    :param jars: a directory of jars for the brokers, beside their own: plugins
     :param quick: start in little CPU time, at the cost of throughput: False is for who measures that
     :raises BrokerSetupError: Java, the jars or a port are missing, or a broker does not come up
     """
@@ -66,6 +67,7 @@ class KafkaCluster:
         quick: bool = True,
         sasl: Sasl | None = None,
         each: Mapping[int, Mapping[str, object]] | None = None,
+        jars: Path | None = None,
     ) -> None:
         self.release: Release = release(version)
         self.config = dict(config or {})
@@ -90,6 +92,7 @@ class KafkaCluster:
         self._processes: dict[int, JavaProcess] = {}
         self._zookeeper: JavaProcess | None = None
         self._jars = Path()
+        self._plugins = "" if jars is None else f":{jars}/*"
         # With the first compiler alone; the second one costs more than it saves a broker that does little.
         self._jvm_options = ["-XX:TieredStopAtLevel=1"] if quick else []
         self._quick = quick
@@ -375,7 +378,7 @@ class KafkaCluster:
 
     def _process(self, name: str, heap_mb: int, main: str, *arguments: str) -> JavaProcess:
         options = [*self._options(name), *self._jvm_options, f"-Xmx{heap_mb}m"]
-        command = [*options, "-cp", f"{self._jars}/*", main, *arguments]
+        command = [*options, "-cp", f"{self._jars}/*{self._plugins}", main, *arguments]
         return JavaProcess(command, self.directory / f"{name}.out", None if self._keep else self.directory)
 
     def _wait_until_forgotten(self, broker: int) -> None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pykafka.protocol.wire.streams_groups import (
         StreamsGroupDescribeResponse as StreamsGroupDescribeResponse,
     )
+    from pykafka.protocol.wire.telemetry import *  # noqa: F403
     from pykafka.protocol.wire.tokens import *  # noqa: F403
     from pykafka.protocol.wire.topics import *  # noqa: F403
     from pykafka.protocol.wire.transactions import *  # noqa: F403
@@ -103,6 +104,9 @@ _FAMILIES = {
         ShareGroupDescribeRequest ShareGroupDescribeResponse ShareGroupHeartbeatRequest ShareGroupHeartbeatResponse
     """,
     "streams_groups": "StreamsGroupDescribeRequest StreamsGroupDescribeResponse",
+    "telemetry": """
+        GetTelemetrySubscriptionsRequest GetTelemetrySubscriptionsResponse PushTelemetryRequest PushTelemetryResponse
+    """,
     "tokens": """
         CreateDelegationTokenRequest CreateDelegationTokenResponse DescribeDelegationTokenRequest
         DescribeDelegationTokenResponse ExpireDelegationTokenRequest ExpireDelegationTokenResponse

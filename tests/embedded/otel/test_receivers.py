@@ -17,7 +17,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, Sp
 
 from pykafka import EmbeddedCluster, KafkaClient, otel
 from pykafka.otel import finisher
-from tests.support.telemetry import Telemetry
+from tests.support.spans import Telemetry
 
 
 class Raising(SpanProcessor):  # type: ignore[misc]  # mypy does not see the SDK

@@ -17,7 +17,7 @@ from pykafka.spark.errors import SinkError
 from pykafka.spark.options import read_options, write_options
 from pykafka.spark.optiontable import Mode
 from pykafka.spark.sink import KafkaBatchWriter
-from tests.support.telemetry import Telemetry
+from tests.support.spans import Telemetry
 
 
 @pytest.fixture(autouse=True)

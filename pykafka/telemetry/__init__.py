@@ -1,0 +1,1 @@
+"""Metrics of this client for brokers that subscribe to them (KIP-714). README.md has the map of this room."""

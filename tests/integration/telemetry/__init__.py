@@ -1,0 +1,1 @@
+"""Tests of telemetry against real brokers."""

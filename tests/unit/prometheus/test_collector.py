@@ -1,0 +1,459 @@
+"""The collector: clients that fail, end or are gone; options that do not exist; forks and other processes."""
+
+from __future__ import annotations
+
+import gc
+import json
+import logging
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+
+from pykafka.handlers import Handler
+from pykafka.metadata.lifecycle import Closables
+from pykafka.metrics.metric import COUNTER, GAUGE, HISTOGRAM, Buckets, Metric
+from pykafka.prometheus import KafkaCollector
+from tests.support.some_metrics import HasSome, metric
+from tests.support.waiting import until
+
+ROOT = Path(__file__).resolve().parents[3]
+SENT = "kafka_client_producer_record_send_total"
+OPEN = "kafka_client_producer_connections"
+BUCKETS = Buckets((5.0, 10.0), (1, 2, 1), 40.0)
+
+
+def some(sent: float, connections: float = 1, client_id: str = "c") -> list[Metric]:
+    return [
+        metric("producer-metrics", "record-send-total", sent, COUNTER, client_id=client_id),
+        metric("producer-metrics", "connection-count", connections, client_id=client_id),
+    ]
+
+
+def values(collector: KafkaCollector) -> dict[str, float]:
+    """Return {name of a series: value}, of names with one series."""
+    return {sample.name: sample.value for family in collector.collect() for sample in family.samples}
+
+
+@pytest.fixture(autouse=True)
+def _no_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PROMETHEUS_MULTIPROC_DIR", raising=False)
+
+
+class Closed(HasSome):
+    """A client with a cluster that can be closed."""
+
+    def __init__(self, handler: Handler, *metrics: Metric) -> None:
+        super().__init__(*metrics)
+        self.cluster = ClosedCluster(handler)
+
+
+class ClosedCluster:
+    """A cluster as far as a collector knows it."""
+
+    def __init__(self, handler: Handler) -> None:
+        self.handler = handler
+        self._closables = Closables()
+        self.stop_at_close = self._closables.add
+
+    def close(self) -> None:
+        """Stop what is to be stopped."""
+        self._closables.stop(midway=False)
+
+
+# -- bad input ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"names": "jxm"}, ValueError, "nearest is 'jmx'"),
+        ({"names": "bas"}, ValueError, "nearest is 'base'"),
+        ({"metrics": "records-lag-max"}, ValueError, "a list of names"),
+        ({"metrics": ["record-lag-max"]}, ValueError, "no metric 'record-lag-max'; the nearest is 'records-lag-max'"),
+        ({"topic_labels": False, "partition_labels": True}, ValueError, "needs topic_labels=True"),
+        ({"write_interval_ms": 1}, ValueError, "at least 100"),
+        ({"partitions_labels": True}, TypeError, "partitions_labels"),
+    ],
+    ids=str,
+)
+def test_what_does_not_exist_is_refused_by_name(options: dict[str, Any], error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        KafkaCollector(**options)
+
+
+def test_a_thing_without_metrics_is_refused() -> None:
+    with pytest.raises(TypeError, match="has no metrics"):
+        KafkaCollector(object())  # type: ignore[arg-type]
+
+
+def test_a_second_collector_of_a_registry_is_refused() -> None:
+    registry = CollectorRegistry()
+    KafkaCollector(registry=registry)
+    KafkaCollector(registry=registry, names="jmx")
+    with pytest.raises(ValueError, match="add\\(client\\) to that one"):
+        KafkaCollector(registry=registry)
+
+
+def test_registering_asks_no_client() -> None:
+    def read() -> list[Metric]:
+        raise AssertionError("nothing was scraped")
+
+    client = HasSome(read=read)
+    collector = KafkaCollector(client)
+    CollectorRegistry(auto_describe=True).register(collector)
+
+
+# -- clients -----------------------------------------------------------------------------------------------------------
+
+
+def test_clients_with_one_id_are_one_series() -> None:
+    """Prometheus refuses a second sample with the same labels."""
+    clients = HasSome(*some(3, 1)), HasSome(*some(4, 2)), HasSome(*some(5, 3, client_id="other"))
+    collector = KafkaCollector(*clients)
+    found = {
+        (one.name, one.labels.get("client_id")): one.value for family in collector.collect() for one in family.samples
+    }
+    assert found[SENT, "c"] == 7
+    assert found[OPEN, "c"] == 3
+    assert found[SENT, "other"] == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "kind", "ones", "merged"),
+    [
+        ("request-latency-avg", "ms", GAUGE, (2000, 4000), 3),
+        ("request-latency-max", "ms", GAUGE, (2000, 4000), 4),
+        ("metadata-age", "s", GAUGE, (2, 4), 4),
+        ("compression-rate", "ratio", GAUGE, (0.2, 0.4), 0.3),
+        ("request-rate", "1/s", GAUGE, (2, 4), 6),
+        ("request-latency-avg", "ms", GAUGE, (math.nan, 4000), 4),
+        ("request-latency-max", "ms", GAUGE, (math.nan, 4000), 4),
+        ("request-total", "", COUNTER, (2, 4), 6),
+    ],
+)
+def test_how_values_become_one(name: str, unit: str, kind: str, ones: tuple[float, float], merged: float) -> None:
+    clients = [HasSome(metric("producer-metrics", name, value, kind, unit)) for value in ones]
+    for order in (clients, clients[::-1]):
+        found = [value for series, value in values(KafkaCollector(*order)).items() if "producer" in series]
+        assert found == [pytest.approx(merged)]
+
+
+def test_histograms_of_clients_are_added() -> None:
+    clients = [HasSome(metric("producer-metrics", "request-latency", 4, HISTOGRAM, "ms", BUCKETS)) for _ in range(2)]
+    assert values(KafkaCollector(*clients))["kafka_client_producer_request_latency_seconds_count"] == 8
+
+
+def test_a_client_that_raises_is_left_out_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    def read() -> list[Metric]:
+        if fails:
+            raise RuntimeError("closed")
+        return some(4)
+
+    fails = False
+    failing, other = HasSome(read=read), HasSome(*some(3))
+    collector = KafkaCollector(failing, other)
+    assert values(collector)[SENT] == 7
+    fails = True
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            found = values(collector)
+    # A total that fell would be a restart to Prometheus; what is now is only what is known now.
+    assert (found[SENT], found[OPEN]) == (7, 1)
+    assert (found["kafka_client_collector_clients"], found["kafka_client_collector_failed_clients"]) == (1, 1)
+    assert len(caplog.records) == 1
+    fails = False
+    assert values(collector)[OPEN] == 2
+
+
+def test_metrics_that_are_none_break_no_scrape(caplog: pytest.LogCaptureFixture) -> None:
+    class Odd:
+        def metrics(self) -> Any:
+            return 5
+
+    odd, client = Odd(), HasSome(*some(3))
+    assert values(KafkaCollector(odd, client))[SENT] == 3
+    assert "gave no metrics" in caplog.text
+
+
+def test_clients_are_held_weakly_and_totals_of_those_that_are_gone_stay() -> None:
+    gone, here = HasSome(*some(4)), HasSome(*some(3))
+    collector = KafkaCollector(gone, here)
+    assert values(collector)[SENT] == 7
+    reference = weakref.ref(gone)
+    del gone
+    gc.collect()
+    assert reference() is None
+    for _ in range(2):
+        found = values(collector)
+        assert (found[SENT], found[OPEN], found["kafka_client_collector_clients"]) == (7, 1, 1)
+
+
+def test_the_totals_of_a_closed_client_stay(handler: Handler) -> None:
+    client = Closed(handler, *some(4))
+    collector = KafkaCollector(client)
+    assert values(collector)[SENT] == 4
+    client.some = some(6)
+    client.cluster.close()
+    client.some = []
+    found = values(collector)
+    assert found[SENT] == 6
+    assert OPEN not in found
+
+
+def test_a_total_that_begins_anew_goes_on() -> None:
+    """A producer ends, and another one begins under its name, or none does."""
+    client = HasSome(*some(4), metric("producer-metrics", "request-latency", 4, HISTOGRAM, "ms", BUCKETS))
+    collector = KafkaCollector(client)
+    count = "kafka_client_producer_request_latency_seconds_count"
+    assert values(collector)[count] == 4
+    client.some = some(1)
+    for _ in range(2):
+        found = values(collector)
+        assert (found[SENT], found[count]) == (5, 4)
+    client.some = []
+    found = values(collector)
+    assert (found[SENT], OPEN in found) == (5, False)
+    client.some = some(2)
+    assert values(collector)[SENT] == 6
+
+
+def test_scrapes_at_a_time_count_nothing_twice(handler: Handler) -> None:
+    """A scrape during another one's reading shows the figures of the reading before."""
+
+    sent, seen = 0, list[float]()
+
+    def read() -> list[Metric]:
+        nonlocal sent
+        sent += 1
+        found = some(sent)
+        handler.sleep(handler.random.uniform(0, 0.005))
+        return found
+
+    def scrape() -> None:
+        for _ in range(30):
+            seen.append(values(collector).get(SENT, 0))
+
+    client = HasSome(read=read)
+    collector = KafkaCollector(client)
+    workers = [handler.spawn(scrape) for _ in range(4)]
+    assert all(worker.join(20) for worker in workers)
+    assert max(seen) <= sent
+
+
+def test_names_that_the_application_uses_itself_cannot_collide() -> None:
+    registry = CollectorRegistry()
+    Gauge("orders", "of the application", registry=registry).set(1)
+    client = HasSome(*some(4))
+    KafkaCollector(client, registry=registry)
+    assert b"orders 1.0" in generate_latest(registry)
+
+
+def test_metrics_can_be_chosen() -> None:
+    client = HasSome(*some(4))
+    found = values(KafkaCollector(client, metrics=["connection-count"]))
+    assert OPEN in found
+    assert SENT not in found
+
+
+# -- processes ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def child(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
+    """Return a function that starts a process with a collector, which has sent so many records."""
+    started = []
+
+    def start(sent: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "tests.support.counting_process", str(tmp_path), sent]
+        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def test_all_processes_show_the_sum(tmp_path: Path, child: Callable[[str], subprocess.Popen[str]]) -> None:
+    children = [child("10"), child("20")]
+    client = HasSome(*some(3))
+    collector = KafkaCollector(client, directory=tmp_path)
+    found = values(collector)
+    assert (found[SENT], found[OPEN], found["kafka_client_collector_processes"]) == (33, 3, 3)
+    for process in children:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("scrape\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())[SENT] == 33
+    collector.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_the_totals_of_killed_processes_stay(
+    tmp_path: Path, child: Callable[[str], subprocess.Popen[str]], number: signal.Signals
+) -> None:
+    client = HasSome(*some(3))
+    collector = KafkaCollector(client, directory=tmp_path)
+    for turn in range(1, 4):
+        process = child("10")
+        assert values(collector)[SENT] == 3 + 10 * turn
+        process.send_signal(number)
+        process.wait(10)
+        for _ in range(3):
+            found = values(collector)
+            assert (found[SENT], found[OPEN], found["kafka_client_collector_processes"]) == (3 + 10 * turn, 1, 1)
+    collector.close()
+    # of 4 processes this one is left, and the sum of the others
+    assert len([name for name in os.listdir(tmp_path) if name.endswith(".json")]) == 1
+    again = KafkaCollector(directory=tmp_path)
+    assert values(again)[SENT] == 33  # also when all have ended: the server was restarted
+    again.close()
+
+
+def test_a_process_that_hangs_delays_no_scrape_and_shows_by_its_age(
+    tmp_path: Path, child: Callable[[str], subprocess.Popen[str]]
+) -> None:
+    process = child("10")
+    collector = KafkaCollector(directory=tmp_path)
+    process.send_signal(signal.SIGSTOP)
+    for path in tmp_path.glob("*.json"):
+        os.utime(path, (time.time() - 100, time.time() - 100))
+    begin = time.monotonic()
+    found = values(collector)
+    assert time.monotonic() - begin < 1
+    assert found[SENT] == 10
+    assert 99 < found["kafka_client_collector_figures_age_seconds"] < 200
+    collector.close()
+
+
+def test_totals_never_fall_whichever_process_is_scraped(
+    tmp_path: Path, child: Callable[[str], subprocess.Popen[str]]
+) -> None:
+    """Each scrape is answered by another process, whose own figures are newer than those that the others have of it."""
+    children = [child("10") for _ in range(3)]
+    last = 0.0
+    for turn in range(60):
+        process = children[turn % 3]
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("count\nscrape\n")
+        process.stdin.flush()
+        total = json.loads(process.stdout.readline())[SENT]
+        assert total >= last
+        last = total
+    assert last == 30 + 60
+
+
+def test_the_worker_writes_at_intervals_and_ends_with_its_client(handler: Handler, tmp_path: Path) -> None:
+    client = Closed(handler, *some(3))
+    writing = KafkaCollector(client, directory=tmp_path, write_interval_ms=100)
+    reading = KafkaCollector(directory=tmp_path)
+    until(handler, lambda: values(reading).get(SENT) == 3)
+    client.some = some(5)
+    until(handler, lambda: values(reading)[SENT] == 5)
+    client.some = some(6)
+    client.cluster.close()
+    assert writing._writer is None
+    found = values(reading)
+    assert found[SENT] == 6
+    assert OPEN not in found
+    assert values(writing)[SENT] == 6
+    another = Closed(handler, *some(1))
+    writing.add(another)
+    assert values(reading)[SENT] == 7
+    another.cluster.close()
+    writing.close()
+    reading.close()
+
+
+def test_the_worker_ends_with_a_collector_that_is_dropped(handler: Handler, tmp_path: Path) -> None:
+    client = Closed(handler, *some(3))
+    collector = KafkaCollector(client, directory=tmp_path, write_interval_ms=60_000)
+    reference = weakref.ref(collector)
+    del collector
+    gc.collect()
+    assert reference() is None
+    client.cluster.close()  # the worker looks then; that nothing is left is checked of every test
+
+
+def test_a_directory_that_cannot_be_written_to_is_reported_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = HasSome(*some(3))
+    collector = KafkaCollector(client, directory=tmp_path / "gone")
+    shutil.rmtree(tmp_path / "gone")
+    for _ in range(3):
+        assert values(collector)[SENT] == 3
+    assert len(caplog.records) == 1
+    collector.close()
+    with pytest.raises(OSError, match="gone"):
+        (tmp_path / "gone").touch()
+        KafkaCollector(directory=tmp_path / "gone")
+
+
+def test_files_of_others_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "pykafka-base-1-x.json").write_text("[false, {")
+    (tmp_path / "pykafka-base-2-x.json").write_text('[false, {"a": 5}]')
+    (tmp_path / "gauge_all_5.db").write_text("of prometheus_client itself")
+    client = HasSome(*some(3))
+    collector = KafkaCollector(client, directory=tmp_path)
+    assert values(collector)[SENT] == 3
+    collector.close()
+
+
+def test_a_directory_that_is_emptied_is_used_anew(tmp_path: Path) -> None:
+    client = HasSome(*some(3))
+    collector = KafkaCollector(client, directory=tmp_path)
+    assert values(collector)[SENT] == 3
+    for path in tmp_path.iterdir():
+        path.unlink()
+    assert values(collector)[SENT] == 3
+    assert values(collector)["kafka_client_collector_processes"] == 1
+    collector.close()
+
+
+def test_the_directory_of_prometheus_client_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
+    client = HasSome(*some(3))
+    collector = KafkaCollector(client)
+    assert values(collector)["kafka_client_collector_processes"] == 1
+    collector.close()
+    assert "kafka_client_collector_processes" not in values(KafkaCollector(client, directory=""))
+
+
+def test_a_forked_child_has_figures_of_its_own(tmp_path: Path) -> None:
+    """It begins with the parent's totals, which count once."""
+    client = HasSome(*some(3))
+    collector = KafkaCollector(client, directory=tmp_path, write_interval_ms=100)
+    child = os.fork()
+    if child == 0:
+        client.some = some(3 + 4)
+        time.sleep(30)  # its worker has begun anew, and writes
+        os._exit(0)
+    try:
+        deadline = time.monotonic() + 10
+        while values(collector)[SENT] != 7:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert values(collector)["kafka_client_collector_processes"] == 2
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    found = values(collector)
+    assert (found[SENT], found[OPEN]) == (7, 1)
+    collector.close()
