@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -68,7 +69,7 @@ class SpanFinisher(Tether):
             )
             return
         self._waiting.append(ending)
-        if self._stopped and not self._running:
+        if (self._stopped or sys.is_finalizing()) and not self._running:
             self._end_here()
             return
         if not self._running:
@@ -76,7 +77,7 @@ class SpanFinisher(Tether):
         self.wake.set()
 
     def _end_here(self) -> None:
-        """End what comes after the end of the client, as of a loop that the interpreter's end lets go: no thread starts then."""
+        """End what comes after the client's end, as of a loop that the interpreter's end lets go: no thread starts then."""
         with suppress(IndexError):
             while True:
                 self._end(self._waiting.popleft())
