@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 import time
+from _thread import get_ident
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
@@ -241,7 +242,7 @@ class ThreadingHandler(SocketHandler):
     def here(self) -> Callable[[], object]:
         """As `Handler.here`: the number of a thread, or in a patched process a greenlet."""
         if not self.cooperative:
-            return super().here
+            return get_ident
         current: Callable[[], object] = import_module("greenlet").getcurrent
         return current
 

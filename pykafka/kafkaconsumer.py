@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from pykafka.consumer.startrules import Reset
     from pykafka.kafkaproducer import KafkaProducer
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.metrics.metric import Metrics
     from pykafka.serialization import DeserializerLike
     from pykafka.serialization.reading import OnBadRecord
 
@@ -544,15 +543,6 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, 
         from pykafka.kafkaproducer import KafkaProducer
 
         return KafkaProducer.make(self._cluster, {})
-
-    def metrics(self) -> Metrics:
-        """Return the metrics of this consumer now, with Java's names; docs/metrics.md lists them. No broker is asked.
-
-        The connections are those of the client, whose producers and consumers share them.
-        """
-        from pykafka.metrics.metric import Metrics
-
-        return Metrics(self._engine.read_metrics())
 
     # -- life ------------------------------------------------------------------------------------------------------
 

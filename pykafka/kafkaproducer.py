@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition
-    from pykafka.metrics.metric import Metrics
     from pykafka.metrics.tracing import RecordTracer, SendTrace
     from pykafka.serialization import SerializerLike
 
@@ -349,15 +348,6 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
         """
         seconds = None if timeout is None else min(valid_timeout(timeout), LONGEST_S)
         return [partition.id for partition in self._engine.partitions_for(get_string(topic, "topic"), seconds)]
-
-    def metrics(self) -> Metrics:
-        """Return the metrics of this producer now, with Java's names; docs/metrics.md lists them. No broker is asked.
-
-        The connections are those of the client, whose producers and consumers share them.
-        """
-        from pykafka.metrics.metric import Metrics
-
-        return Metrics(self._engine.read_metrics())
 
     def flush(self, timeout: float | None = None) -> None:
         """Send what is queued without lingering, and wait until each message is acknowledged or has failed.

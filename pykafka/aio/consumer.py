@@ -68,11 +68,6 @@ class KafkaConsumer(Records[K, V]):
         return await bridged(self._here.poll, max_records, timeout, **sync_all(elsewhere))
 
     arrow = coroutine(_KafkaConsumer.arrow)
-
-    def metrics(self) -> Metrics:
-        """Return the metrics of this consumer now, with Java's names; docs/metrics.md lists them. No broker is asked."""
-        return self._inner.metrics()
-
     close = coroutine(_KafkaConsumer.close)
     assignment = coroutine(_KafkaConsumer.assignment)
     pause = coroutine(_KafkaConsumer.pause)
@@ -131,5 +126,10 @@ class KafkaConsumer(Records[K, V]):
         )
 
     wakeup = coroutine(_KafkaConsumer.wakeup)
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of this consumer now, with Java's names; docs/metrics.md lists them. No broker is asked."""
+        return self._inner.metrics()
+
     health = coroutine(_KafkaConsumer.health)
     explain = coroutine(_KafkaConsumer.explain)

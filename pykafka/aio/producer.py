@@ -36,11 +36,6 @@ class KafkaProducer(Sends[K, V]):
         return self._inner.room()
 
     partitions_for = coroutine(_KafkaProducer.partitions_for)
-
-    def metrics(self) -> Metrics:
-        """Return the metrics of this producer now, with Java's names; docs/metrics.md lists them. No broker is asked."""
-        return self._inner.metrics()
-
     flush = coroutine(_KafkaProducer.flush)
     close = coroutine(_KafkaProducer.close)
     purge = coroutine(_KafkaProducer.purge)
@@ -48,5 +43,10 @@ class KafkaProducer(Sends[K, V]):
     begin_transaction = coroutine(_KafkaProducer.begin_transaction)
     commit_transaction = coroutine(_KafkaProducer.commit_transaction)
     abort_transaction = coroutine(_KafkaProducer.abort_transaction)
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of this producer now, with Java's names; docs/metrics.md lists them. No broker is asked."""
+        return self._inner.metrics()
+
     health = coroutine(_KafkaProducer.health)
     explain = coroutine(_KafkaProducer.explain)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pykafka.health.watch import Held, Stalled
     from pykafka.health.web import asgi_app, wsgi_app
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metrics.metric import Metrics
     from pykafka.producer.engine import ProducerEngine
 
 __all__ = [
@@ -87,6 +88,16 @@ class ConsumerHealthCalls:
     _reader: object = None
     _here: Callable[[], object]
     _run: Any
+    _engine: ConsumerEngine
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of this consumer now, with Java's names; docs/metrics.md lists them. No broker is asked.
+
+        The connections are those of the client, whose producers and consumers share them.
+        """
+        from pykafka.metrics.metric import Metrics
+
+        return Metrics(self._engine.read_metrics())
 
     def health(self) -> ConsumerHealth:
         """Return the state of the consumer, without a request: partitions, lag, membership, and what is wrong.
@@ -111,6 +122,17 @@ class ConsumerHealthCalls:
 
 class ProducerHealthCalls:
     """The calls of a producer about its own state."""
+
+    _engine: ProducerEngine
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of this producer now, with Java's names; docs/metrics.md lists them. No broker is asked.
+
+        The connections are those of the client, whose producers and consumers share them.
+        """
+        from pykafka.metrics.metric import Metrics
+
+        return Metrics(self._engine.read_metrics())
 
     def health(self) -> ProducerHealth:
         """Return the state of the producer, without a request: its queue, its oldest message, and what is wrong.

@@ -238,7 +238,7 @@ class Watch:
         while True:
             try:
                 while self._watched and self._wake is wake:  # a fork makes another
-                    wake.wait(self._pause())
+                    wake.wait(self._pause() if self._probes else PERIOD_S)
                     wake.clear()
                     self.look()
             finally:

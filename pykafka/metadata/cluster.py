@@ -27,16 +27,14 @@ from pykafka.metadata.elections import (
     wait_for_topic,
 )
 from pykafka.metadata.internal_topics import InternalTopics
-from pykafka.metadata.lifecycle import Closables, close_at_exit
+from pykafka.metadata.lifecycle import close_at_exit
 from pykafka.metadata.list_offsets import FoundOffset, OffsetQuery, list_offsets
 from pykafka.metadata.options import MetadataSettings
 from pykafka.metadata.partition import TopicMetadata
 from pykafka.metadata.refresh import MetadataRefresh, RefreshSchedule
+from pykafka.metadata.reporting import Reporting
 from pykafka.metadata.topics import MakeTopic, TopicDict
-from pykafka.metrics.flight_recorder import FlightRecorder
-from pykafka.metrics.listener import METADATA, ClientListener
 from pykafka.metrics.options import MetricsSettings
-from pykafka.metrics.recorder import Recorder
 from pykafka.network.addresses import parse_source
 from pykafka.network.api_versions import KnownVersions
 from pykafka.network.node import CLIENT_ID, Node
@@ -50,8 +48,6 @@ from pykafka.utils.loglimit import LogLimiter
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
-    from pykafka.metrics.metric import Metric
-    from pykafka.metrics.tracing import RecordTracer
     from pykafka.protocol.schema import Request
     from pykafka.security import Mechanism, SslConfigLike
 
@@ -63,7 +59,7 @@ R = TypeVar("R")
 NAMES_KEPT_S = 60.0
 
 
-class BaseCluster:
+class BaseCluster(Reporting):
     """The brokers that one bootstrap address leads to, and the metadata of their topics.
 
     State: `MetadataCache` has the brokers' answers; metadata requests go one at a time, under the lock of `MetadataRefresh`.
@@ -96,8 +92,7 @@ class BaseCluster:
         metrics: MetricsSettings | None = None,
         make_broker: Callable[..., Node] = Node,
     ) -> None:
-        #: The concurrency handler of this cluster and all that is made from it.
-        self.handler = handler
+        super().__init__(handler, get_string(client_id, "client_id"), metrics)
         self._make_broker = make_broker
         #: How long a connect or an answer may take (ms).
         self.socket_timeout_ms: int = valid_ms(socket_timeout_ms, "socket_timeout_ms")
@@ -113,8 +108,6 @@ class BaseCluster:
         self.memory: Any = None
         self._broker_version = broker_version
         self._known_versions = KnownVersions(broker_version)
-        #: How brokers' logs and quotas know this client.
-        self.client_id = get_string(client_id, "client_id")
         #: The rack, or zone, of consumers that do not name their own; "" for none.
         self.client_rack: str = get_string(client_rack or "", "client_rack")
         #: Whether looking up a topic may create it.
@@ -126,16 +119,6 @@ class BaseCluster:
         #: All parts of the client log repeated warnings through it.
         self.limiter = LogLimiter(handler)
         self.internal_topics = InternalTopics(self)
-        self.made_at_ms = handler.time_ms()
-        #: How the client reports on itself.
-        self.metrics_settings = metrics = metrics or MetricsSettings()
-        #: The last events, and the listener, which hears of all that this client does; None for none.
-        self.flight = FlightRecorder.of(handler, metrics, self.client_id)
-        self.listener: ClientListener | None = Recorder(handler, self.flight) if metrics.record_metrics else None
-        #: Starts the pushes of metrics (KIP-714), once a broker takes them; None: the client pushes none.
-        self.start_telemetry: Callable[[Any], object] | None = None
-        #: Objects of higher rooms that live as long as this cluster, by name. State: single steps.
-        self.kept: dict[str, Any] = {}
         metadata = metadata or MetadataSettings()
         self._known_brokers = Brokers(handler, self._new_broker, metadata, self.limiter)
         self._topics: TopicDict[Any] = TopicDict(self, exclude_internal_topics, make_topic)
@@ -147,9 +130,6 @@ class BaseCluster:
         #: When metadata is asked for, and the `generation` that counts the answers.
         self.refresh_schedule = RefreshSchedule(handler.now, self.retry_backoff, metadata.metadata_max_age_ms / 1000)
         self._refresh = MetadataRefresh(handler, self.refresh_schedule, self._update, self._held)
-        self._closables = Closables()
-        #: Sees single records, if the application asked for it; None for nothing. `trace()` sets it.
-        self.tracer: RecordTracer | None = None
         self._closed = False
         #: Whether `close()` has ended everything.
         self.ended = False
@@ -191,11 +171,6 @@ class BaseCluster:
         """The broker that takes topic changes; None if the brokers do not say (before 0.10)."""
         id_ = self._cache.controller_id
         return None if id_ is None else self.brokers.get(id_)
-
-    @property
-    def members(self) -> list[Any]:
-        """The producers and consumers that were made from it, and are not dropped."""
-        return self._closables.owners()
 
     @property
     def zookeeper_hosts(self) -> str | None:
@@ -278,10 +253,7 @@ class BaseCluster:
         try:
             response = self.ask_metadata(names, timeout_ms)
         except KafkaException as error:
-            if self.listener is not None:
-                self.listener.on_event(METADATA, "cluster", self.handler.now() - began, error)
-                if not self.generation:  # the client cannot begin
-                    self.listener.on_fatal(error)
+            self._report_update(began, error, is_first=not self.generation)
             if timeout_ms is None:  # else the caller's time was up, which says little of the brokers
                 self.metadata_error = error.again()
             raise
@@ -293,9 +265,7 @@ class BaseCluster:
         else:  # from a broker that starts, or is cut off: it knows nothing of topics either
             self.limiter.warn(log, NO_BROKERS, "%s; those known before are kept", NO_BROKERS)
         self.refresh_schedule.asked(names, self._cache.is_led, bool(response.brokers))
-        if self.listener is not None:
-            text = f"{len(response.brokers)} brokers, {len(response.topics)} topics"
-            self.listener.on_event(METADATA, "cluster", self.handler.now() - began, text)
+        self._report_update(began, f"{len(response.brokers)} brokers, {len(response.topics)} topics")
         if self._known_versions.take_telemetry and self.start_telemetry is not None:
             self.start_telemetry(self)
 
@@ -360,13 +330,6 @@ class BaseCluster:
         )
         node.listener = self.listener
         return node
-
-    def read_metrics(self) -> list[Metric]:
-        """Return the metrics of this client, of its producers and of its consumers now."""
-        from pykafka.metadata.client_metrics import read_client
-
-        parts = list(self.listener.parts.values()) if isinstance(self.listener, Recorder) else []
-        return [*read_client(self).metrics, *(metric for part in parts for metric in part.read_metrics())]
 
     def topic_metadata(self, name: str) -> TopicMetadata | None:
         """Return the known metadata of a topic, without I/O, and mark the topic as used, so that it is kept up to date."""
@@ -572,19 +535,6 @@ class BaseCluster:
         return wait_for_coordinator(self, get_string(consumer_group, "consumer_group"), timeout_ms)
 
     # -- closing ---------------------------------------------------------------------------------------------------
-
-    def stop_at_close(self, stoppable: Any) -> None:
-        """Register `stoppable` for `close()`, which calls its `stop()`; the cluster holds it weakly."""
-        self._closables.add(stoppable)
-
-    def trace(self, tracer: RecordTracer | None) -> None:
-        """Give records to a tracer from now on, of producers and consumers that exist, too; None: to none."""
-        self.tracer = tracer
-        self._closables.trace(tracer)
-
-    def leave_to_owner(self, stoppable: Any) -> None:
-        """Deregister `stoppable` from `close()`: its owner, which `close()` stops, stops it."""
-        self._closables.discard(stoppable)
 
     def may_pass(self, error: KafkaException) -> bool:
         """Return whether trying again may help."""
