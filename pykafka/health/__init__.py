@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -52,6 +53,10 @@ def __getattr__(name: str) -> Any:
     return next(getattr(home, name) for home in (report, explanation, watch, web) if hasattr(home, name))
 
 
+#: Of the watch's worker while it runs: what it is to watch from its next look on. One, or none.
+_inboxes: list[deque[tuple[weakref.ref[Any], weakref.ref[BaseCluster]]]] = []
+
+
 def watched(subject: Any, engine: ConsumerEngine | ProducerEngine, cluster: BaseCluster) -> None:
     """Register a producer or consumer with the watch for stalls from its start to its end.
 
@@ -63,19 +68,22 @@ def watched(subject: Any, engine: ConsumerEngine | ProducerEngine, cluster: Base
     settings = cluster.metrics_settings
     if not (settings.stall_report_ms or (settings.hold_report_ms and cluster.handler.cooperative)):
         return
-    reference = weakref.ref(subject)
+    reference, of_cluster = weakref.ref(subject), weakref.ref(cluster)
 
     def start() -> None:
+        if _inboxes and not cluster.handler.cooperative:  # the worker runs, and takes it up: starts stay cheap
+            _inboxes[0].append((reference, of_cluster))
+            return
         from pykafka.health.watch import watch_of
 
         if (found := reference()) is not None:
             watch_of(cluster.handler).add(found, cluster)
 
     def stop() -> None:
-        from pykafka.health.watch import watch_of
+        if cluster.closed:  # else the worker notices at its next look
+            from pykafka.health.watch import watch_of
 
-        if (found := reference()) is not None:
-            watch_of(cluster.handler).remove(found)
+            watch_of(cluster.handler).hurry()
 
     engine.on_start, engine.on_stop = start, stop
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 import weakref
+from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pykafka import health
 from pykafka.exceptions import WorkerNotStartedError
 from pykafka.handlers import ThreadingHandler
 from pykafka.handlers.native import NativeHandler
@@ -82,8 +84,9 @@ class _Watched:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the application has dropped it."""
-        return self._subject() is None or self._cluster() is None
+        """Whether it has stopped, or the application has dropped it."""
+        subject = self._subject()
+        return subject is None or self._cluster() is None or not subject._engine.running
 
     def look(self) -> None:
         """Report each new stall."""
@@ -186,6 +189,8 @@ class Watch:
         self._native = native
         self._watched: dict[int, _Watched] = {}
         self._probes: dict[int, HoldProbe] = {}
+        # What `pykafka.health` leaves for the worker; only of the shared one.
+        self._inbox: deque[tuple[weakref.ref[Any], weakref.ref[BaseCluster]]] = deque()
         self._begin()
         native.at_fork(self._after_fork)
 
@@ -196,6 +201,8 @@ class Watch:
     def _after_fork(self) -> None:
         # The worker is the parent's; consumers and producers come again when they start in the child.
         self._watched, self._probes = {}, {}
+        self._inbox.clear()
+        self._close_inbox()
         self._begin()
 
     def add(self, subject: Any, cluster: BaseCluster) -> None:
@@ -209,11 +216,20 @@ class Watch:
         self._watched[id(subject)] = watched
         self._start()
 
-    def remove(self, subject: Any) -> None:
-        """Watch a producer or consumer no more; the worker ends with the last one."""
-        self._watched.pop(id(subject), None)
-        if not self._watched:
-            self._wake.set()
+    def hurry(self) -> None:
+        """Look now: a client is being closed. The worker ends if nothing is left that runs."""
+        self._wake.set()
+
+    def _close_inbox(self) -> None:
+        if health._inboxes and health._inboxes[0] is self._inbox:
+            health._inboxes.clear()
+
+    def _take_inbox(self) -> None:
+        while self._inbox:
+            reference, of_cluster = self._inbox.popleft()
+            subject, cluster = reference(), of_cluster()
+            if subject is not None and cluster is not None:
+                self._watched[id(subject)] = _Watched(subject, cluster)
 
     def held_by(self, handler: Handler) -> Hold | None:
         """Return the hold of a handler's hub or loop that lasts at present."""
@@ -237,15 +253,21 @@ class Watch:
     def _run(self, wake: Any, running: Any) -> None:
         while True:
             try:
-                while self._watched and self._wake is wake:  # a fork makes another
-                    wake.wait(self._pause() if self._probes else PERIOD_S)
+                if self in _shared:
+                    health._inboxes[:] = [self._inbox]
+                while (self._watched or self._inbox) and self._wake is wake:  # a fork makes another
+                    wake.wait(self._pause())
                     wake.clear()
+                    self._take_inbox()
                     self.look()
             finally:
+                if self._wake is wake:
+                    self._close_inbox()
                 running.release()
             if not self._watched:
                 self._probes.clear()
-            if not self._watched or self._wake is not wake or not running.acquire(False):
+            left = self._watched or self._inbox  # also what came before the inbox was closed
+            if not left or self._wake is not wake or not running.acquire(False):
                 return
 
     def _pause(self) -> float:
