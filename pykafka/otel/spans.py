@@ -66,8 +66,8 @@ class Ending:
         if error is not None:
             attributes[names.ERROR_TYPE] = names.error_type(error)
         if span.is_recording():
-            for name, value in attributes.items():
-                span.set_attribute(name, value)
+            shown = getattr(span, "attributes", None) or {}  # the SDK's: setting what is there already costs as much
+            span.set_attributes({name: value for name, value in attributes.items() if name not in shown})
             if error is not None:
                 # Without a description: texts of errors may quote records.
                 span.set_status(Status(StatusCode.ERROR))

@@ -141,7 +141,8 @@ def uwsgi(kind: str, directory: Path) -> Iterator[Server]:
         "--processes",
         str(WORKERS),
     )
-    arguments += ("--need-app", "--lazy-apps", "--die-on-term", *UWSGI[kind])
+    # A worker that has just been started again can miss the signal to end; then uWSGI kills it after some seconds.
+    arguments += ("--need-app", "--lazy-apps", "--die-on-term", "--worker-reload-mercy", "5", *UWSGI[kind])
     environment = {"DIRECTORY": str(directory), "VIRTUAL_ENV": sys.prefix, "PYTHONPATH": os.getcwd()}
     with watched(_Uwsgi("uwsgi", *arguments, environment=environment)) as running:
         _await_port(port, running)
@@ -159,6 +160,10 @@ def _check(server: Server) -> None:
     answers = [server.ask() for _ in range(20)]
     assert {answer.values[SENT] for answer in answers} == {COUNT}
     os.kill(counting[-1], signal.SIGKILL)
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{counting[-1]}").exists():  # until then it may take a connection
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
     for _ in range(10):
         assert server.ask().values[SENT] == COUNT
     server.await_values(lambda values: values[PROCESSES] >= WORKERS)  # the master has started another one

@@ -41,6 +41,7 @@ class Counting:
             return start_response(status, [*headers, ("X-Process", str(os.getpid()))])
 
         if environ["REQUEST_METHOD"] == "POST":
+            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
             self.sent += 1
             start("201 Created", [("Content-Type", "text/plain")])
             return [b"counted\n"]

@@ -121,3 +121,27 @@ def test_share_group(client: KafkaClient, telemetry: Telemetry, topic: str, ackn
     else:
         assert {span.name for span in settled} == {"accept " + topic}
         assert set().union(*map(links_of, settled)) == set(inside)
+
+
+@pytest.mark.needs("share groups")
+def test_share_group_of_coroutines(kafka: KafkaCluster, client: KafkaClient, telemetry: Telemetry, topic: str) -> None:
+    client.admin.alter_configs({ConfigResource(ConfigType.GROUP, topic): {"share.auto.offset.reset": "earliest"}})
+    fill(client, topic)
+    inside = []
+
+    async def main() -> None:
+        async with AsyncClient(kafka.hosts) as other:
+            telemetry.instrument(other)
+            async with other.share_consumer(topic, group=topic, acknowledgement="explicit") as consumer:
+                async for record in consumer:
+                    inside.append(trace.get_current_span().get_span_context().span_id)
+                    await consumer.accept(record)
+                    if len(inside) == 3:
+                        break
+                assert trace.get_current_span() is trace.INVALID_SPAN
+                assert set((await consumer.commit()).values()) == {None}
+
+    loops.run_coroutine("asyncio", main(), debug=False)
+    spans = telemetry.exported()
+    assert [id_of(span) for span in spans if span.name == "process " + topic] == inside
+    assert [parent_of(span) for span in spans if span.name == "accept " + topic] == inside
