@@ -93,8 +93,9 @@ class Telemetry(Tether):
         self._why_not = ""
         self._node: Node | None = None
         self._subscription: Subscription | None = None
-        # When to ask or push next (s).
+        # When to ask or push next, and the pause that a broker has named last (s).
         self._due = 0.0
+        self._interval_s = DEFAULT_INTERVAL_S
         # How many brokers in a row did not answer, and the last of them.
         self._failures = 0
         self._failed: Node | None = None
@@ -229,20 +230,21 @@ class Telemetry(Tether):
         response = node.call(request, timeout_ms=timeout_ms)
         now = self._handler.now()
         if response.error_code:
-            self._due = now + DEFAULT_INTERVAL_S
+            self._due = now + self._interval_s
             self._refused(error_for(response.error_code, broker=node.address, api="GetTelemetrySubscriptions"))
             return
         if self._id == NO_ID:
             self._id = response.client_instance_id
             self._identified.set()
         subscription = Subscription.of(response, DEFAULT_INTERVAL_S)
+        self._interval_s = subscription.interval_s
         if not subscription.prefixes:
-            self._due = now + subscription.interval_s
+            self._due = now + self._interval_s
             return
         if self._max_bytes is not None:
             subscription = subscription._replace(max_bytes=min(subscription.max_bytes, self._max_bytes))
         self._subscription = subscription
-        self._due = now + subscription.interval_s * self._handler.random.uniform(*JITTER)
+        self._due = now + self._interval_s * self._handler.random.uniform(*JITTER)
         log.debug("broker %s wants metrics of this client, %s: %s", node.address, self._id, subscription)
 
     def _push(

@@ -216,6 +216,17 @@ def test_a_throttled_push_waits(
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
+def test_a_throttled_question_waits(broker: TelemetryBroker, handler: Handler) -> None:
+    with KafkaClient(broker.hosts, handler=handler):
+        until(handler, lambda: broker.pushed)
+        broker.ask_errors = [89]
+        broker.push_errors = [117]  # ask anew
+        asked = len(broker.asked)
+        until(handler, lambda: len(broker.asked) >= asked + 2)  # after the interval of before
+        seen = len(broker.pushed)
+        until(handler, lambda: len(broker.pushed) > seen)
+
+
 @pytest.mark.parametrize(("code", "text"), [(-1, "The broker failed without naming a reason"), (87, "INVALID_RECORD")])
 def test_errors_are_logged_once(
     broker: TelemetryBroker, handler: Handler, caplog: pytest.LogCaptureFixture, code: int, text: str
