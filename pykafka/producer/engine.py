@@ -104,6 +104,7 @@ class ProducerEngine(ProducerCore):
             raise
         self.running = True
         self.accumulator.closed = False
+        self.cluster.part_started()
 
     def set_up(self) -> None:
         """Give each leader a sender, and each partition's queue to its leader's."""
