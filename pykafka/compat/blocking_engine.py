@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.protocol.message import Message
+    from pykafka.metrics.listener import ClientListener
 
 log = logging.getLogger(__name__)
 
@@ -105,9 +106,16 @@ class BlockingEngine(ConsumerEngine):
     not_running = "the consumer is not running; call start(), or make another"
     commits: StartCommits | None
 
-    def __init__(self, cluster: BaseCluster, options: ConsumerOptions, name: str, hooks: Hooks) -> None:
+    def __init__(
+        self,
+        cluster: BaseCluster,
+        options: ConsumerOptions,
+        name: str,
+        hooks: Hooks,
+        before: ClientListener | None = None,
+    ) -> None:
         self.hooks = hooks
-        super().__init__(cluster, options, StartRules.of(options.auto_offset_reset), name)
+        super().__init__(cluster, options, StartRules.of(options.auto_offset_reset), name, before)
         #: Set when the owner of this consumer stops, and waits for `start()` to end.
         self.owner_stopping: EventType | None = None
         #: How long to look for leaders when asking for offsets (ms); None for the socket timeout.

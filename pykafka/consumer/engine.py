@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metrics.listener import ClientListener
     from pykafka.metrics.metric import Metric
+    from pykafka.metrics.reading import Reading
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,8 @@ class ConsumerEngine(Assignment):
     engine makes new ones.
 
     Parameters as for `Assignment`.
+
+    :param before: what has listened to the consumer in whose place this one comes; None for none
     """
 
     #: Whether `Record`s are delivered, not `Message`s.
@@ -62,12 +65,21 @@ class ConsumerEngine(Assignment):
     group_option = "group"
     not_running = "the consumer is closed; make another"
 
-    def __init__(self, cluster: BaseCluster, options: ConsumerOptions, rules: StartRules, name: str = "") -> None:
+    def __init__(
+        self,
+        cluster: BaseCluster,
+        options: ConsumerOptions,
+        rules: StartRules,
+        name: str = "",
+        before: ClientListener | None = None,
+    ) -> None:
         super().__init__(cluster, options, rules, name)
         #: Hears of records, polls and commits; None: nobody listens.
         self.listener: ClientListener | None = None
         if cluster.listener is not None:
-            self.listener = cluster.listener.part(CONSUMER, (cluster.client_id, options.consumer_group), self)
+            self.listener = cluster.listener.part(CONSUMER, (cluster.client_id, options.consumer_group), self, before)
+        #: Adds metrics of what handles the records; None for nothing.
+        self.add_metrics: Callable[[Reading], None] | None = None
         self.made_at_ms = cluster.handler.time_ms()
         #: When `stop()` waits no longer for workers that wait for brokers, of the handler's clock (s).
         self.stop_by = math.inf
@@ -243,7 +255,10 @@ class ConsumerEngine(Assignment):
         """Return the metrics of now."""
         from pykafka.consumer.consumer_metrics import read_consumer
 
-        return read_consumer(self).metrics
+        reading = read_consumer(self)
+        if self.add_metrics is not None:
+            self.add_metrics(reading)
+        return reading.metrics
 
     def metric_labels(self) -> dict[str, str]:
         """Return the labels of the consumer's metrics at brokers (KIP-714); empty where there is none."""

@@ -631,6 +631,8 @@ class BaseCluster:
     def _after_fork(self) -> None:
         # Connections stay the parent's; this child makes its own when it needs them.
         self._cache.after_fork()
+        if self.listener is not None:
+            self.listener.after_fork()
         if self.memory is not None:
             self.memory.after_fork()
         self._refresh.after_fork()

@@ -69,6 +69,8 @@ class ProducerEngine(ProducerCore):
         #: In a forked child the next message starts it again.
         self.starts = StartOnce(self.handler)
         self.routing = Routing(self)
+        #: How many messages were given up as the producer was stopped.
+        self.undelivered = 0
         self._left_to_parent: list[Any] = []
 
     # -- life ------------------------------------------------------------------------------------------------------
@@ -146,6 +148,7 @@ class ProducerEngine(ProducerCore):
             owned.running = False
         self.starts.after_fork(self.running and not self.stopping)
         self.running = self.stopping = False
+        self.undelivered = 0
         self.accumulator.closed = True
         self._begin()
         self.routing = Routing(self)
@@ -320,6 +323,7 @@ class ProducerEngine(ProducerCore):
                 left.append(self.accumulator.shut(queue))  # for good: a caller may still wait for room in this queue
         for batch in left:
             if batch is not None and not batch.done:
+                self.undelivered += batch.count
                 reason = batch.last_error or error
                 self.completion.complete(batch, unknown_outcome(batch, reason) or reason)
         self.routing = Routing(self)

@@ -200,13 +200,17 @@ def test_no_call_comes_after_close_or_without_a_running_part(cluster: EmbeddedCl
 
 
 def test_a_function_may_close_the_client(cluster: EmbeddedCluster) -> None:
+    is_due = False
+
     def close() -> None:
-        client.close()
+        if is_due:
+            client.close()
 
     reports = Reports(close)
     client = KafkaClient(cluster.hosts, stats_cb=reports, statistics_interval_ms=MS)
     producer = client.producer()
     producer.produce("t", b"v").get(timeout=30)
+    is_due = True
     until(client.cluster.handler, lambda: client.cluster.ended)
 
 
