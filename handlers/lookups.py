@@ -156,8 +156,10 @@ class Lookups:
 
 def look_up(getaddrinfo: Callable[..., list[Any]], host: str, port: int) -> list[Address]:
     """Return the addresses of a name, each once, in the order given."""
-    found = getaddrinfo(host, port, 0, socket.SOCK_STREAM)
-    return list(dict.fromkeys(Address(family, sockaddr) for family, _, _, _, sockaddr in found))
+    addresses: dict[Address, None] = {}
+    for family, _, _, _, sockaddr in getaddrinfo(host, port, 0, socket.SOCK_STREAM):
+        addresses[Address(family, sockaddr)] = None
+    return list(addresses)
 
 
 def await_lookup(wait: Callable[[float], object], host: str, deadline: Deadline) -> None:

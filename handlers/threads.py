@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pykafka.exceptions import PatchedTooLateError, WorkerNotStartedError
@@ -207,7 +207,7 @@ class ThreadingHandler(SocketHandler):
         :raises PatchedTooLateError: the process was patched after this handler was made
         """
         self._check_patching()
-        return ThreadWorker(self, lambda: target(*args, **kwargs), name or f"pykafka.worker-{next(_numbers)}")
+        return ThreadWorker(self, partial(target, *args, **kwargs), name or f"pykafka.worker-{next(_numbers)}")
 
     def sleep(self, seconds: float = 0.0) -> None:
         """Sleep for at least this long (s) while other threads run."""

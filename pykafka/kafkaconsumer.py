@@ -24,6 +24,7 @@ from pykafka.groups.assignment_follower import AssignmentFollower
 from pykafka.groups.options import SubscriberOptions
 from pykafka.handlers.interrupts import CloseOnce, SingleCaller
 from pykafka.metadata.lifecycle import ClosedWithClient
+from pykafka.metrics.listener import POLLED
 from pykafka.parallel.consuming import InParallel
 from pykafka.record import K, Record, V
 from pykafka.utils.error_handlers import valid_int, valid_timeout
@@ -238,8 +239,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Close the consumer; auto-commit, where it is on, commits first: after an error not what the last call returned."""
-        if exc is not None and self._cluster.tracer is not None:
-            self._cluster.tracer.left(self, exc)
+        self._engine.left(self, exc)
         self._close(midway=exc_type is not None)
 
     # -- what is read ----------------------------------------------------------------------------------------------
@@ -327,8 +327,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
         :raises ConsumerStoppedException: the consumer was closed before the iteration began
         """
-        tracer = self._cluster.tracer
-        return self._records() if tracer is None else tracer.each(self, self._records(), self._options.consumer_group)
+        return self._engine.each(self, self._records())
 
     def _records(self) -> Iterator[Record[K, V]]:
         self._check_reads()
@@ -371,7 +370,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
         :raises KafkaException: a partition cannot be fetched, and that does not pass by itself; raised once, and fetching goes
             on where it can. While brokers, leaders or the coordinator are away, calls wait, and log a warning every ten seconds
         """
-        found: Record[K, V] | None = self._reading_call(self._take_one, timeout)
+        found: Record[K, V] | None = self._engine.traced(self._read)(self._take_one, timeout)
         return found
 
     def poll(
@@ -396,7 +395,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
                 f"max_records must be an int, not {max_records!r}: write poll(timeout={max_records!r}) for seconds"
             )
         valid_int(max_records, name="max_records")
-        found: list[Record[K, V]] | None = self._reading_call(
+        found: list[Record[K, V]] | None = self._engine.traced(self._read)(
             lambda: self._take_many(max_records), timeout, begins=True
         )
         return found or []
@@ -455,7 +454,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
 
             self._arrow = ArrowTables(self._engine)
         take = self._arrow.taker(max_records, columns, max_bytes)
-        found: pa.Table | None = self._reading_call(take, timeout, begins=True)
+        found: pa.Table | None = self._engine.traced(self._read)(take, timeout, begins=True)
         return found
 
     def _take_one(self) -> Any:
@@ -498,6 +497,8 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
                 before = self._buffers.calls
                 if begins:
                     self._buffers.begin_call()
+                if engine.listener is not None and begins:
+                    engine.listener.on_event(POLLED, "consumer")
                 while True:
                     if follower.membership is not None:
                         follower.poll(deadline)
@@ -505,6 +506,9 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
                     found = take()
                     if found is not None or (follower.wakeup_requested and self._take_wakeup()):
                         return found
+                    if not begins and engine.listener is not None:  # iteration waits
+                        begins = True
+                        engine.listener.on_event(POLLED, "consumer")
                     if not (engine.await_records if follower.membership is None else follower.wait)(deadline):
                         return found
         except KafkaException:  # whoever raises it has given back what it took
@@ -513,11 +517,6 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
             if before is not None:
                 self._undo(before)
             raise
-
-    @property
-    def _reading_call(self) -> Any:
-        tracer = self._cluster.tracer
-        return self._read if tracer is None else tracer.reading(self._read, self._options.consumer_group)
 
     def _undo(self, before: int, given: Record[K, V] | None = None) -> None:
         """Go back to what the present call has taken, which does not reach the application.

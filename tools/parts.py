@@ -127,6 +127,7 @@ CASES += [
         "producer/test_in_flight_window",
         "producer/test_lost_leader",
         "producer/test_transactions",
+        "telemetry/test_telemetry",
     )
 ]
 CASES += [

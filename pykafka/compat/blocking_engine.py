@@ -13,6 +13,7 @@ from pykafka.consumer.committed_offsets import may_commit_later
 from pykafka.consumer.engine import ConsumerEngine
 from pykafka.consumer.startrules import StartRules
 from pykafka.exceptions import InvalidMessageError, KafkaException
+from pykafka.metrics.listener import POLLED
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -252,6 +253,8 @@ class BlockingEngine(ConsumerEngine):
         """
         timeout_ms = self.options.consumer_timeout_ms
         deadline = None if timeout_ms < 0 else self.handler.now() + timeout_ms / 1000
+        if block and self.listener is not None:
+            self.listener.on_event(POLLED, "consumer")
         while True:
             self.look()
             found = take()

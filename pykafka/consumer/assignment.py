@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from itertools import repeat
@@ -23,6 +24,7 @@ from pykafka.exceptions import (
     UnknownTopicOrPartition,
 )
 from pykafka.metadata.list_offsets import OffsetQuery, list_each
+from pykafka.metrics.listener import CONSUMER
 from pykafka.utils import milliseconds
 from pykafka.utils.error_handlers import left_ms
 
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from pykafka.handlers.base import EventType, LockType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
+    from pykafka.metrics.listener import ClientListener
+    from pykafka.metrics.metric import Metric
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +59,7 @@ LACKING = 2
 SEARCH_MS, SEARCH_MOST_MS = 1000, 8000
 
 
-class Assignment:
+class Assignment(ABC):
     """The partitions of an engine: those that stay keep position and buffer when others come and go.
 
     `ConsumerEngine` is its only subclass, and has the rest of the consumer: its life, and its waits.
@@ -67,6 +71,7 @@ class Assignment:
     :param options: checked
     :param rules: where partitions begin
     :param name: what the consumer reads while it has no partitions, for logs and errors
+    :param before: what has listened to the consumer in whose place this one comes; None for none
     """
 
     commits: Commits | None
@@ -84,10 +89,22 @@ class Assignment:
     _shrunk_topics: ShrunkTopics
     _changing: LockType
 
-    def __init__(self, cluster: BaseCluster, options: ConsumerOptions, rules: StartRules, name: str) -> None:
+    def __init__(
+        self,
+        cluster: BaseCluster,
+        options: ConsumerOptions,
+        rules: StartRules,
+        name: str,
+        before: ClientListener | None = None,
+    ) -> None:
         self.cluster = cluster
         self.handler: Handler = cluster.handler
         self.options = options
+        #: Hears of records, polls and commits; None: nobody listens.
+        self.listener: ClientListener | None = None
+        if cluster.listener is not None:
+            self.listener = cluster.listener.part(CONSUMER, (cluster.client_id, options.consumer_group), self, before)
+        self.made_at_ms = cluster.handler.time_ms()
         self.rules = rules
         self._first_name = name
         self.partitions: dict[TopicPartition, OwnedPartition] = {}
@@ -112,6 +129,10 @@ class Assignment:
         self._search_ms = SEARCH_MS
 
     # -- topics ----------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def read_metrics(self) -> list[Metric]:
+        """Return the metrics of now."""
 
     def _topic(self, name: str, deadline: float | None = None) -> TopicView:
         """Return a topic; an ACL that hides it is reported as such, and not as a topic that does not exist."""

@@ -152,16 +152,14 @@ class CommitOrder:
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
         self._calls = CallQueue(handler, "pykafka.CommitAsync")
-        self._begin()
-
-    def _begin(self) -> None:
-        self._lock = self._handler.Lock()
+        self._lock = handler.Lock()
         self._places: deque[Place] = deque()
 
     def after_fork(self) -> None:
         """Leave all commits to the parent process."""
         self._calls.after_fork()
-        self._begin()
+        self._lock = self._handler.Lock()
+        self._places = deque()
 
     def take(self, turn: LockType) -> Place:
         """Take the next place, for a call that waits for its turn.

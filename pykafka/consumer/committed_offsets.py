@@ -43,6 +43,7 @@ from pykafka.metadata.group_offsets import (
     fetch_request,
 )
 from pykafka.metadata.internal_topics import OFFSETS, is_unavailable
+from pykafka.metrics.listener import COMMITTED, FAILED, POSITION
 from pykafka.network.authentication import is_answer
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
@@ -50,6 +51,7 @@ from pykafka.utils.error_handlers import left_ms
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metrics.listener import ClientListener
     from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
 
@@ -117,6 +119,8 @@ class Membership:
     #: Whether the consumer closes. A member that has left keeps its names then, so that the coordinator refuses a late commit:
     #: it would take one without names if no other member is left.
     closing: bool = False
+    #: Hears of the steps of the membership, and of commits; None: nobody listens.
+    listener: ClientListener | None = None
 
     @property
     def identity(self) -> tuple[int, str]:
@@ -205,6 +209,7 @@ class GroupOffsets:
         :raises OffsetsNotCommitted: some could not be committed after all retries; `.failures` has them. Its cause is a
             `TopicRecreatedError` if all others are committed, and these are of a topic that was deleted and recreated
         """
+        began, listener = self._cluster.handler.now(), self.membership.listener
         deadline = self._bounded(deadline)
         current = offsets if callable(offsets) else lambda: offsets
         remaining = dict(current())
@@ -254,6 +259,8 @@ class GroupOffsets:
         try:
             self._retrying(lambda: _again(attempt, renewed), deadline, go_on)
         except KafkaException as error:
+            if listener is not None:
+                listener.on_event(FAILED, f"commit of group {self._group}", self._cluster.handler.now() - began, error)
             remaining.update(lost)
             failed = {(topic, id_): offset for (topic, id_), offset in remaining.items()}
             if isinstance(error, MEMBER_IS_OUT) and self.membership.generation_id >= 0:
@@ -261,6 +268,11 @@ class GroupOffsets:
                     self.membership.out(named, error)
                 raise ShareLostError(self._says_what_is_lost(error), failed) from error
             raise OffsetsNotCommitted(f"group {self._group}: {error}", failed) from error
+        if listener is not None:
+            seconds, text = self._cluster.handler.now() - began, f"{len(committed)} partitions"
+            if lost or recreated:
+                text += f", {len(lost) + len(gone)} refused"
+            listener.on_event(COMMITTED, f"group {self._group}", seconds, text)
         if lost:
             failed = {(topic, id_): offset for (topic, id_), offset in lost.items()}
             raise ShareLostError(
@@ -391,6 +403,8 @@ class GroupOffsets:
                 if error.api == FIND_COORDINATOR and now() >= waited_enough:
                     raise
                 log.info("group %s: %s; trying again", self._group, error)
+                if self.membership.listener is not None:
+                    self.membership.listener.on_event(FAILED, f"group {self._group}", 0.0, error)
             self._cluster.handler.sleep(max(0.0, min(self._pauses.seconds(tries), deadline - now())))
         raise AssertionError("unreachable")
 
@@ -500,7 +514,11 @@ class GroupOffsets:
         ids = self._ids(partitions, {})
         version = max(_version(coordinator, wire.OffsetFetchRequest, FETCH_BY_ID if ids else 0, FETCH_CEILING), 1)
         request = fetch_request(self._group, version, partitions, ids)
+        began = self._cluster.handler.now()
         response = self._call(coordinator, request, version, deadline)
+        if self.membership.listener is not None:
+            seconds, text = self._cluster.handler.now() - began, f"{len(partitions)} partitions"
+            self.membership.listener.on_event(POSITION, f"group {self._group}", seconds, text)
         return committed_each(response, coordinator.address, partitions, ids, version=version)
 
 

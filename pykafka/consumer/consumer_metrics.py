@@ -24,13 +24,13 @@ from pykafka.metrics.reading import Reading, steps
 from pykafka.metrics.recorder import PartRecorder
 
 if TYPE_CHECKING:
-    from pykafka.consumer.engine import ConsumerEngine
-    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.consumer.assignment import Assignment
+    from pykafka.metadata.client_metrics import Measured
 
 GROUP, FETCH, COORDINATOR = "consumer-metrics", "consumer-fetch-manager-metrics", "consumer-coordinator-metrics"
 
 
-def read_consumer(engine: ConsumerEngine) -> Reading:
+def read_consumer(engine: Assignment) -> Reading:
     """Return the metrics of a consumer, with those of its client's connections."""
     part = engine.listener if isinstance(engine.listener, PartRecorder) else None
     cluster = engine.cluster
@@ -63,7 +63,7 @@ def add_polls(reading: Reading, group: str, part: PartRecorder | None) -> None:
     reading.add(group, "poll-idle-ratio-avg", min(waited / seconds, 1.0) if seconds else math.nan)
 
 
-def add_fetches(reading: Reading, group: str, cluster: BaseCluster, api: str) -> None:
+def add_fetches(reading: Reading, group: str, cluster: Measured, api: str) -> None:
     """Add what fetch requests took; those of all consumers of a client.
 
     :param api: "Fetch" or "ShareFetch"
@@ -96,7 +96,7 @@ def _add_topics(reading: Reading, part: PartRecorder) -> None:
         reading.spread(FETCH, "records-per-request", [topic.records], tags, ends=("avg",))
 
 
-def _add_partitions(reading: Reading, engine: ConsumerEngine) -> None:
+def _add_partitions(reading: Reading, engine: Assignment) -> None:
     """Add positions and lag, by partition and of all; no broker is asked."""
     committed, time_ms = engine.options.isolation_level == "read_committed", engine.handler.time_ms()
     lags, leads, seconds = [], [], []
@@ -129,7 +129,7 @@ def _add_partitions(reading: Reading, engine: ConsumerEngine) -> None:
     reading.add(FETCH, "buffered-limit-bytes", buffers.max_bytes)
 
 
-def _add_group(reading: Reading, engine: ConsumerEngine, part: PartRecorder | None) -> None:
+def _add_group(reading: Reading, engine: Assignment, part: PartRecorder | None) -> None:
     reading.add(COORDINATOR, "assigned-partitions", len(engine.partitions))
     commits, rebalances = steps(part, COMMITTED, f"{COMMITTED} sync"), steps(part, REBALANCED)
     reading.meter(COORDINATOR, "commit", commits)
@@ -146,9 +146,12 @@ def _add_group(reading: Reading, engine: ConsumerEngine, part: PartRecorder | No
         reading.spread(COORDINATOR, f"{stem}-time", steps(part, kind))
 
 
-def add_rebalances(reading: Reading, group: str, part: PartRecorder | None) -> None:
-    """Add rebalances and heartbeats."""
-    _add_hourly(reading, group, "rebalance", part, REBALANCED)
+def add_rebalances(reading: Reading, group: str, part: PartRecorder | None, kind: str = REBALANCED) -> None:
+    """Add rebalances and heartbeats.
+
+    :param kind: of the events that are rebalances
+    """
+    _add_hourly(reading, group, "rebalance", part, kind)
     beats = steps(part, HEARTBEAT)
     reading.meter(group, "heartbeat", beats)
     largest = [value for sensor in beats if not math.isnan(value := sensor.recent(reading.now)[3])]

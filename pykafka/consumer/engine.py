@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka.consumer.assignment import Assignment
 from pykafka.consumer.buffers import Buffers
@@ -22,7 +22,7 @@ from pykafka.consumer.start_lookup import StartLookup
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.handlers.interrupts import CloseOnce
 from pykafka.handlers.start_once import StartOnce
-from pykafka.metrics.listener import CONSUMER
+from pykafka.metrics.listener import WAITED
 from pykafka.utils.compression import unpacked_limit
 from pykafka.utils.error_handlers import valid_timeout
 
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+R = TypeVar("R")
+
 #: How long stop() and rebalances wait for a call that decodes Arrow columns (s).
 BORROWED_WAIT_S = 2.0
 #: How often a call that waits for records revives recovery (s); records, `stop()`, errors and Ctrl-C end its wait at once.
@@ -53,8 +55,6 @@ class ConsumerEngine(Assignment):
     engine makes new ones.
 
     Parameters as for `Assignment`.
-
-    :param before: what has listened to the consumer in whose place this one comes; None for none
     """
 
     #: Whether `Record`s are delivered, not `Message`s.
@@ -73,14 +73,9 @@ class ConsumerEngine(Assignment):
         name: str = "",
         before: ClientListener | None = None,
     ) -> None:
-        super().__init__(cluster, options, rules, name)
-        #: Hears of records, polls and commits; None: nobody listens.
-        self.listener: ClientListener | None = None
-        if cluster.listener is not None:
-            self.listener = cluster.listener.part(CONSUMER, (cluster.client_id, options.consumer_group), self, before)
+        super().__init__(cluster, options, rules, name, before)
         #: Adds metrics of what handles the records; None for nothing.
         self.add_metrics: Callable[[Reading], None] | None = None
-        self.made_at_ms = cluster.handler.time_ms()
         #: When `stop()` waits no longer for workers that wait for brokers, of the handler's clock (s).
         self.stop_by = math.inf
         self.errors: deque[BaseException] = deque()
@@ -95,7 +90,7 @@ class ConsumerEngine(Assignment):
         self._closure = CloseOnce(self.handler, complete=True)
         # The metadata whose topic ids were compared last.
         self._generation = -1
-        self.membership = Membership()
+        self.membership = Membership(listener=self.listener)
         self.commits: Commits | None = None
         if options.consumer_group is not None:
             pause_ms, retries = options.offsets_channel_backoff_ms, options.offsets_commit_max_retries
@@ -347,6 +342,25 @@ class ConsumerEngine(Assignment):
         self.check_running()
         self.has_arrived.clear()
 
+    # -- for a tracer ------------------------------------------------------------------------------------------------
+
+    def traced(self, read: Callable[..., Any]) -> Callable[..., Any]:
+        """Return what the client's tracer makes of a call that returns records; without a tracer that call."""
+        tracer = self.cluster.tracer
+        return read if tracer is None else tracer.reading(read, self.options.consumer_group)
+
+    def each(self, consumer: Any, records: Iterator[R]) -> Iterator[R]:
+        """Return what the tracer makes of a loop over records; without one, the records."""
+        tracer = self.cluster.tracer
+        return records if tracer is None else tracer.each(consumer, records, self.options.consumer_group)
+
+    def left(self, consumer: Any, error: BaseException | None) -> None:
+        """Report the error that ends the block of a consumer, if there is one."""
+        if error is not None and self.cluster.tracer is not None:
+            self.cluster.tracer.left(consumer, error)
+
+    # -- waiting -----------------------------------------------------------------------------------------------------
+
     def await_records(self, deadline: float | None, unblock_event: Any = None) -> bool:
         """Wait until a call may find records or an error, some seconds at most; this takes nothing, and may be cancelled.
 
@@ -368,7 +382,10 @@ class ConsumerEngine(Assignment):
             self.recovery.revive()
         if self.pattern is not None:  # while it matches no topic, there is no fetcher that calls `tick`
             self.discovery.tick()
+        listener, began = self.listener, self.handler.now()
         self.has_arrived.wait(remaining)
+        if listener is not None:
+            listener.on_event(WAITED, "consumer", self.handler.now() - began)
         return True
 
     def check_running(self) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
+    from pykafka.metrics.listener import ClientListener
 
 
 #: How a start is named: by an OffsetType or a time, or as a way back; None for the commit, or by the rules.
@@ -40,6 +41,8 @@ class FetchingConsumer(Protocol):
     def handler(self) -> Handler: ...
     @property
     def name(self) -> str: ...
+    @property
+    def listener(self) -> ClientListener | None: ...
     @property
     def rules(self) -> StartRules: ...
     @property

@@ -20,6 +20,7 @@ from pykafka.consumer.failed_partitions import ErrorsToRaise, FailedPartitions, 
 from pykafka.consumer.fetcher import Fetcher
 from pykafka.consumer.leader_epochs import FETCH_COMPARES_FROM
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, OffsetResetNeededError
+from pykafka.metrics.listener import FAILED
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
 
@@ -239,6 +240,8 @@ class Recovery(BackgroundWorker):
                 log.info("partition %s: %s; fetching from its leader", owned.key, error)
                 ready.append(owned)
                 continue
+            if consumer.listener is not None:
+                consumer.listener.on_event(FAILED, f"{owned.key.topic}/{owned.partition_id}", 0.0, error)
             failed = self._failed_partitions.add(owned, moves, error)
             if failed.is_nowhere:
                 nowhere.append(failed)

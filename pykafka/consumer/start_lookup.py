@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pykafka.consumer.background_worker import BackgroundWorker
 from pykafka.consumer.failed_partitions import ErrorsToRaise, may_lead_no_more
 from pykafka.exceptions import KafkaException
+from pykafka.metrics.listener import FAILED
 from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -171,6 +172,8 @@ class StartLookup(BackgroundWorker):
                 with self._judging:
                     self._errors_to_raise.judge(consumer, one.owned, errors[key])
                 self._try_again(one)
+                if consumer.listener is not None:
+                    consumer.listener.on_event(FAILED, f"start of {key.topic}/{key.partition}", 0.0, errors[key])
             else:
                 self._apply(consumer, one, starts.get(key))
         consumer.arrived()

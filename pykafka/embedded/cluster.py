@@ -132,6 +132,9 @@ class EmbeddedCluster:
             self.set_api_versions(api, 0, highest)
         # From 10 on it names the leader beside an error, and crashes the process where there is none (librdkafka 2.16).
         self.set_api_versions("Produce", 0, 9)
+        # As brokers without a plugin for metrics of clients; -1: it lists no version.
+        for api in ("GetTelemetrySubscriptions", "PushTelemetry"):
+            self.set_api_versions(api, -1, -1)
         for name, partitions in (topics or {}).items():
             self.create_topic(name, partitions)
 

@@ -234,7 +234,7 @@ def error_for(code: int, *args: Any, **context: Any) -> ProtocolClientError:
     """
     if code == 0:
         raise ValueError("0 is no error: look at the code before asking for its error")
-    args = tuple(arg for arg in args if arg)
+    args = tuple(filter(None, args))
     cls = ERROR_CODES.get(code)
     if cls is not None:
         return cls(*args, **context)

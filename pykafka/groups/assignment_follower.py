@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from pykafka.consumer.committed_offsets import may_commit_later
 from pykafka.exceptions import KafkaException, OffsetsNotCommitted, ShareLostError
 from pykafka.groups.classic.membership import ClassicMembership
-from pykafka.groups.listener import Listeners, valid_listener
+from pykafka.groups.listener import ListenerMethod, Listeners, valid_listener
 from pykafka.groups.options import CLASSIC, CONSUMER, NO_STATIC_MEMBERS, ZOOKEEPER, check_pattern
+from pykafka.metrics.listener import ASSIGNED, LOST, NAMED_MAX, REVOKED
 
 if TYPE_CHECKING:
     from pykafka.common import SubscriptionPattern, TopicPartition
@@ -206,14 +207,14 @@ class AssignmentFollower:
         self._assigned |= frozenset(added)
         self._unassigned = self._assigned
         self._assign_known()
-        self._listener.on_assigned(sorted(added))
+        self._call(ASSIGNED, self._listener.on_assigned, added)
 
     def on_assigned(self, keys: Collection[TopicPartition], kept: Collection[TopicPartition]) -> None:
         """Read a new assignment, in which `kept` keeps its positions, and call the listener."""
         self._engine.resume_assignment(kept)
         self._assigned = self._unassigned = frozenset(keys)
         self._assign_known()
-        self._listener.on_assigned(sorted(keys))
+        self._call(ASSIGNED, self._listener.on_assigned, keys)
 
     def on_lost(self, keys: Collection[TopicPartition]) -> None:
         """Stop reading partitions that others may have by now, and call the listener."""
@@ -221,7 +222,22 @@ class AssignmentFollower:
             self.run.lose(keys)
         self._remove(keys)
         self._engine.give_up(keys)
-        self._listener.on_lost(sorted(keys))
+        self._call(LOST, self._listener.on_lost, keys)
+
+    def _call(self, kind: str, method: ListenerMethod | None, keys: Collection[TopicPartition]) -> None:
+        """Call a method of the application's listener, and report how long it took."""
+        engine, partitions = self._engine, sorted(keys)
+        began = engine.handler.now()
+        try:
+            if method is not None:
+                method(partitions)
+        finally:
+            if engine.listener is not None:
+                text = f"{len(partitions)} partitions"
+                for topic, partition in partitions[:NAMED_MAX]:
+                    text += f" {topic}/{partition}"
+                group, seconds = f"group {engine.options.consumer_group}", engine.handler.now() - began
+                engine.listener.on_event(kind, group, seconds, text)
 
     def _remove(self, keys: Collection[TopicPartition]) -> None:
         gone = set(keys)
@@ -235,7 +251,7 @@ class AssignmentFollower:
         try:
             if self.run is not None:
                 self.run.revoke(keys)
-            self._listener.on_revoked(sorted(keys))
+            self._call(REVOKED, self._listener.on_revoked, keys)
         except Exception:
             if self.membership is before:
                 self._commit_then(stop, keys)

@@ -52,7 +52,9 @@ class AutoMembership:
         self._configs = configs
         self._topics: Topics | None = None
         self._refused = ""
-        self._connection = CoordinatorConnection(cluster, configs["group_id"], configs.get("retry_backoff_ms", 100))
+        self._connection = CoordinatorConnection(
+            cluster, configs["group_id"], configs.get("retry_backoff_ms", 100), identity.listener
+        )
         #: The membership, once it is chosen.
         self.chosen: GroupMembership | None = None
         #: Its protocol.

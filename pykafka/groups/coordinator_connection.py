@@ -26,6 +26,7 @@ from pykafka.exceptions import (
     error_for,
 )
 from pykafka.metadata.internal_topics import OFFSETS, is_unavailable
+from pykafka.metrics.listener import COORDINATOR, FAILED, LEFT
 from pykafka.network.channel import LENT, SHARED
 from pykafka.protocol import wire
 from pykafka.utils import is_legal_name
@@ -33,6 +34,7 @@ from pykafka.utils.backoff import Backoff
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metrics.listener import ClientListener
     from pykafka.network.in_flight import InFlightRequest
     from pykafka.network.node import Node
     from pykafka.protocol.schema import Request
@@ -137,9 +139,13 @@ class CoordinatorConnection:
     :param cluster: that has the group
     :param group_id: the group
     :param retry_backoff_ms: pause before a request is tried again (ms); twice as long each time after that, up to a second
+    :param listener: hears of the coordinator, and that the member has left; by default that of the client
     """
 
-    def __init__(self, cluster: BaseCluster, group_id: str, retry_backoff_ms: int) -> None:
+    def __init__(
+        self, cluster: BaseCluster, group_id: str, retry_backoff_ms: int, listener: ClientListener | None = None
+    ) -> None:
+        self.listener = listener or cluster.listener
         self.cluster = cluster
         self.handler = cluster.handler
         self.group_id = group_id
@@ -174,6 +180,8 @@ class CoordinatorConnection:
             self.cluster.internal_topics.waits(OFFSETS, f"group {self.group_id}")
         if self.coordinator is not None:
             log.info("group %s: coordinator %s is given up: %s", self.group_id, self.coordinator.address, error)
+            if self.listener is not None:
+                self.listener.on_event(COORDINATOR, f"group {self.group_id}", 0.0, error)
             self.drop_connection()
             self._forget()
 
@@ -203,12 +211,17 @@ class CoordinatorConnection:
                 if not error.retriable or self.closing or self.handler.now() > deadline:
                     raise
                 log.info("group %s: %s; asking again", self.group_id, error)
+                if self.listener is not None:
+                    self.listener.on_event(FAILED, f"group {self.group_id}", 0.0, error)
             tries += 1
             self.pause(tries)
 
     def _ask_for_coordinator(self, timeout_ms: int | None = None) -> Node:
         """Ask for the group's coordinator, unless another member of this client knows it; see `get_group_coordinator`."""
+        began = self.handler.now()
         broker = self.coordinator = self.cluster.coordinators.find(self.cluster, self.group_id, timeout_ms)
+        if self.listener is not None:
+            self.listener.on_event(COORDINATOR, f"group {self.group_id}", self.handler.now() - began, broker.address)
         log.info("group %s: coordinated by %s", self.group_id, broker.address)
         return broker
 
@@ -329,11 +342,14 @@ class CoordinatorConnection:
         :param member_id: the member, for the log
         :param timeout_ms: for how long to try
         """
-        deadline = self.handler.now() + timeout_ms / 1000
+        began = self.handler.now()
+        deadline = began + timeout_ms / 1000
         for tries in count(1):
             try:
                 self._leave_at(once, deadline)
                 log.info("group %s: %s has left", self.group_id, member_id)
+                if self.listener is not None:
+                    self.listener.on_event(LEFT, f"group {self.group_id}", self.handler.now() - began, member_id)
                 return
             except KafkaException as error:
                 passing = not isinstance(error, ProtocolClientError) or error.ERROR_CODE in MOVED or error.retriable
@@ -341,6 +357,8 @@ class CoordinatorConnection:
                     level = logging.INFO if isinstance(error, UnknownMemberId) else logging.WARNING
                     text = "group %s: leaving failed, so the other members wait until the session ends: %s"
                     log.log(level, text, self.group_id, error)
+                    if self.listener is not None:
+                        self.listener.on_event(LEFT, f"group {self.group_id}", self.handler.now() - began, error)
                     return
                 log.info("group %s: leaving: %s; trying again", self.group_id, error)
                 self.drop_connection()

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 from pykafka.exceptions import KafkaException, SocketDisconnectedError
 from pykafka.groups.heartbeat_thread import TOGETHER_S, Call, HeartbeatThread
 from pykafka.handlers import ThreadingHandler
+from pykafka.metrics.listener import HEARTBEAT
 
 if TYPE_CHECKING:
     from pykafka.groups.membership import AssignmentHooks
     from pykafka.handlers import Handler
+    from pykafka.metrics.listener import ClientListener
     from pykafka.network.node import Node
 
 #: The pause before a sender without a membership is asked for requests again (s).
@@ -136,6 +138,8 @@ class HeartbeatSender(ABC, Generic[T]):
         self.notify = notify
         #: The consumer, for members that live in its calls: held weakly; after its end the member leaves.
         self.hooks: weakref.ref[AssignmentHooks] | None = None
+        #: Hears of each heartbeat that the coordinator has taken; None: nobody listens.
+        self.listener: ClientListener | None = None
         self._target: T | None = None
         #: The target after whose last answer the member is out of the group.
         self._ended: T | None = None
@@ -274,8 +278,11 @@ class HeartbeatSender(ABC, Generic[T]):
 
     def _received(self) -> None:
         """Note that the coordinator has taken a heartbeat."""
-        self.heartbeat.received_heartbeat()
+        heartbeat, target = self.heartbeat, self._target
+        heartbeat.received_heartbeat()
         self._overdue = False
+        if self.listener is not None and target is not None:
+            self.listener.on_event(HEARTBEAT, f"group {target.group}", heartbeat.last_receive - heartbeat.last_send)
 
     def _is_overdue(self) -> bool:
         """Return whether the coordinator has taken no heartbeat for longer than the session: True once each time."""

@@ -15,6 +15,7 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
     SocketDisconnectedError,
 )
+from pykafka.metrics.listener import CONNECTED, CONNECTION, DISCONNECTED, FAILED
 from pykafka.protocol.schema import decode_response, encode_request
 
 if TYPE_CHECKING:
@@ -212,6 +213,7 @@ class _InFlight(NamedTuple):
     member: HeartbeatMember
     call: Call
     deadline: float
+    sent_bytes: int
 
 
 class _Run:
@@ -245,6 +247,7 @@ class _Run:
         self._in_flight: deque[_InFlight] = deque()
         self._number = 0
         self._connection: BrokerConnection | None = None
+        self._listener = None if broker.listener is None else broker.listener.part(CONNECTION, (broker.id, "heartbeat"))
         self._resume_at = 0.0
         self._checked_at = 0.0
 
@@ -341,8 +344,10 @@ class _Run:
             in_flight: list[_InFlight] = []
             for member, call in calls:
                 self._number = (self._number + 1) % 2**31
-                buffers += encode_request(call.request, call.version, self._number, CLIENT_ID)
-                in_flight.append(_InFlight(self._number, member, call, deadline + call.timeout))
+                frame = encode_request(call.request, call.version, self._number, CLIENT_ID)
+                buffers += frame
+                size = sum(map(len, frame))
+                in_flight.append(_InFlight(self._number, member, call, deadline + call.timeout, size))
             self._in_flight += in_flight
             calls = []
             connection.send(buffers, timeout)
@@ -362,7 +367,10 @@ class _Run:
         connection = self._connection = self._broker.new_connection(self._native)
         if not self._members:  # all were removed meanwhile, and `cut` may have ended the former one
             connection.give_up()
+        began = self._native.now()
         connection.connect(max(1, round(timeout * 1000)))
+        if self._listener is not None:
+            self._listener.on_event(CONNECTED, connection.address, self._native.now() - began, "heartbeat")
         return connection
 
     def _read(self, patience: float) -> None:
@@ -389,7 +397,7 @@ class _Run:
                 self._break(ResponseTimeoutError(text, broker=self._broker.address))
 
     def _take(self, frame: memoryview) -> None:
-        number, member, call, _ = self._in_flight[0]
+        number, member, call, deadline, sent = self._in_flight[0]
         answered, response = decode_response(type(call.request), call.version, frame, None)
         if answered != number:
             raise CorrelationIdError(
@@ -398,6 +406,9 @@ class _Run:
             )
         self._in_flight.popleft()
         now = self._native.now()
+        if self._listener is not None:
+            seconds = now - (deadline - call.timeout)
+            self._listener.on_answer(type(call.request), sent, len(frame), seconds, now)
         throttled_ms = getattr(response, "throttle_time_ms", 0)
         if throttled_ms > 0 and call.version in type(response).early_versions:
             self._resume_at = max(self._resume_at, now + throttled_ms / 1000)
@@ -409,6 +420,8 @@ class _Run:
         """End the connection, and report that to the members whose requests are in flight."""
         connection, self._connection = self._connection, None
         if connection is not None:
+            if self._listener is not None:
+                self._listener.on_event(DISCONNECTED, self._broker.address, 0.0, error)
             connection.disconnect()
         in_flight, self._in_flight = self._in_flight, deque()
         for request in in_flight:
@@ -416,5 +429,7 @@ class _Run:
 
     def _fail(self, member: HeartbeatMember, call: Call, error: KafkaException) -> None:
         if member in self._members:
+            if self._listener is not None:
+                self._listener.on_event(FAILED, f"heartbeat at {self._broker.address}", 0.0, error)
             call.failed(error)
             self._schedule(member, self._native.now())

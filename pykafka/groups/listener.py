@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
 from pykafka.common import TopicPartition
@@ -49,7 +49,7 @@ class RebalanceListener:
 
 
 class Listeners:
-    """A listener of any kind as one with all three methods.
+    """The three methods of a listener of any kind; None: it has none.
 
     :param listener: a RebalanceListener, an object with some of its methods, or None
     """
@@ -57,13 +57,9 @@ class Listeners:
     __slots__ = _METHODS
 
     def __init__(self, listener: Any) -> None:
-        self.on_revoked: ListenerMethod = getattr(listener, "on_revoked", None) or _ignore
-        self.on_assigned: ListenerMethod = getattr(listener, "on_assigned", None) or _ignore
-        self.on_lost: ListenerMethod = getattr(listener, "on_lost", None) or self.on_revoked
-
-
-def _ignore(_: Collection[TopicPartition]) -> None:
-    """Ignore partitions."""
+        self.on_revoked: ListenerMethod | None = getattr(listener, "on_revoked", None)
+        self.on_assigned: ListenerMethod | None = getattr(listener, "on_assigned", None)
+        self.on_lost: ListenerMethod | None = getattr(listener, "on_lost", None) or self.on_revoked
 
 
 def valid_listener(value: Any, name: str) -> Any:

@@ -161,8 +161,9 @@ class Brokers:
         :param seeds: gives their (host, port) if it comes to that
         """
         brokers = list(self.by_id.values())
-        self._handler.random.shuffle(brokers)
-        brokers.sort(key=lambda broker: (broker.throttled_for(), broker.reach))
+        if len(brokers) > 1:
+            self._handler.random.shuffle(brokers)
+            brokers.sort(key=lambda broker: (broker.throttled_for(), broker.reach))
         early = bool(brokers) and self.is_bootstrap_due
         if early:
             yield from self._bootstrap(seeds, brokers, asked=False)

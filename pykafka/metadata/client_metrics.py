@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from pykafka._version import __version__
 from pykafka.metrics.listener import AUTHENTICATED, CONNECTED, DISCONNECTED, REAUTHENTICATED, REFUSED, THROTTLED
@@ -12,13 +12,27 @@ from pykafka.metrics.recorder import ApiSensors, PartRecorder, Recorder
 from pykafka.metrics.sensors import Sensor
 
 if TYPE_CHECKING:
-    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.handlers import Handler
+    from pykafka.metrics.listener import ClientListener
+    from pykafka.network.node import Node
 
 #: The groups of one kind of client in Java: those of "producer", "consumer" and "admin-client".
 NODES, CLIENT = "{}-node-metrics", "{}-metrics"
 
 
-def connections_of(cluster: BaseCluster) -> list[PartRecorder]:
+class Measured(Protocol):
+    """A client; `BaseCluster` documents each member."""
+
+    client_id: str
+    handler: Handler
+    listener: ClientListener | None
+    made_at_ms: int
+
+    @property
+    def brokers(self) -> Mapping[int, Node]: ...
+
+
+def connections_of(cluster: Measured) -> list[PartRecorder]:
     """Return what the connections of a client have counted; nothing if it counts nothing."""
     listener = cluster.listener
     return list(listener.connections.values()) if isinstance(listener, Recorder) else []
@@ -29,7 +43,7 @@ def apis_of(connections: list[PartRecorder]) -> list[ApiSensors]:
     return [api for connection in connections for api in list(connection.apis.values())]
 
 
-def of_api(cluster: BaseCluster, name: str) -> list[ApiSensors]:
+def of_api(cluster: Measured, name: str) -> list[ApiSensors]:
     """Return what a client has counted of one API: "Fetch", "Produce" and the like."""
     return [
         sensors
@@ -39,12 +53,12 @@ def of_api(cluster: BaseCluster, name: str) -> list[ApiSensors]:
     ]
 
 
-def throttling(cluster: BaseCluster, api: str) -> list[Sensor]:
+def throttling(cluster: Measured, api: str) -> list[Sensor]:
     """Return how long brokers have throttled requests of an API (ms)."""
     return _steps(connections_of(cluster), f"{THROTTLED} {api}")
 
 
-def add_connections(reading: Reading, cluster: BaseCluster, kind: str) -> None:
+def add_connections(reading: Reading, cluster: Measured, kind: str) -> None:
     """Add the metrics of all connections, and of those of each broker.
 
     :param kind: "producer", "consumer" or "admin-client"
@@ -98,7 +112,7 @@ def _version_number() -> int:
     return sum(number * 100**place for place, number in enumerate(reversed(numbers)))
 
 
-def read_client(cluster: BaseCluster) -> Reading:
+def read_client(cluster: Measured) -> Reading:
     """Return the metrics of a client alone: its connections and requests."""
     reading = Reading(cluster.client_id, cluster.handler.now())
     add_connections(reading, cluster, "admin-client")

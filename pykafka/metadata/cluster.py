@@ -34,7 +34,7 @@ from pykafka.metadata.partition import TopicMetadata
 from pykafka.metadata.refresh import MetadataRefresh, RefreshSchedule
 from pykafka.metadata.topics import MakeTopic, TopicDict
 from pykafka.metrics.flight_recorder import FlightRecorder
-from pykafka.metrics.listener import ClientListener
+from pykafka.metrics.listener import METADATA, ClientListener
 from pykafka.metrics.options import MetricsSettings
 from pykafka.metrics.recorder import Recorder
 from pykafka.network.addresses import parse_source
@@ -131,11 +131,9 @@ class BaseCluster:
         self.made_at_ms = handler.time_ms()
         #: How the client reports on itself.
         self.metrics_settings = metrics = metrics or MetricsSettings()
-        #: Hears of all that this client does; None: nobody listens.
-        self.listener: ClientListener | None = None
-        if metrics.record_metrics:
-            kept = metrics.flight_recorder_bytes
-            self.listener = Recorder(handler, FlightRecorder(kept) if kept else None)
+        #: The last events, and the listener, which hears of all that this client does; None for none.
+        self.flight = FlightRecorder.of(handler, metrics)
+        self.listener: ClientListener | None = Recorder(handler, self.flight) if metrics.record_metrics else None
         #: Starts the pushes of metrics (KIP-714), once a broker takes them; None: the client pushes none.
         self.start_telemetry: Callable[[Any], object] | None = None
         #: Objects of higher rooms that live as long as this cluster, by name. State: single steps.
@@ -273,9 +271,12 @@ class BaseCluster:
         return [get_string(topic.name) for topic in self._topics.live()]
 
     def _update(self, names: list[str] | None, timeout_ms: int | None) -> None:
+        began = self.handler.now()
         try:
             response = self.ask_metadata(names, timeout_ms)
         except KafkaException as error:
+            if self.listener is not None:
+                self.listener.on_event(METADATA, "cluster", self.handler.now() - began, error)
             if timeout_ms is None:  # else the caller's time was up, which says little of the brokers
                 self.metadata_error = error.again()
             raise
@@ -287,6 +288,9 @@ class BaseCluster:
         else:  # from a broker that starts, or is cut off: it knows nothing of topics either
             self.limiter.warn(log, NO_BROKERS, "%s; those known before are kept", NO_BROKERS)
         self.refresh_schedule.asked(names, self._cache.is_led, bool(response.brokers))
+        if self.listener is not None:
+            text = f"{len(response.brokers)} brokers, {len(response.topics)} topics"
+            self.listener.on_event(METADATA, "cluster", self.handler.now() - began, text)
         if self._known_versions.take_telemetry and self.start_telemetry is not None:
             self.start_telemetry(self)
 

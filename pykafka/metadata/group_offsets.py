@@ -188,7 +188,7 @@ def committed_each(
     if answer.error_code:
         raise error_for(answer.error_code, broker=broker, api="OffsetFetch")
     read: dict[TopicPartition, CommittedOffset | KafkaException] = {}
-    names = {id_: name for name, id_ in ids.items()} if ids else {}
+    names = dict(zip(ids.values(), ids, strict=True)) if ids else {}
     for topic in answer.topics:
         topic_name = topic.name or names.get(topic.topic_id, "")
         for part in topic.partitions:

@@ -3,21 +3,46 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-#: What an entry takes, with what it refers to (bytes).
-ENTRY_BYTES = 256
+from pykafka.metrics.listener import POLLED, WAITED
+
+if TYPE_CHECKING:
+    from pykafka.handlers import Handler
+    from pykafka.metrics.options import MetricsSettings
+
+#: What a request and an event take, with the place in the ring (bytes); a test measures it.
+REQUEST_BYTES, EVENT_BYTES = 208, 512
+#: How long a text may be; the rest is cut (characters).
+DETAIL_MAX = 200
+#: Kinds of events that are counted, and not kept: as many as calls of the application.
+QUIET = frozenset({POLLED, WAITED})
 
 
 class FlightRecorder:
-    """A ring of the last events.
+    """Two rings, of requests and of other events, so that many requests do not push a rebalance out.
 
     State: entries are appended in single steps, by any worker.
 
-    :param max_bytes: which it may take
+    :param max_bytes: which both may take
     """
 
     def __init__(self, max_bytes: int) -> None:
-        self.entries: deque[tuple[Any, ...]] = deque(maxlen=max(max_bytes // ENTRY_BYTES, 1))
-        #: Append an entry: (time of the handler's clock in s, kind or request class, subject, seconds, ...).
-        self.keep = self.entries.append
+        #: (time of the handler's clock in s, class of the request, (node id, channel), seconds, bytes sent, bytes received).
+        self.requests: deque[tuple[Any, ...]] = deque(maxlen=max(max_bytes // 2 // REQUEST_BYTES, 1))
+        #: (time, kind, subject, seconds, detail).
+        self.events: deque[tuple[Any, ...]] = deque(maxlen=max(max_bytes // 2 // EVENT_BYTES, 1))
+
+    @classmethod
+    def of(cls, handler: Handler, settings: MetricsSettings) -> FlightRecorder | None:
+        """Return the flight recorder of a client; None if it is to keep nothing."""
+        if not (settings.record_metrics and settings.flight_recorder_bytes):
+            return None
+        made = cls(settings.flight_recorder_bytes)
+        handler.at_fork(made.after_fork)
+        return made
+
+    def after_fork(self) -> None:
+        """Forget what the parent process has done."""
+        self.requests.clear()
+        self.events.clear()

@@ -34,6 +34,12 @@ ASSIGNED, REVOKED, LOST, HEARTBEAT, COMMITTED, POSITION = (
 )
 POLLED, WAITED, ACKNOWLEDGED = "polled", "waited", "acknowledged"
 TRANSACTION, STALLED, HELD, CALLBACK, CLOSED = "transaction", "stalled", "held", "callback", "closed"
+#: The member has left its group, or the coordinator has put it out.
+LEFT = "left"
+#: Calls of a producer that have waited: for its messages to be acknowledged, for metadata, and for room.
+FLUSH, METADATA_WAIT, BUFFER_WAIT = "flush", "metadata-wait", "buffer-wait"
+#: How many things a detail names at most.
+NAMED_MAX = 5
 
 
 class Measured(Protocol):

@@ -32,6 +32,7 @@ cdef class PartRecorder(ClientListener):
     cdef readonly dict retries
     cdef object _now
     cdef object _keep
+    cdef object _keep_request
 
     @cython.locals(sensor=Sensor)
     cpdef on_event(self, kind, subject, double seconds=*, detail=*)

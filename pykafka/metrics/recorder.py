@@ -5,7 +5,8 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from pykafka.metrics.listener import CONNECTION, ClientListener
+from pykafka.metrics.flight_recorder import DETAIL_MAX, QUIET
+from pykafka.metrics.listener import CONNECTION, POLLED, ClientListener
 from pykafka.metrics.sensors import DURATIONS_MS, Sensor
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ class PartRecorder(ClientListener):
         #: Of the tag client-id.
         self.name = ""
         self._now = now
-        self._keep = None if flight is None else flight.keep
+        self._keep = None if flight is None else flight.events.append
+        self._keep_request = None if flight is None else flight.requests.append
         self.forget()
 
     def forget(self) -> None:
@@ -76,14 +78,17 @@ class PartRecorder(ClientListener):
         self.retries: dict[str, int] = {}
 
     def on_event(self, kind: str, subject: str, seconds: float = 0.0, detail: object = "") -> None:
-        """Count a step, and keep it in the flight recorder."""
+        """Count a step, and keep it in the flight recorder. What POLLED takes is the time since the poll before."""
         now = self._now()
         sensor = self.events.get(kind)
         if sensor is None:
             sensor = self.events[kind] = Sensor()
+        elif kind == POLLED:
+            seconds = now - sensor.last
         sensor.record(seconds * 1000, now)
-        if self._keep is not None:
-            self._keep((now, kind, subject, seconds, detail if isinstance(detail, (str, int)) else repr(detail)))
+        if self._keep is not None and kind not in QUIET:
+            text = detail if isinstance(detail, str) else f"{type(detail).__name__}: {detail}"
+            self._keep((now, kind, subject[:DETAIL_MAX], seconds, text[:DETAIL_MAX]))
 
     def on_answer(self, api: type[Any], sent: int, received: int, seconds: float, now: float) -> None:
         """Count a request."""
@@ -94,8 +99,8 @@ class PartRecorder(ClientListener):
         if received:
             sensors.received.record(received, now)
             sensors.took.record(seconds * 1000, now)
-        if self._keep is not None:
-            self._keep((now, api, self.about, seconds, sent, received))
+        if self._keep_request is not None:
+            self._keep_request((now, api, self.about, seconds, sent, received))
 
     def on_send(self, batches: Sequence[Any], now: float) -> None:
         """Count what a request has."""
@@ -137,7 +142,8 @@ class PartRecorder(ClientListener):
             name = "other"
         counts[name] = counts.get(name, 0) + batch.count
         if self._keep is not None:
-            self._keep((now, kind, f"{batch.topic}/{batch.partition_id}", 0.0, repr(error)))
+            text = f"{type(error).__name__}: {error}"
+            self._keep((now, kind, f"{batch.topic}/{batch.partition_id}", 0.0, text[:DETAIL_MAX]))
 
     def on_records(self, topic: str, partition: int, records: int, nbytes: int, now: float) -> None:
         """Count records of a partition."""

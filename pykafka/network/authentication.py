@@ -331,6 +331,7 @@ class Session(NamedTuple):
     :param renew_at: when the login is to be renewed, on the handler's clock (s); infinite: never
     :param ends_at: when the broker ends the session (s)
     :param not_before: until when the broker refuses a re-authentication (s)
+    :param took: how long the login took (s)
     """
 
     mechanism: Mechanism
@@ -339,6 +340,7 @@ class Session(NamedTuple):
     renew_at: float = math.inf
     ends_at: float = math.inf
     not_before: float = 0.0
+    took: float = 0.0
 
 
 def session_of(login: Login, peer: Peer, handler: Handler, since: float) -> Session:

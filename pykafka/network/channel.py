@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 from pykafka.exceptions import (
     ClientClosedError,
     ConnectTimeoutError,
+    IllegalSaslState,
     KafkaException,
     ResponseTimeoutError,
+    SaslAuthenticationFailed,
     TokenTimeoutError,
+    UnsupportedSaslMechanism,
 )
-from pykafka.metrics.listener import CONNECTED, UNREACHABLE
+from pykafka.metrics.listener import AUTHENTICATED, CONNECTED, REFUSED, UNREACHABLE
 from pykafka.network.connection import BrokerConnection
 from pykafka.network.options import ConnectionSettings
 from pykafka.network.requests import RequestHandler
@@ -39,6 +42,10 @@ BRIEF_S = 1.0
 SILENT_S = 0.5
 #: How often a call with a time of its own looks whether another worker still connects (s).
 CONNECT_POLL_INTERVAL_S = 0.01
+
+
+#: The errors of a login that the broker refuses.
+LOGIN_REFUSED = (IllegalSaslState, SaslAuthenticationFailed, UnsupportedSaslMechanism)
 
 
 class Channel:
@@ -199,6 +206,8 @@ class Channel:
         self._reached()
         if self._listener is not None:
             self._listener.on_event(CONNECTED, connection.address, self._handler.now() - began)
+            if connection.session is not None:
+                self._listener.on_event(AUTHENTICATED, connection.address, connection.session.took)
         log.debug("connected to %s", connection.address)
         return requests
 
@@ -226,7 +235,8 @@ class Channel:
         self._unreached = False
         self._retry_at = self._handler.now() + self._backoff.seconds(self._failures)
         if self._listener is not None:
-            self._listener.on_event(UNREACHABLE, error.broker or "", 0.0, error.text)
+            kind = REFUSED if isinstance(error, LOGIN_REFUSED) else UNREACHABLE
+            self._listener.on_event(kind, error.broker or "", 0.0, error)
         self._last_error = error.again()  # a copy: the traceback would keep all callers' objects alive
         log.debug("not connected: %s", error)
 

@@ -289,9 +289,10 @@ class Dialer:
         is_tls = self.settings.ssl_config is not None
         left = max(deadline - started, 0.0)
         try:
-            self.session = log_in(
+            session = log_in(
                 stream, is_tls, mechanism, peer, self._handler, left, self._ranges(), self._wanted, lowered
             )
+            self.session = session._replace(took=self._handler.now() - started)
         except (OSError, KafkaException) as error:
             stage = "SASL" if explain_refusal(error) is None else "TLS"
             attempts.append(self._attempt(stage, address.text, error, started))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException, SocketDisconnectedError, WorkerNotStartedError
+from pykafka.metrics.listener import REAUTHENTICATED, REFUSED
 from pykafka.network.authentication import RENEW_PAUSE_S, Ask, Login, run_step, session_of
 from pykafka.network.in_flight import InFlightRequest, InFlightRequests
 
@@ -75,7 +76,8 @@ class Reauthentication:
         self._login: Login | None = None
         self._timeout = 0.0
         self._since = 0.0
-        self._begun = 0.0
+        # When the first request was sent, and when the broker has answered it (s).
+        self._sent = self._begun = 0.0
         self._pause = AGAIN_S
 
     def begin(self, timeout: float) -> None:
@@ -114,6 +116,7 @@ class Reauthentication:
                 self._pause = min(2 * self._pause, AGAIN_MAX_S)
                 return
             self._login, self._timeout, self._pause = login, timeout, AGAIN_S
+            self._sent = self._handler.now()
             self._send(ask, first=True)
         finally:
             self._beginning.release()
@@ -139,6 +142,8 @@ class Reauthentication:
             f"the connection was ended as its login could not be renewed: {_text_of(error)}",
             broker=self._connection.address,
         )
+        if self._requests.listener is not None:
+            self._requests.listener.on_event(REFUSED, self._connection.address, self._handler.now() - self._sent, ended)
         self._end(ended)
         return ended
 
@@ -236,6 +241,10 @@ class Reauthentication:
         except KafkaException as error:
             self._end(error)
             return
+        if self._requests.listener is not None:
+            self._requests.listener.on_event(
+                REAUTHENTICATED, self._connection.address, self._handler.now() - self._sent
+            )
         log.debug("renewed the login at %s", self._connection.address)
 
 

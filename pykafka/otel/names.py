@@ -17,7 +17,7 @@ SERVER_ADDRESS = "server.address"
 SERVER_PORT = "server.port"
 ERROR_TYPE = "error.type"
 #: Of a batch of Spark: how many traces its records belong to. No convention has a name for it.
-TRACES = "pykafka.batch.trace_count"
+TRACES = "messaging.kafka.batch.trace_count"
 
 #: Types of operations.
 SEND, RECEIVE, PROCESS, SETTLE = "send", "receive", "process", "settle"

@@ -85,9 +85,9 @@ class ParallelRun:
     :param options: settings
     :param dead_letters: takes the records that failed for good; None: the first of them ends the run
     :param commits: whether the consumer has a group to commit to
-    :param durations: measures calls of `handle` (ms); None: nobody listens
     :param tracer: sees each record that is handled; None for nothing
     :param group: the consumer's, for the tracer
+    :param durations: measures calls of `handle` (ms); None: nobody listens
     """
 
     def __init__(
@@ -100,6 +100,7 @@ class ParallelRun:
         commits: bool = True,
         tracer: RecordTracer | None = None,
         group: str | None = None,
+        durations: Sensor | None = None,
     ) -> None:
         if not callable(handle):
             raise TypeError(f"handle must be a function of a record, not {type(handle).__name__}: {handle!r}")

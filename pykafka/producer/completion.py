@@ -141,7 +141,7 @@ class Completion:
         #: Whether some callbacks only observe (`Callback.reports`): they report no failure.
         self.observed = False
         # of the event alone: the worker keeps no producer alive
-        self.callbacks = DeliveryCallbacks(handler, name, progress.set, queued)
+        self.callbacks = DeliveryCallbacks(handler, name, progress.set, queued, listener)
         accumulator.callbacks = self.callbacks
 
     def complete(self, batch: ProducerBatch, error: KafkaException | None = None, asked_for: bool = False) -> None:

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pykafka.metrics.listener import CALLBACK
 from pykafka.producer.delivery import Delivery, call_each
 
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler, Worker
+    from pykafka.metrics.listener import ClientListener
     from pykafka.metrics.tracing import SendTrace
     from pykafka.producer.buffer_pool import Bounds
     from pykafka.protocol.message import Message
@@ -21,6 +23,8 @@ log = logging.getLogger(__name__)
 
 #: How long the worker that calls `on_delivery` waits for more before it ends (s).
 IDLE_S = 1.0
+#: The functions of a batch that take longer are an event (s).
+LONG_S = 0.1
 #: How long stop() waits for it to end once all is reported (s).
 JOIN_TIMEOUT_S = 5.0
 
@@ -98,9 +102,18 @@ class DeliveryCallbacks:
     :param name: of the topic
     :param progress: called when a batch was reported
     :param bounds: from which on producing waits
+    :param listener: hears of batches whose functions have taken long; None: nobody listens
     """
 
-    def __init__(self, handler: Handler, name: str, progress: Callable[[], object], bounds: Bounds) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        name: str,
+        progress: Callable[[], object],
+        bounds: Bounds,
+        listener: ClientListener | None = None,
+    ) -> None:
+        self._listener = listener
         self._handler = handler
         self._name = name
         self._progress = progress
@@ -241,7 +254,7 @@ class DeliveryCallbacks:
         return found
 
     def _call(self, entry: _Waiting) -> None:
-        batch, messages = entry.batch, entry.messages
+        batch, messages, began = entry.batch, entry.messages, self._handler.now()
         while entry.at < len(messages):
             try:
                 failed = call_each(entry, messages, entry.contexts, entry.at + 256, batch.error_of)
@@ -260,3 +273,6 @@ class DeliveryCallbacks:
         batch.reported = True
         self._step.set()
         self._progress()
+        seconds = self._handler.now() - began
+        if seconds >= LONG_S and self._listener is not None:
+            self._listener.on_event(CALLBACK, self._name, seconds, f"{len(messages)} calls of on_delivery")

@@ -17,6 +17,7 @@ from pykafka.exceptions import (
     WorkerNotStartedError,
 )
 from pykafka.handlers.start_once import StartOnce
+from pykafka.metrics.listener import BUFFER_WAIT, FLUSH
 from pykafka.producer.accumulator import RECORD_OVERHEAD, Owner, PartitionQueue, headers_size
 from pykafka.producer.batch import ProducerBatch
 from pykafka.producer.completion import unknown_outcome
@@ -131,7 +132,7 @@ class ProducerEngine(ProducerCore):
         """Return the metrics of now."""
         from pykafka.producer.producer_metrics import read_producer
 
-        return read_producer(self).metrics
+        return read_producer(self, self.routing).metrics
 
     def metric_labels(self) -> dict[str, str]:
         """Return the labels of the producer's metrics at brokers (KIP-714)."""
@@ -210,7 +211,10 @@ class ProducerEngine(ProducerCore):
     def flush(self, timeout_ms: int | None = None, total: bool = False) -> None:
         """Wait until queued messages are acknowledged or have failed; parameters and errors as for `Producer.flush`."""
         patience = self.options.pending_timeout_ms if timeout_ms is None else timeout_ms
+        began = self.handler.now()
         left = self.wait_all(timeout_ms, total)
+        if self.listener is not None:
+            self.listener.on_event(FLUSH, self.name, self.handler.now() - began, f"{left} messages left")
         self.raise_worker_exception()
         if left:
             failed = (
@@ -421,11 +425,14 @@ class ProducerEngine(ProducerCore):
                 topic=self.topic_name,
             )
         owner.wake.set()
+        began = self.handler.now()
         if need > self.buffer_pool.room:
             self.buffer_pool.wait(self.handler.Event(), ROOM_S)
-            return
-        self.progress.wait(ROOM_S)
-        self.progress.clear()
+        else:
+            self.progress.wait(ROOM_S)
+            self.progress.clear()
+        if self.listener is not None:
+            self.listener.on_event(BUFFER_WAIT, queue.topic, self.handler.now() - began)
 
     def _wait_for(self, message: Message) -> None:
         """Wait until a message is acknowledged, and raise what went wrong."""

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from pykafka.exceptions import (
     CorruptResponseError,
+    KafkaException,
     ProtocolClientError,
     ResponseTimeoutError,
     UnsupportedVersion,
     error_for,
 )
+from pykafka.metrics.listener import FAILED
 from pykafka.network.authentication import is_answer
 from pykafka.protocol import wire
 
@@ -91,8 +93,10 @@ class ProducerIds:
             answer = self._cluster.call(request) if broker is None else broker.call(request)
             if answer.error_code:
                 raise error_for(answer.error_code, api="InitProducerId")
-        except ProtocolClientError as error:
-            if error.retriable or self._wanted or not is_answer(error):
+        except KafkaException as error:
+            if self._cluster.listener is not None:
+                self._cluster.listener.on_event(FAILED, "producer id", 0.0, error)
+            if not isinstance(error, ProtocolClientError) or error.retriable or self._wanted or not is_answer(error):
                 raise
             self.denied = True
             log.warning("producing without idempotence, as the cluster gives no producer id: %s", error)

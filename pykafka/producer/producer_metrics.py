@@ -12,21 +12,22 @@ from pykafka.metrics.recorder import PartRecorder, TopicSensors
 
 if TYPE_CHECKING:
     from pykafka.producer.batch import ProducerBatch
-    from pykafka.producer.engine import ProducerEngine
+    from pykafka.producer.core import ProducerCore
+    from pykafka.producer.routing import Routing
 
 GROUP, TOPICS, ERRORS = "producer-metrics", "producer-topic-metrics", "producer-error-metrics"
 #: The steps of transactions, as `TRANSACTION` events name them.
 STEPS = ("init", "begin", "send-offsets", "prepare", "commit", "abort")
 
 
-def read_producer(engine: ProducerEngine) -> Reading:
+def read_producer(engine: ProducerCore, routing: Routing) -> Reading:
     """Return the metrics of a producer, with those of its client's connections."""
     part = engine.listener if isinstance(engine.listener, PartRecorder) else None
     cluster = engine.cluster
     reading = Reading(part.name if part is not None else cluster.client_id, engine.handler.now())
     add_connections(reading, cluster, "producer")
     add_app_info(reading, engine.made_at_ms)
-    _add_state(reading, engine)
+    _add_state(reading, engine, routing)
     reading.spread(GROUP, "request-latency", [api.took for api in apis_of(connections_of(cluster))])
     _add_throttling(reading, engine)
     for kind in ("flush", "metadata-wait", "bufferpool-wait"):
@@ -38,7 +39,7 @@ def read_producer(engine: ProducerEngine) -> Reading:
     return reading
 
 
-def _add_state(reading: Reading, engine: ProducerEngine) -> None:
+def _add_state(reading: Reading, engine: ProducerCore, routing: Routing) -> None:
     """Add what the producer knows at the moment."""
     pool, cluster = engine.buffer_pool, engine.cluster
     reading.add(GROUP, "buffer-total-bytes", pool.most)
@@ -47,25 +48,25 @@ def _add_state(reading: Reading, engine: ProducerEngine) -> None:
     reading.add(GROUP, "requests-in-flight", sum(node.pending for node in list(cluster.brokers.values())))
     updated_at = cluster.refresh_schedule.updated_at
     reading.add(GROUP, "metadata-age", reading.now - updated_at if updated_at > -math.inf else math.nan)
-    queues = [owner.broker_queue for owner in list(engine.routing.owned_brokers.values())]
+    queues = [owner.broker_queue for owner in list(routing.owned_brokers.values())]
     reading.add(GROUP, "queued-records", sum(queue.messages for queue in queues))
     reading.add(GROUP, "queued-bytes", sum(queue.bytes for queue in queues))
     reading.add(GROUP, "records-undelivered-total", engine.undelivered)
-    created = [batch.created for batch in unacknowledged(engine)]
+    created = [batch.created for batch in unacknowledged(routing)]
     reading.add(GROUP, "oldest-record-seconds", max(reading.now - min(created), 0.0) if created else 0.0)
 
 
-def unacknowledged(engine: ProducerEngine) -> list[ProducerBatch]:
+def unacknowledged(routing: Routing) -> list[ProducerBatch]:
     """Return the batches with messages that are not acknowledged yet."""
     found: list[ProducerBatch] = []
-    for queue in list(engine.routing.queues.values()):
+    for queue in list(routing.queues.values()):
         opened = queue.open
         found += [batch for batch in (opened, *queue.closed_batches.copy()) if batch is not None and batch.count]
         found += [entry.batch for entry in list(queue.window.batches) if entry.batch is not None]
     return found
 
 
-def _add_throttling(reading: Reading, engine: ProducerEngine) -> None:
+def _add_throttling(reading: Reading, engine: ProducerCore) -> None:
     """Add the throttling of produce requests: the average is over all of them, as in Java."""
     cluster = engine.cluster
     sensors, answers = throttling(cluster, "Produce"), of_api(cluster, "Produce")

@@ -20,6 +20,7 @@ from pykafka.exceptions import (
     TopicNotFoundError,
     UnknownTopicOrPartition,
 )
+from pykafka.metrics.listener import BUFFER_WAIT, METADATA_WAIT
 from pykafka.producer.accumulator import RECORD_OVERHEAD, PartitionQueue, TopicInfo, headers_size
 from pykafka.producer.batch import STOP_POLL_INTERVAL_S, DeliveryWait, ProducerBatch
 from pykafka.producer.engine import ROOM_S, ProducerEngine
@@ -335,7 +336,8 @@ class KafkaProducerEngine(ProducerEngine):
         owner.open_batch(queue)
 
     def _wait_for_room(self, topic: str, need: int, why: str, deadline: float) -> None:
-        left = deadline - self.handler.now()
+        began = self.handler.now()
+        left = deadline - began
         if self.front.on_full == "raise" or left <= 0:
             waited = "" if self.front.on_full == "raise" else f" after max_block_ms={self.front.max_block_ms}"
             raise ProducerQueueFullError(
@@ -348,6 +350,8 @@ class KafkaProducerEngine(ProducerEngine):
             self.completion.callbacks.begin()
             self.progress.wait(min(ROOM_S, left))
             self.progress.clear()
+        if self.listener is not None:
+            self.listener.on_event(BUFFER_WAIT, topic, self.handler.now() - began, why)
 
     # -- topics ----------------------------------------------------------------------------------------------------
 
@@ -374,7 +378,12 @@ class KafkaProducerEngine(ProducerEngine):
         return topic in self.routing.topics
 
     def _look_up(self, topic: str, deadline: float) -> None:
-        self.metadata_wait.find(topic, deadline, self.front.max_block_ms / 1000)
+        began = self.handler.now()
+        try:
+            self.metadata_wait.find(topic, deadline, self.front.max_block_ms / 1000)
+        finally:
+            if self.listener is not None:
+                self.listener.on_event(METADATA_WAIT, topic, self.handler.now() - began)
 
     def stop(self, timeout_ms: int | None = None) -> None:
         """Deliver what is queued and end the senders; as for `ProducerEngine.stop`."""

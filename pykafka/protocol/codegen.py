@@ -210,7 +210,10 @@ class _Source:
             if group[0].kind in FIXED and not group[0].is_array:
                 pack = self._constant(struct.Struct(_format(group)).pack)
                 with self.at(partial(_misfit, group, value)):
-                    self.line(f"append({pack}({', '.join(f'{value}.{field.name}' for field in group)}))")
+                    numbers = ""
+                    for field in group:
+                        numbers += f"{value}.{field.name}, "
+                    self.line(f"append({pack}({numbers}))")
             else:
                 with self.at(group[0].name):
                     self.write_field(group[0], f"{value}.{group[0].name}")
@@ -263,8 +266,10 @@ class _Source:
             if group[0].kind in FIXED and not group[0].is_array:
                 packed = struct.Struct(_format(group))
                 with self.at(partial(_cut_off, group)):
-                    targets = ", ".join(f"{values}[{field.name!r}]" for field in group)
-                    self.line(f"{targets}, = {self._constant(packed.unpack_from)}(buffer, pos)")
+                    targets = ""
+                    for field in group:
+                        targets += f"{values}[{field.name!r}], "
+                    self.line(f"{targets}= {self._constant(packed.unpack_from)}(buffer, pos)")
                 self.line(f"pos += {packed.size}")
             else:
                 with self.at(group[0].name):

@@ -288,8 +288,10 @@ def response_header_version(request_cls: type[Request[Any]], version: int) -> in
 @_cached
 def throttle_place(response_cls: type[Response], version: int) -> int | None:
     """Return the index of `throttle_time_ms` in the body: 0 or NO_THROTTLE; None if only decoding finds it."""
-    fields = response_cls.fields
-    names = [field.name for field in fields if version in field.versions and not field.is_tagged_in(version)]
+    names = []
+    for field in response_cls.fields:
+        if version in field.versions and not field.is_tagged_in(version):
+            names.append(field.name)
     if "throttle_time_ms" not in names:
         return NO_THROTTLE
     return 0 if names[0] == "throttle_time_ms" else None

@@ -14,6 +14,7 @@ from pykafka.exceptions import ConsumerStoppedException, KafkaException, Respons
 from pykafka.handlers.interrupts import CloseOnce, SingleCaller
 from pykafka.metadata.brokers import countdown
 from pykafka.metadata.lifecycle import ClosedWithClient
+from pykafka.metrics.listener import POLLED, WAITED
 from pykafka.record import K, Record, V
 from pykafka.serialization.reading import RecordReader
 from pykafka.sharegroups.acquired_records import OPEN, Acknowledged, AcknowledgeType, AcquiredRecord, State
@@ -24,6 +25,7 @@ from pykafka.utils.hints import CONSUMER, unknown_option
 from pykafka.utils.option_table import collected
 
 if TYPE_CHECKING:
+    from pykafka.metrics.metric import Metrics
     from types import TracebackType
 
     from pykafka.handlers.base import LockType
@@ -268,6 +270,9 @@ class ShareConsumer(Generic[K, V]):
             self._enter(turn)
             self._accept_delivered()
             engine = self._engine
+            listener = engine.listener
+            if listener is not None:
+                listener.on_event(POLLED, f"share group {engine.options.group}")
             try:
                 while True:
                     self._check_open()
@@ -281,7 +286,10 @@ class ShareConsumer(Generic[K, V]):
                             engine.set_wanting(True)  # a call that does not wait asks for the next one
                         return found
                     engine.set_wanting(True)
+                    began = self._handler.now()
                     engine.arrived.wait(LEADER_POLL_INTERVAL_S if left is None else min(left, LEADER_POLL_INTERVAL_S))
+                    if listener is not None:
+                        listener.on_event(WAITED, f"share group {engine.options.group}", self._handler.now() - began)
                     engine.arrived.clear()
             finally:
                 if timeout != 0:
@@ -428,6 +436,15 @@ class ShareConsumer(Generic[K, V]):
         if not isinstance(acquired, AcquiredRecord) or acquired.owner is not self._engine:
             raise ValueError(f"{record!r} is not from this consumer")
         return acquired
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of this consumer now, with Java's names; docs/metrics.md lists them. No broker is asked.
+
+        The connections are those of the client, whose producers and consumers share them.
+        """
+        from pykafka.metrics.metric import Metrics
+
+        return Metrics(self._engine.read_metrics())
 
     # -- life ------------------------------------------------------------------------------------------------------
 

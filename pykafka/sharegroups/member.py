@@ -11,6 +11,7 @@ from pykafka.exceptions import KafkaException, ResponseTimeoutError, Unsupported
 from pykafka.groups.coordinator_connection import CoordinatorConnection
 from pykafka.groups.member_epoch import EpochMembership, Event, State, Verdict, verdict
 from pykafka.metadata.internal_topics import SHARES
+from pykafka.metrics.listener import ASSIGNED, FAILED, HEARTBEAT, JOINED
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from pykafka.handlers.base import Worker
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metrics.listener import ClientListener
     from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)
@@ -40,6 +42,7 @@ class ShareMember:
     :param rack: of the member; None for none
     :param assigned: called with each new assignment, by the worker
     :param wake: called when there is an error to read
+    :param listener: hears of heartbeats and assignments; None: nobody listens
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class ShareMember:
         rack: str | None,
         assigned: Callable[[Assignment], object],
         wake: Callable[[], object],
+        listener: ClientListener | None = None,
     ) -> None:
         self._cluster = cluster
         self._handler = cluster.handler
@@ -57,7 +61,8 @@ class ShareMember:
         self._notify = wake
         number = self._handler.random.getrandbits(128)
         self.membership = EpochMembership(str(uuid.UUID(int=number, version=4)))
-        self.connection = CoordinatorConnection(cluster, group, RETRY_BACKOFF_MS)
+        self.listener = listener
+        self.connection = CoordinatorConnection(cluster, group, RETRY_BACKOFF_MS, listener)
         self._topics: list[str] = []
         self._sent_topics: list[str] | None = None
         self._interval = 0.0
@@ -104,8 +109,10 @@ class ShareMember:
         """Send one heartbeat; return the pause before the next one (s)."""
         topics = self._topics
         fresh = self.membership.state is not State.MEMBER or topics != self._sent_topics
+        began = self._handler.now()
         try:
             broker = self.connection.find()
+            began = self._handler.now()
             response = self._send(broker, topics if fresh else None)
             if self._stopping:
                 return None
@@ -117,6 +124,16 @@ class ShareMember:
             return None if self._stopping else self._failed(error)
         self._failures = 0
         self._sent_topics = topics
+        if self.listener is not None:
+            about, seconds = f"share group {self.connection.group_id}", self._handler.now() - began
+            self.listener.on_event(HEARTBEAT, about, seconds)
+            if self.membership.state is not State.MEMBER:
+                text = f"epoch {response.member_epoch}, member {self.member_id}"
+                self.listener.on_event(JOINED, about, seconds, text)
+            if response.assignment is not None:
+                parts = response.assignment.topic_partitions
+                text = f"{sum(len(part.partitions) for part in parts)} partitions"
+                self.listener.on_event(ASSIGNED, about, 0.0, text)
         self.membership.apply(Event.ANSWERED, response.member_epoch)
         self._interval = response.heartbeat_interval_ms / 1000
         if response.assignment is not None:
@@ -156,6 +173,8 @@ class ShareMember:
 
     def _failed(self, error: KafkaException) -> float | None:
         """Handle an error; return the pause before the next heartbeat (s)."""
+        if self.listener is not None:
+            self.listener.on_event(FAILED, f"share group {self.connection.group_id}", 0.0, error)
         code = getattr(error, "ERROR_CODE", 0)
         is_member = self.membership.state is State.MEMBER
         found = verdict(code, error.retriable, is_member) if code else Verdict.MOVED

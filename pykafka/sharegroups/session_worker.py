@@ -32,6 +32,7 @@ from pykafka.utils.compression import unpacked_limit
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler, LockType, Worker
+    from pykafka.metrics.listener import ClientListener
     from pykafka.network.node import Node
     from pykafka.protocol.records import RawBatch
     from pykafka.sharegroups.options import ShareConsumerOptions
@@ -65,6 +66,7 @@ class Port(Protocol):
     handler: Handler
     lock: LockType
     options: ShareConsumerOptions
+    listener: ClientListener | None
 
     @property
     def member_id(self) -> str: ...
@@ -255,6 +257,9 @@ class SessionWorker:
             with self._engine.lock:
                 records = add_acquired(self._engine, self.session_records, key, part, found, expires_at, rest)
             if records:
+                if self._engine.listener is not None:
+                    size = 0 if part.records is None else len(part.records)
+                    self._engine.listener.on_records(*key, len(records), size, self._handler.now())
                 self._engine.on_acquired(records, lock_timeout_ms)
             if error is not None:
                 self._engine.failed(error.with_context(broker=self.broker.address, **key._asdict(), api="ShareFetch"))

@@ -27,7 +27,7 @@ _METRICS_PER_BREATH = 200
 #: The part of the room that a smaller push aims at.
 _AIM = 0.9
 #: The tags that make many metrics of one, with the order in which metrics are left out if there is no room.
-_DETAIL = {"partition": 3, "topic": 2, "node_id": 1}
+_DETAIL = {"partition": 3, "topic": 2, "node-id": 1}
 
 
 class _Sent(NamedTuple):
@@ -38,10 +38,21 @@ class _Sent(NamedTuple):
     at_ns: int
 
 
+class _Wanted(NamedTuple):
+    """A metric that the broker wants.
+
+    :param source: the number of its source
+    :param name: for brokers
+    """
+
+    source: int
+    name: str
+    metric: Metric
+
+
 class _Sample(NamedTuple):
     """A metric of a push: as it goes to the broker, and what to remember of it."""
 
-    detail: tuple[int, bool]
     source: int
     point: Point
     key: tuple[str, MetricName]
@@ -83,22 +94,22 @@ class Collector:
         :param limit: of the bytes; brokers hold it against what a compressed push unpacks to
         """
         at_ns = max(self._handler.time_ms() * 1_000_000, self._began_ns)
-        samples = self._samples(sources, tuple(prefixes), is_delta, at_ns)
-        samples.sort(key=lambda sample: sample.detail)
+        wanted = self._wanted(sources, tuple(prefixes))
+        count = min(len(wanted), limit // _POINT_MIN_BYTES)
+        samples = self._samples(sources, wanted[:count], is_delta, at_ns)
         labels = [source.labels for source in sources]
         temporality = DELTA if is_delta else CUMULATIVE
-        count = min(len(samples), limit // _POINT_MIN_BYTES)
         while True:
             data = self._encoded(samples[:count], labels, at_ns, temporality)
             if len(data) <= limit or not count:
                 break
             count = max(min(count - 1, int(count * limit / len(data) * _AIM)), 0)
-        if count < len(samples):
+        if count < len(wanted):
             text = (
                 "%d of %d metrics that the broker wants are not pushed, as a push has room for %d bytes; metrics of single "
                 "partitions are left out first"
             )
-            self._limiter.warn(log, "telemetry size", text, len(samples) - count, len(samples), limit, again_s=AGAIN_S)
+            self._limiter.warn(log, "telemetry size", text, len(wanted) - count, len(wanted), limit, again_s=AGAIN_S)
         return Push(data, samples[:count])
 
     def taken(self, push: Push) -> None:
@@ -110,40 +121,41 @@ class Collector:
         names = {source.name for source in sources}
         self._sent = {key: sent for key, sent in self._sent.items() if key[0] in names}
 
-    def _samples(
-        self, sources: Sequence[Source], prefixes: tuple[str, ...], is_delta: bool, at_ns: int
-    ) -> list[_Sample]:
-        samples = []
-        wanted: dict[tuple[str, str], str] = {}  # the name for brokers; "" if they do not want it
+    def _wanted(self, sources: Sequence[Source], prefixes: tuple[str, ...]) -> list[_Wanted]:
+        """Return the metrics that the broker wants; those that are left out first, if there is no room, at the end."""
+        by_rank: dict[tuple[int, bool], list[_Wanted]] = {}
+        names: dict[tuple[str, str], str] = {}  # for brokers; "" if they do not want it
         for number, source in enumerate(sources):
             for index, metric in enumerate(source.metrics):
                 if index % _METRICS_PER_BREATH == 0:
                     self._handler.breathe()
                 short = metric.name[:2]
-                name = wanted.get(short)
+                name = names.get(short)
                 if name is None:
                     full = telemetry_name(metric.name)
-                    name = wanted[short] = full if full.startswith(prefixes) else ""
+                    name = names[short] = full if full.startswith(prefixes) else ""
                 if name and _is_number(metric.value):
-                    samples.append(self._sample(number, source, metric, name, is_delta, at_ns))
-        return samples
+                    detail = max([_DETAIL.get(tag, 0) for tag, _ in metric.name.tags], default=0)
+                    rank = detail, not is_standard(name)
+                    by_rank.setdefault(rank, []).append(_Wanted(number, name, metric))
+        return [one for rank in sorted(by_rank) for one in by_rank[rank]]
 
-    def _sample(self, number: int, source: Source, metric: Metric, name: str, is_delta: bool, at_ns: int) -> _Sample:
-        key = (source.name, metric.name)
-        value, buckets, start_ns = metric.value, metric.buckets, self._began_ns
-        before = self._sent.get(key) if is_delta and metric.kind != GAUGE else None
-        if before is not None:
-            start_ns = before.at_ns
-            # A value that fell was counted anew.
-            if metric.kind == COUNTER:
-                value = value - before.value if value >= before.value else value
-            else:
+    def _samples(
+        self, sources: Sequence[Source], wanted: Sequence[_Wanted], is_delta: bool, at_ns: int
+    ) -> list[_Sample]:
+        samples = []
+        for index, (number, name, metric) in enumerate(wanted):
+            if index % _METRICS_PER_BREATH == 0:
+                self._handler.breathe()
+            key = (sources[number].name, metric.name)
+            value, buckets, start_ns = metric.value, metric.buckets, self._began_ns
+            before = self._sent.get(key) if is_delta and metric.kind != GAUGE else None
+            if before is not None:
                 value, buckets = _since(metric, before)
-        tags = telemetry_tags(metric.name)
-        detail = max((_DETAIL.get(tag, 0) for tag, _ in tags), default=0)
-        point = Point(name, metric.kind, metric.unit, tags, value, buckets, start_ns)
-        sent = _Sent(metric.value, metric.buckets, at_ns)
-        return _Sample((detail, not is_standard(name)), number, point, key, sent)
+                start_ns = before.at_ns
+            point = Point(name, metric.kind, metric.unit, telemetry_tags(metric.name), value, buckets, start_ns)
+            samples.append(_Sample(number, point, key, _Sent(metric.value, metric.buckets, at_ns)))
+        return samples
 
     def _encoded(self, samples: list[_Sample], labels: list[Labels], at_ns: int, temporality: int) -> bytes:
         points: list[list[Point]] = [[] for _ in labels]
@@ -158,9 +170,13 @@ def _is_number(value: object) -> bool:
 
 
 def _since(metric: Metric, before: _Sent) -> tuple[float, Buckets | None]:
-    """Return the number of values, and the buckets, of a histogram since the last push."""
+    """Return what a counter or histogram has counted since the last push; all of it if it has begun anew since."""
     now, then = metric.buckets, before.buckets
-    if now is None or then is None or now.bounds != then.bounds or metric.value < before.value:
+    if metric.value < before.value:
+        return metric.value, now
+    if metric.kind == COUNTER:
+        return metric.value - before.value, None
+    if now is None or then is None or now.bounds != then.bounds:
         return metric.value, now
     counts = tuple(count - earlier for count, earlier in zip(now.counts, then.counts, strict=True))
     return metric.value - before.value, Buckets(now.bounds, counts, now.total - then.total)

@@ -148,6 +148,8 @@ class Telemetry(Tether):
             return self._id
         if self._why_not:
             raise TelemetryUnavailableError(self._why_not)
+        if self._stopping:
+            raise ClientClosedError("this client was closed while it waited for an instance id")
         raise ResponseTimeoutError(
             f"no broker has given this client an instance id within {timeout:g} s; call again, with more time"
         )

@@ -49,6 +49,7 @@ from pykafka.metadata.elections import wait_for_coordinator
 from pykafka.metadata.group_offsets import by_topic, commits_by_topic
 from pykafka.metadata.internal_topics import OFFSETS, is_unavailable
 from pykafka.metadata.internal_topics import TRANSACTIONS as TRANSACTION_STATE
+from pykafka.metrics.listener import FAILED
 from pykafka.network.authentication import LOGIN_ERRORS, is_answer
 from pykafka.protocol import wire
 from pykafka.utils.backoff import Backoff
@@ -404,6 +405,9 @@ class Coordinator:
                 raise self._cluster.internal_topics.explained(error, topic)
             level = logging.DEBUG if isinstance(error, ConcurrentTransactions) else logging.INFO
             log.log(level, "transactional id %s: %s; trying again", self._status.transactional_id, error)
+            if self._cluster.listener is not None:
+                about = f"transactional id {self._status.transactional_id}"
+                self._cluster.listener.on_event(FAILED, about, 0.0, error)
             handler.sleep(pause)
 
     @contextmanager

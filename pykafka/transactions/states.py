@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.handlers.base import EventType, LockType
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metrics.listener import ClientListener
     from pykafka.producer.accumulator import PartitionQueue, RecordAccumulator
     from pykafka.producer.batch import ProducerBatch
     from pykafka.producer.completion import Completion
@@ -280,6 +281,7 @@ class Engine(Protocol):
     progress: EventType
     accumulator: RecordAccumulator
     completion: Completion
+    listener: ClientListener | None
 
     def open(self) -> None: ...
     def check_open(self) -> None: ...

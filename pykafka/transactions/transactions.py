@@ -22,6 +22,7 @@ from pykafka.exceptions import (
     TransactionUnfinishedError,
 )
 from pykafka.handlers.interrupts import SingleCaller
+from pykafka.metrics.listener import TRANSACTION
 from pykafka.transactions.coordinator import (
     END_TXN,
     FATAL_FOR_BATCHES,
@@ -62,6 +63,15 @@ ADD_PARTITIONS_TIMEOUT_S = 5.0
 OPENING_REQUESTS = {"AddPartitionsToTxn", "AddOffsetsToTxn"}
 #: How often an abort without a clear answer is sent, and the pause (s).
 MAX_UNCLEAR_ABORTS, UNCLEAR_ABORT_PAUSE_S = 3, 0.1
+#: How events name the calls.
+STEPS = {
+    "init_transactions()": "init",
+    "begin_transaction()": "begin",
+    "send_offsets()": "send-offsets",
+    "commit_transaction()": "commit",
+    "abort_transaction()": "abort",
+    "close()": "close",
+}
 #: The longest wait (s) that locks and events take.
 LONGEST_S = 1_000_000.0
 
@@ -112,12 +122,20 @@ class Transactions:
         :param turn: held by the call
         """
         seconds = min(self._max_block_ms / 1000 if timeout is None else valid_timeout(timeout), LONGEST_S)
-        deadline = self._handler.now() + seconds
+        began, failure = self._handler.now(), None
+        deadline = began + seconds
         if not self._calls.await_entry(turn, seconds):
             raise ResponseTimeoutError(f"{what}: another worker is in a call about the transaction of this producer")
         try:
             yield deadline
+        except BaseException as error:
+            failure = error
+            raise
         finally:
+            if self._engine.listener is not None:
+                kind = f"{TRANSACTION} {STEPS[what]}"
+                about = f"transactional id {self.transactional_id}"
+                self._engine.listener.on_event(kind, about, self._handler.now() - began, failure or "")
             if self.status.state in (State.FATAL, State.UNKNOWN):
                 self._put_back()
 

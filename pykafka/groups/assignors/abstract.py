@@ -131,4 +131,4 @@ def in_order(members: Mapping[str, ConsumerProtocolSubscription]) -> list[str]:
         instance_id = members[member].group_instance_id
         return instance_id is None, member if instance_id is None else instance_id
 
-    return sorted(members, key=place)
+    return sorted(members, key=place) if len(members) > 1 else list(members)

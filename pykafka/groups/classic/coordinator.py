@@ -6,7 +6,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pykafka.exceptions import (
     ConsumerStoppedException,
@@ -31,17 +31,17 @@ from pykafka.groups.coordinator_connection import (
 )
 from pykafka.groups.heartbeat_sender import OVERDUE, Activity, Heartbeat
 from pykafka.handlers.interrupts import FinalSteps
+from pykafka.metrics.listener import FAILED, JOINED, LEFT, REBALANCE_FAILED, REBALANCED, SYNCED
 from pykafka.network.authentication import is_answer
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
     from pykafka.groups.classic.static_member import StaticMember
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metrics.listener import ClientListener
     from pykafka.network.node import Node
 
 log = logging.getLogger(__name__)
-
-R = TypeVar("R")
 
 #: The first version of JoinGroup with static members (KIP-345).
 STATIC_SINCE = 5
@@ -63,6 +63,8 @@ class AbstractCoordinator(ABC):
 
     #: Whether the metadata of members names topics, and their assignments are of topics.
     has_topics: ClassVar[bool] = True
+    #: Hears of the steps of the membership; None: nobody listens.
+    listener: ClientListener | None = None
     DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {
         "group_id": "",
         "group_instance_id": None,
@@ -79,7 +81,8 @@ class AbstractCoordinator(ABC):
         self._cluster = cluster
         self._handler = cluster.handler
         self.group_id: str = config["group_id"]
-        self.connection = CoordinatorConnection(cluster, self.group_id, config["retry_backoff_ms"])
+        self.listener = config.pop("events", None) or cluster.listener
+        self.connection = CoordinatorConnection(cluster, self.group_id, config["retry_backoff_ms"], self.listener)
         self.membership = MemberState()
         self.activity = Activity()
         #: Set when there may be reports.
@@ -88,6 +91,7 @@ class AbstractCoordinator(ABC):
         self.sender = ClassicHeartbeats(
             self._handler, self.heartbeat, self.activity, config["max_poll_interval_ms"], self.changed.set
         )
+        self.sender.listener = self.listener
         self.pending_join = PendingJoin(self.connection)
         self._static_member: StaticMember | None = None
         if config["group_instance_id"] is not None:
@@ -98,6 +102,9 @@ class AbstractCoordinator(ABC):
         self._refreshed_at = self._handler.now()
         #: When the present join began, of the handler's clock (s).
         self.join_started = 0.0
+        # Since when the member wants an assignment, None if it has one; and since when it waits for it in this generation (s).
+        self._rebalancing_since: float | None = None
+        self._joined_at = 0.0
         #: Each member's assignment, if this one is the leader.
         self._assignments: Mapping[str, Any] = {}
         #: The `group_instance_id` of each static member, if this one is the leader.
@@ -232,7 +239,7 @@ class AbstractCoordinator(ABC):
         :param deadline: of the handler's clock (s): the next call waits for a response that has not come by then
         :raises KafkaException: it failed; `CoordinatorConnection.may_try_again` decides whether to try again
         """
-        if self._sent(State.SYNCING, wire.SyncGroupRequest) is None:
+        if self.membership.state is not State.SYNCING or self.pending_join.of(wire.SyncGroupRequest) is None:
             joined = self.join(deadline)
             self._assignments = {}
             if joined.leader == joined.member_id:
@@ -262,7 +269,8 @@ class AbstractCoordinator(ABC):
             if self._static_member is not None:
                 self._static_member.leave(coordinator, deadline)
             request, version = self._join_request(coordinator)
-            sent = self._sent(State.JOINING, wire.JoinGroupRequest)
+            joining = self.membership.state is State.JOINING
+            sent = self.pending_join.of(wire.JoinGroupRequest) if joining else None
             if sent is None or sent.protocols != request.protocols:
                 if self._static_member is not None and self.has_topics:
                     self._static_member.before_join(coordinator, request, deadline)
@@ -279,6 +287,9 @@ class AbstractCoordinator(ABC):
         self.membership.apply(Event.JOINED, response.generation_id, response.member_id, protocol)
         if self._static_member is not None:
             self._static_member.joined(response.generation_id)
+        self._joined_at = self._handler.now()
+        text = f"generation {response.generation_id}, member {response.member_id}, led by {response.leader}"
+        self._report(JOINED, text, self._joined_at - self.join_started)
         log.debug(
             "group %s: generation %d: %s is a member, %s leads, assignor %s",
             self.group_id,
@@ -311,7 +322,8 @@ class AbstractCoordinator(ABC):
             )
         protocols = []
         for name, metadata in self.group_protocols():
-            protocols.append(wire.JoinGroupRequest.Protocol(name=name, metadata=encoded(metadata)))
+            content = metadata if isinstance(metadata, bytes) else encoded(metadata)
+            protocols.append(wire.JoinGroupRequest.Protocol(name=name, metadata=content))
         request = wire.JoinGroupRequest(
             group_id=self.group_id,
             session_timeout_ms=config["session_timeout_ms"],
@@ -330,6 +342,8 @@ class AbstractCoordinator(ABC):
         self.request_rejoin()
         self.membership.apply(Event.JOIN)
         self.join_started = self._handler.now()
+        if self._rebalancing_since is None:
+            self._rebalancing_since = self.join_started
         log.info("group %s: joining as %s", self.group_id, request.member_id or "a new member")
 
     def _send_join(
@@ -348,10 +362,6 @@ class AbstractCoordinator(ABC):
             self._check_state(State.JOINING)
             self.membership.apply(Event.NAMED, member_id=response.member_id)
             request.member_id = response.member_id
-
-    def _sent(self, state: State, kind: type[R]) -> R | None:
-        """Return the request of an earlier call whose time was up, if this call has to wait for its response."""
-        return self.pending_join.of(kind) if self.membership.state is state else None
 
     def _learn_member_id(self, timeout_ms: int) -> None:
         """Wait for the id that the coordinator is about to give this member, if it has none yet: it leaves with it."""
@@ -377,7 +387,7 @@ class AbstractCoordinator(ABC):
         self._check_state(State.SYNCING)
         timeout_ms = self._cluster.socket_timeout_ms + self.config["session_timeout_ms"]
         try:
-            if self._sent(State.SYNCING, wire.SyncGroupRequest) is None:
+            if self.pending_join.of(wire.SyncGroupRequest) is None:
                 self.pending_join.drop()
                 version = coordinator.api_version(wire.SyncGroupRequest)
                 self.pending_join.send(
@@ -397,6 +407,11 @@ class AbstractCoordinator(ABC):
         self.membership.apply(Event.SYNCED)
         # Answers to earlier heartbeats may report the very rebalance that ends here.
         self.sender.reports.clear()
+        now = self._handler.now()
+        since, self._rebalancing_since = self._rebalancing_since, None
+        text = f"generation {self.membership.generation_id}"
+        self._report(SYNCED, text, now - self._joined_at)
+        self._report(REBALANCED, text, now - (self.join_started if since is None else since))
         self.send_heartbeats(restart=False)
         log.info(
             "group %s: %s has its assignment of generation %d",
@@ -409,7 +424,8 @@ class AbstractCoordinator(ABC):
     def _sync_request(self, assignments: Mapping[str, Any], version: int) -> wire.SyncGroupRequest:
         of_members = []
         for member, given in assignments.items():
-            of_members.append(wire.SyncGroupRequest.Assignment(member_id=member, assignment=encoded(given)))
+            content = given if isinstance(given, bytes) else encoded(given)
+            of_members.append(wire.SyncGroupRequest.Assignment(member_id=member, assignment=content))
         return wire.SyncGroupRequest(
             group_id=self.group_id,
             generation_id=self.membership.generation_id,
@@ -428,6 +444,11 @@ class AbstractCoordinator(ABC):
         if self.membership.state is not state:
             raise ConsumerStoppedException(f"group {self.group_id}: the member was closed meanwhile")
 
+    def _report(self, kind: str, detail: object, seconds: float = 0.0) -> None:
+        """Report a step to the listener of the client."""
+        if self.listener is not None:
+            self.listener.on_event(kind, f"group {self.group_id}", seconds, detail)
+
     # -- errors --------------------------------------------------------------------------------------------------------
 
     def check_answer(self, code: int, api: str, coordinator: Node) -> None:
@@ -437,7 +458,9 @@ class AbstractCoordinator(ABC):
         """
         if code:
             self.handle_error(code)
-            raise self._explained(code, coordinator.address, api)
+            error = self._explained(code, coordinator.address, api)
+            self._report(REBALANCE_FAILED, error)
+            raise error
 
     def _explained(self, code: int, address: str, api: str) -> ProtocolClientError:
         if code != FencedInstanceId.ERROR_CODE:
@@ -466,6 +489,8 @@ class AbstractCoordinator(ABC):
             self.connection.closing
         ):  # which ended the connection; the coordinator is there, and this member is about to leave
             return
+        if error is not None:
+            self._report(REBALANCE_FAILED, error)
         if isinstance(error, KafkaException) and not is_answer(error):
             self.connection.mark_unknown(error)
 
@@ -511,6 +536,7 @@ class AbstractCoordinator(ABC):
                 self.config["max_poll_interval_ms"],
             )
             self.membership.apply(Event.LEFT)
+            self._report(LEFT, "max_poll_interval_ms is over")
             return
         if report.overdue:
             why = report.error or error_for(report.code, broker=report.broker, api="Heartbeat")
@@ -520,6 +546,8 @@ class AbstractCoordinator(ABC):
             self.connection.mark_unknown(report.error or error_for(report.code))
             return
         log.info("group %s: the coordinator answered a heartbeat with %s", self.group_id, error_for(report.code).text)
+        kind = FAILED if report.code == RebalanceInProgress.ERROR_CODE else LEFT
+        self._report(kind, error_for(report.code))
         self.handle_error(report.code)
         if report.code == FencedInstanceId.ERROR_CODE:
             raise self._explained(report.code, report.broker, "Heartbeat")

@@ -262,7 +262,7 @@ class ClassicMembership(AbstractCoordinator, PolledMembership):
     }
 
     def __init__(self, cluster: BaseCluster, hooks: AssignmentHooks, identity: Membership, **configs: Any) -> None:
-        super().__init__(cluster, **configs)
+        super().__init__(cluster, events=identity.listener, **configs)
         self._hooks = hooks
         self.identity = identity
         self._assignors = MemberAssignors(cluster, self.group_id, assignors_of(self.config["assignor"], "assignor"))

@@ -35,6 +35,7 @@ from pykafka.groups.member_epoch import Verdict
 from pykafka.groups.polled_membership import POLL_LOCK_INTERVAL_S, PolledMembership
 from pykafka.groups.subscription import GroupTopics, TopicWatch
 from pykafka.handlers.interrupts import FinalSteps
+from pykafka.metrics.listener import JOINED, LEFT, REBALANCE_FAILED, REBALANCED
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -106,7 +107,9 @@ class ConsumerGroupMembership(PolledMembership):
         self.identity = identity
         self.group_id = config["group_id"]
         self.activity = Activity()
-        self.connection = CoordinatorConnection(cluster, self.group_id, config["retry_backoff_ms"])
+        self.connection = CoordinatorConnection(cluster, self.group_id, config["retry_backoff_ms"], identity.listener)
+        # When the member asked to join, on the handler's clock (s).
+        self._join_started = 0.0
         #: Set when there may be reports.
         self.changed = self._handler.Event()
         self._topics = GroupTopics(cluster)
@@ -143,6 +146,7 @@ class ConsumerGroupMembership(PolledMembership):
             self._handler, self.member_id, self.activity, self.config["max_poll_interval_ms"], self._set_changed
         )
         heartbeats.hooks = weakref.ref(self._hooks)
+        heartbeats.listener = self.identity.listener
         return heartbeats
 
     def _set_changed(self) -> None:
@@ -298,10 +302,17 @@ class ConsumerGroupMembership(PolledMembership):
             instance_id = self.config["group_instance_id"]
             self._cluster.limiter.warn(log, self.group_id, text, self.group_id, instance_id, error)
         elif error is not None:
+            self._report(REBALANCE_FAILED, error)
             raise self._explained(error)
+
+    def _report(self, kind: str, detail: object, seconds: float = 0.0) -> None:
+        """Report a step to the listener of the client."""
+        if self.identity.listener is not None:
+            self.identity.listener.on_event(kind, f"group {self.group_id}", seconds, detail)
 
     def _out(self, report: Report) -> None:
         """Lose the assignment, and be out of the group until the next join."""
+        self._report(LEFT, "max_poll_interval_ms is over" if report.idle else report.error)
         self._is_out = True
         self._generation.generation_id = -1
         self._generation.breaks += 1
@@ -334,6 +345,7 @@ class ConsumerGroupMembership(PolledMembership):
         target = self._target_at(self.connection.find(left_ms))
         if self._is_out:
             self._is_out = False
+            self._join_started = self._handler.now()
             self.heartbeats.join()
             log.info("group %s: joining as %s", self.group_id, self.member_id)
         self.heartbeats.set_target(target)
@@ -401,8 +413,12 @@ class ConsumerGroupMembership(PolledMembership):
         change.lose_recreated(recreated)
         if keys != self.assignment or self._seen is None:
             log.info("group %s: the assignment of epoch %d: %s", self.group_id, answer.epoch, sorted(keys))
+            began, text = self._handler.now(), f"epoch {answer.epoch}, member {self.member_id}"
+            if self._seen is None:
+                self._report(JOINED, text, began - self._join_started)
             change.pending = keys
             self._assign_pending(change)
+            self._report(REBALANCED, text, self._handler.now() - began)
         self._seen = answer
 
     def _assign_pending(self, change: CooperativeAssignmentChange) -> None:

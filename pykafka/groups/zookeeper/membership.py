@@ -22,6 +22,7 @@ from pykafka.groups.subscription import GroupTopics, TopicWatch
 from pykafka.groups.zookeeper.nodes import ANSWER_S, DIVISIONS, MemberNodes, node_names
 from pykafka.groups.zookeeper.session import ZooKeeperSession
 from pykafka.handlers.interrupts import FinalSteps
+from pykafka.metrics.listener import JOINED, LEFT, REBALANCE_FAILED, REBALANCED
 
 if TYPE_CHECKING:
     from pykafka.consumer.committed_offsets import Membership
@@ -240,12 +241,19 @@ class ZooKeeperMembership(PolledMembership):
             self._next_at = self._handler.now() + (RETRY_S if self._session.connected else LEAST_S)
             text = "group %s: %s; trying again"
             self._cluster.limiter.warn(log, self.group_id, text, self.group_id, error)
+            self._report(REBALANCE_FAILED, error)
+
+    def _report(self, kind: str, detail: object, seconds: float = 0.0) -> None:
+        """Report a step to the listener of the client."""
+        if self.identity.listener is not None:
+            self.identity.listener.on_event(kind, f"group {self.group_id}", seconds, detail)
 
     def _current_nodes(self, deadline: float | None) -> MemberNodes | None:
         """Return this member's nodes, if its session is certain; revoke partitions if other members may have them."""
-        session, generation = self._session, self._generation
+        session, generation, began = self._session, self._generation, self._handler.now()
         if session.lost:
             log.warning("group %s: %s; joining again", self.group_id, session.lost)
+            self._report(LEFT, session.lost)
             self._change.end_generation()
             session.renew()
         elif session.stale and self._change.assignment:
@@ -262,6 +270,7 @@ class ZooKeeperMembership(PolledMembership):
             generation.generation_id = self._generations
             self._joined = False
             self.identity.may_commit = session.may_own
+            self._report(JOINED, f"generation {self._generations}, member {self._name}", self._handler.now() - began)
         return self._nodes
 
     def _answer_s(self) -> float:
@@ -285,6 +294,7 @@ class ZooKeeperMembership(PolledMembership):
 
     def _take_assignment(self, subscription: Subscription, nodes: MemberNodes) -> None:
         """Revoke partitions of other members, then take those of this member's assignment."""
+        began = self._handler.now()
         known = {name: node_names(name, self._cluster.topic_metadata(name)) for name in sorted(subscription.topics)}
         self._topics.assigned_topics = {name: len(ids) for name, ids in known.items()}
         assignments = {name: nodes.decided(name, ids) for name, ids in known.items()}
@@ -298,6 +308,7 @@ class ZooKeeperMembership(PolledMembership):
             self._change.pending = frozenset(mine)
             self._change.assign_pending()
             log.info("group %s: the assignment of %s: %s", self.group_id, self._name, sorted(mine))
+            self._report(REBALANCED, f"{len(mine)} partitions", self._handler.now() - began)
         self._joined = True
         self._late = late[0] if late else None
         if late:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from pykafka import EmbeddedCluster
-from tests.support.telemetry import Telemetry
+from tests.support.spans import Telemetry
 
 
 @pytest.fixture(scope="package")

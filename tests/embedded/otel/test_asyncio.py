@@ -13,7 +13,7 @@ from opentelemetry import trace
 from pykafka import EmbeddedCluster, otel
 from pykafka.aio import KafkaClient, bridged
 from tests.support import loops
-from tests.support.telemetry import Telemetry, id_of, links_of, parent_of
+from tests.support.spans import Telemetry, id_of, links_of, parent_of
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 

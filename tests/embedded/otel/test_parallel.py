@@ -10,7 +10,7 @@ from opentelemetry import trace
 from pykafka import KafkaClient
 from pykafka.parallel.retry import Retry
 from pykafka.record import Record
-from tests.support.telemetry import Telemetry, id_of, links_of, parent_of
+from tests.support.spans import Telemetry, id_of, links_of, parent_of
 
 pytestmark = pytest.mark.on_asyncio
 

@@ -10,7 +10,7 @@ import pytest
 from opentelemetry import trace
 
 from pykafka import EmbeddedCluster, KafkaClient, KafkaConsumer, otel
-from tests.support.telemetry import Telemetry, id_of, links_of, parent_of
+from tests.support.spans import Telemetry, id_of, links_of, parent_of
 
 pytestmark = pytest.mark.on_asyncio
 

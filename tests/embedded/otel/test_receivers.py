@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, Sp
 
 from pykafka import KafkaClient, otel
 from pykafka.otel import finisher
-from tests.support.telemetry import Telemetry
+from tests.support.spans import Telemetry
 
 
 class Raising(SpanProcessor):  # type: ignore[misc]  # mypy does not see the SDK

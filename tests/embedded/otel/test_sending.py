@@ -8,7 +8,7 @@ from opentelemetry import trace
 from pykafka import EmbeddedCluster, KafkaClient, otel
 from pykafka.exceptions import MessageSizeTooLarge, MessagesNotDelivered, SerializationError, TopicAuthorizationFailed
 from pykafka.serialization import StringSerializer
-from tests.support.telemetry import Telemetry, id_of, links_of, parent_of
+from tests.support.spans import Telemetry, id_of, links_of, parent_of
 
 pytestmark = pytest.mark.on_asyncio
 

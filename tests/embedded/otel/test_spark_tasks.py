@@ -17,7 +17,7 @@ from pykafka.spark.errors import SinkError
 from pykafka.spark.options import read_options, write_options
 from pykafka.spark.optiontable import Mode
 from pykafka.spark.sink import KafkaBatchWriter
-from tests.support.telemetry import Telemetry
+from tests.support.spans import Telemetry
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ def test_a_task_that_reads(cluster: EmbeddedCluster, telemetry: Telemetry, fille
     (span,) = [span for span in telemetry.exported() if span.name == "poll " + filled]
     assert span.attributes["messaging.batch.message_count"] == 25
     assert span.attributes["messaging.destination.partition.id"] == "0"
-    assert span.attributes.get("pykafka.batch.trace_count") == (2 if headers else None)
+    assert span.attributes.get("messaging.kafka.batch.trace_count") == (2 if headers else None)
     (consumed,) = telemetry.points("messaging.client.consumed.messages")
     assert consumed.value == 25
 
@@ -78,7 +78,7 @@ def test_a_task_that_writes(cluster: EmbeddedCluster, telemetry: Telemetry, topi
     (span,) = telemetry.exported()
     assert span.name == "send " + topic
     assert span.attributes["messaging.batch.message_count"] == 15
-    assert span.attributes["pykafka.batch.trace_count"] == 3
+    assert span.attributes["messaging.kafka.batch.trace_count"] == 3
     (sent,) = telemetry.points("messaging.client.sent.messages")
     assert sent.value == 15
 

@@ -16,7 +16,7 @@ from pykafka.producer.producer_record import ProducerRecord
 from pykafka.record import Record
 from tests.brokers import KafkaCluster
 from tests.support import loops
-from tests.support.telemetry import Telemetry, id_of, links_of, parent_of
+from tests.support.spans import Telemetry, id_of, links_of, parent_of
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ class Recorder(RebalanceListener):
 def test_a_listener_may_have_what_it_needs() -> None:
     listener = Recorder()
     assert valid_listener(listener, "listener") is listener
-    both = Listeners(listener)
+    both: Any = Listeners(listener)
     both.on_assigned(KEYS)
     both.on_revoked(KEYS)
     both.on_lost(KEYS)  # as in the Java client, it is also revoked
@@ -36,15 +36,16 @@ def test_any_object_with_one_of_the_methods_serves(name: str) -> None:
     told: list[Any] = []
     plain = valid_listener(SimpleNamespace(**{name: told.append}), "listener")
     all_three = Listeners(plain)
-    all_three.on_revoked(KEYS)
-    all_three.on_assigned(KEYS)
-    all_three.on_lost(KEYS)
+    for method in (all_three.on_revoked, all_three.on_assigned, all_three.on_lost):
+        if method is not None:
+            method(KEYS)
     assert told == [KEYS] * (2 if name == "on_revoked" else 1)
 
 
 def test_no_listener() -> None:
     assert valid_listener(None, "listener") is None
-    Listeners(None).on_lost(KEYS)
+    nothing = Listeners(None)
+    assert (nothing.on_revoked, nothing.on_assigned, nothing.on_lost) == (None, None, None)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import gc
 import logging
 import os
 import struct
+import subprocess
+import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -267,6 +269,17 @@ def test_a_broker_that_takes_no_metrics(handler: Handler) -> None:
             client.instance_id()
     with pytest.raises(ClientClosedError):
         client.instance_id()
+
+
+def test_clients_of_ordinary_brokers_load_nothing_of_it() -> None:
+    program = (
+        "import sys\nfrom pykafka import KafkaClient\nwith KafkaClient(sys.argv[1]) as client:\n    client.update_cluster()\n"
+        "print([name for name in sys.modules if 'telemetry' in name], client.cluster.kept)"
+    )
+    with ScriptedBroker() as broker:
+        command = [sys.executable, "-c", program, broker.hosts]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "[] {}\n"), done.stderr
 
 
 def test_a_broker_that_gives_no_id(broker: TelemetryBroker, handler: Handler) -> None:

@@ -16,6 +16,7 @@ def test_an_interrupt_at_any_step_of_a_call_lets_the_next_one_in() -> None:
     """All later calls, close() included, waited for a call that was gone."""
     handler = ThreadingHandler()
     transactions: Any = Transactions.__new__(Transactions)
+    transactions._engine = Engine(handler)
     transactions._handler, transactions._max_block_ms, transactions.status = handler, 1000, TransactionStatus("t")
     transactions.begin_process()
     steps = 0
@@ -42,6 +43,7 @@ class Engine:
         self.lock, self.progress = handler.Lock(), handler.Event()
         self.cluster = self.accumulator = self.completion = self.failures = self
         self.socket_timeout_ms = 1000
+        self.listener = None
 
     def open(self) -> None: ...
 
