@@ -23,7 +23,7 @@ from pykafka.record import K, V
 from pykafka.security.option_names import security_of
 from pykafka.topic import Topic
 from pykafka.utils import INT64_MAX, get_string, old_names
-from pykafka.utils.error_handlers import valid_bool
+from pykafka.utils.error_handlers import valid_bool, valid_timeout
 from pykafka.utils.option_table import above_0, optional, up_to
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from pykafka.common import SubscriptionPattern
     from pykafka.compat.options import KafkaConsumerArguments
     from pykafka.config import Configuration
+    from pykafka.health.report import ClientHealth
     from pykafka.kafkaproducer import KafkaProducer
+    from pykafka.metrics.flight_file import FlightFile
     from pykafka.metrics.metric import MetricName, Metrics
     from pykafka.network.proxies import Proxy
     from pykafka.producer.options import KafkaProducerArguments
@@ -397,6 +399,17 @@ class KafkaClient:
         given = {"key_serializer": key_serializer, "value_serializer": value_serializer, **options}
         return KafkaProducer[K, V].make(self.cluster, given)
 
+    def health(self, *, probe: bool = False, timeout: float = 5.0) -> ClientHealth:
+        """Return the state of the client, its consumers and its producers, without a request: what is wrong, and the remedy.
+
+        :param probe: ask each broker whether it answers, all at the same time
+        :param timeout: how long the brokers may take together (s)
+        :returns: `pykafka.health.ClientHealth`; its `to_dict()` is for JSON
+        """
+        from pykafka.health.clients import client_health
+
+        return client_health(self.cluster, valid_bool(probe, "probe"), valid_timeout(timeout))
+
     def instance_id(self, timeout: float = 10.0) -> UUID:
         """Return the id by which brokers know this client, its producers and its consumers in metrics (KIP-714).
 
@@ -457,6 +470,40 @@ class KafkaClient:
         from pykafka.metrics.metric import Metrics
 
         return Metrics(self.cluster.read_metrics())
+
+    def record_flight(self, path: str | os.PathLike[str]) -> None:
+        """Write the last requests, errors and changes of state to a file, which `kafka-tools flight` reads.
+
+        It has no payloads and no secrets. The file is replaced as a whole; only its owner may read it.
+
+        :param path: "{pid}" in it becomes the number of the process
+        :raises OSError: it cannot be written
+        :raises ValueError: the client keeps no flight recorder: see `flight_recorder_bytes`
+        """
+        self._flight_file().write(path)
+
+    def record_flight_at(self, number: int, path: str | os.PathLike[str]) -> None:
+        """Write that file at each signal; call this in the main thread, as Python handles signals there alone.
+
+        The handler of before is called, too. A child of a fork has the handler, and writes its own events.
+
+        :param number: such as `signal.SIGUSR1`
+        :param path: as of `record_flight`
+        :raises ValueError: the caller is not the main thread, or the client keeps no flight recorder
+        :raises OSError: the system lets no program handle that signal
+        """
+        from pykafka.metrics.flight_signal import FlightSignal
+
+        FlightSignal.install(self._flight_file(), number, os.fspath(path))
+
+    def _flight_file(self) -> FlightFile:
+        from pykafka.metrics.flight_file import FlightFile
+
+        if self.cluster.flight is None:
+            raise ValueError(
+                "this client keeps no flight recorder: it has record_metrics=False or flight_recorder_bytes=0"
+            )
+        return FlightFile(self.cluster.flight)
 
     def close(self) -> None:
         """Stop all producers and consumers of this client, then end every worker and connection.

@@ -63,7 +63,7 @@ FACADES: dict[str, list[Facade]] = {
             "pykafka.client",
             "KafkaClient",
             "Client",
-            plain=frozenset({"metrics", "register_metric", "unregister_metric"}),
+            plain=frozenset({"metrics", "record_flight", "record_flight_at", "register_metric", "unregister_metric"}),
             opens={"consumer": "KafkaConsumer", "producer": "KafkaProducer", "share_consumer": "ShareConsumer"},
             wraps={"admin": "Admin", "topics": "Topics"},
             own=frozenset({"close", "from_config", "from_env"}),
@@ -108,7 +108,12 @@ FACADES: dict[str, list[Facade]] = {
         ),
     ],
     "consumer": [
-        Facade("pykafka.parallel.run", "ParallelRun", "Closing", left=frozenset({"revoke", "lose", "polls_here", "add_metrics"})),
+        Facade(
+            "pykafka.parallel.run",
+            "ParallelRun",
+            "Closing",
+            left=frozenset({"revoke", "lose", "polls_here", "add_metrics"}),
+        ),
         Facade(
             "pykafka.kafkaconsumer",
             "KafkaConsumer",

@@ -14,6 +14,7 @@ from pykafka.broker import CLIENT_ID
 from pykafka.client import KafkaClient as _KafkaClient
 
 if TYPE_CHECKING:
+    import os
     import re
     from collections.abc import Callable, Sequence
     from typing import Unpack
@@ -186,6 +187,7 @@ class KafkaClient(Client[_KafkaClient]):
             )
         )
 
+    health = coroutine(_KafkaClient.health)
     instance_id = coroutine(_KafkaClient.instance_id)
 
     def register_metric(
@@ -203,3 +205,11 @@ class KafkaClient(Client[_KafkaClient]):
     def metrics(self) -> Metrics:
         """Return the metrics of this client, its producers and its consumers now; docs/metrics.md lists them."""
         return self._inner.metrics()
+
+    def record_flight(self, path: str | os.PathLike[str]) -> None:
+        """Write the last requests, errors and changes of state to a file, which `kafka-tools flight` reads."""
+        return self._inner.record_flight(path)
+
+    def record_flight_at(self, number: int, path: str | os.PathLike[str]) -> None:
+        """Write that file at each signal; call this in the main thread, as Python handles signals there alone."""
+        return self._inner.record_flight_at(number, path)

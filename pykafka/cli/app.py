@@ -18,7 +18,19 @@ from pykafka.exceptions import KafkaException, NoBrokersAvailableError
 
 #: The modules of this package with commands, without "cmd_".
 COMMAND_MODULES = (
-    *("acls", "change", "client_metrics", "cluster", "completion", "configs", "consume", "doctor", "groups", "migrate"),
+    *(
+        "acls",
+        "change",
+        "client_metrics",
+        "cluster",
+        "completion",
+        "configs",
+        "consume",
+        "doctor",
+        "flight",
+        "groups",
+        "migrate",
+    ),
     *("pipeline", "produce", "quotas", "read", "reassign", "spark_pack", "tokens", "topics", "transactions", "users"),
 )
 

@@ -141,7 +141,9 @@ class AssignmentReader:
 
             kind = RdKafkaSimpleConsumer
         options = replace(self._options, reset_offset_on_start=self._starts_over)
-        consumer = kind._of(self._topic, self._cluster, options, sorted(partitions), self._own.deserializer, self._listener)
+        consumer = kind._of(
+            self._topic, self._cluster, options, sorted(partitions), self._own.deserializer, self._listener
+        )
         self._listener = consumer._engine.listener
         consumer._engine.owner_stopping = self._stopping
         # its last commit needs the membership, so closing the client must not stop it by itself

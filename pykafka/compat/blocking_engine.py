@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pykafka.consumer.startrules import Outcome, Position
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
-    from pykafka.protocol.message import Message
     from pykafka.metrics.listener import ClientListener
+    from pykafka.protocol.message import Message
 
 log = logging.getLogger(__name__)
 

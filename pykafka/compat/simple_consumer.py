@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
+    from pykafka.metrics.listener import ClientListener
     from pykafka.network.node import Node
     from pykafka.protocol.message import Message
-    from pykafka.metrics.listener import ClientListener
 
 __all__ = ["OwnedPartition", "SimpleConsumer"]
 

@@ -84,7 +84,10 @@ class BackgroundWorker(ABC):
             consumer = self._consumer()
             if consumer is not None and consumer.running:
                 text = f"the worker that {self.purpose} has ended by {type(error).__name__}: {error}"
-                consumer.worker_failed(KafkaException(text, topic=consumer.name))
+                failure = KafkaException(text, topic=consumer.name)
+                if consumer.cluster.listener is not None:
+                    consumer.cluster.listener.on_fatal(failure)
+                consumer.worker_failed(failure)
             del consumer
             with self._lock:
                 self._worker = None

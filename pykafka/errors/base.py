@@ -83,6 +83,8 @@ class KafkaException(Exception):
     retriable: bool = False
     #: Whether the client's metadata about leaders or coordinators is out of date.
     invalid_metadata: bool = False
+    #: Of an error that has ended a worker or a client: the last requests and events before it; see docs/flight-recorder.md.
+    flight: str | None = None
 
     def __init__(
         self,

@@ -132,7 +132,7 @@ class BaseCluster:
         #: How the client reports on itself.
         self.metrics_settings = metrics = metrics or MetricsSettings()
         #: The last events, and the listener, which hears of all that this client does; None for none.
-        self.flight = FlightRecorder.of(handler, metrics)
+        self.flight = FlightRecorder.of(handler, metrics, self.client_id)
         self.listener: ClientListener | None = Recorder(handler, self.flight) if metrics.record_metrics else None
         #: Starts the pushes of metrics (KIP-714), once a broker takes them; None: the client pushes none.
         self.start_telemetry: Callable[[Any], object] | None = None
@@ -193,6 +193,11 @@ class BaseCluster:
         """The broker that takes topic changes; None if the brokers do not say (before 0.10)."""
         id_ = self._cache.controller_id
         return None if id_ is None else self.brokers.get(id_)
+
+    @property
+    def members(self) -> list[Any]:
+        """The producers and consumers that were made from it, and are not dropped."""
+        return self._closables.owners()
 
     @property
     def zookeeper_hosts(self) -> str | None:
@@ -277,6 +282,8 @@ class BaseCluster:
         except KafkaException as error:
             if self.listener is not None:
                 self.listener.on_event(METADATA, "cluster", self.handler.now() - began, error)
+                if not self.generation:  # the client cannot begin
+                    self.listener.on_fatal(error)
             if timeout_ms is None:  # else the caller's time was up, which says little of the brokers
                 self.metadata_error = error.again()
             raise

@@ -24,21 +24,25 @@ class FlightRecorder:
 
     State: entries are appended in single steps, by any worker.
 
+    :param handler: of the client, for its clocks
+    :param client_id: of the client
     :param max_bytes: which both may take
     """
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, handler: Handler, client_id: str, max_bytes: int) -> None:
+        self.handler = handler
+        self.client_id = client_id
         #: (time of the handler's clock in s, class of the request, (node id, channel), seconds, bytes sent, bytes received).
         self.requests: deque[tuple[Any, ...]] = deque(maxlen=max(max_bytes // 2 // REQUEST_BYTES, 1))
         #: (time, kind, subject, seconds, detail).
         self.events: deque[tuple[Any, ...]] = deque(maxlen=max(max_bytes // 2 // EVENT_BYTES, 1))
 
     @classmethod
-    def of(cls, handler: Handler, settings: MetricsSettings) -> FlightRecorder | None:
+    def of(cls, handler: Handler, settings: MetricsSettings, client_id: str) -> FlightRecorder | None:
         """Return the flight recorder of a client; None if it is to keep nothing."""
         if not (settings.record_metrics and settings.flight_recorder_bytes):
             return None
-        made = cls(settings.flight_recorder_bytes)
+        made = cls(handler, client_id, settings.flight_recorder_bytes)
         handler.at_fork(made.after_fork)
         return made
 

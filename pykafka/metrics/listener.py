@@ -110,3 +110,6 @@ class ClientListener:
         :param seconds: how long it took
         :param detail: an error, or what else there is to say; no payload, no secret
         """
+
+    def on_fatal(self, error: BaseException) -> None:
+        """Hear of an error that ends a worker, a producer or the client, before the application gets it; the client's alone."""

@@ -173,6 +173,13 @@ class Recorder(PartRecorder):
         #: The producers and consumers, by the tag client-id; held weakly.
         self.parts: weakref.WeakValueDictionary[str, Measured] = weakref.WeakValueDictionary()
 
+    def on_fatal(self, error: BaseException) -> None:
+        """Give an error the last events."""
+        if self.flight is not None:
+            from pykafka.metrics.flight_file import attach  # most programs have no such error
+
+            attach(self.flight, error)
+
     def after_fork(self) -> None:
         """Count from zero, in a forked child."""
         self.forget()

@@ -63,6 +63,7 @@ class Channel:
     :param settings: pauses, and how long a connection may be idle
     :param reached: called when the channel has a new connection
     :param listener: hears of connections and answers; None: nobody listens
+    :param name: the role
     """
 
     def __init__(
@@ -75,8 +76,10 @@ class Channel:
         settings: ConnectionSettings | None = None,
         reached: Callable[[], object] = int,
         listener: ClientListener | None = None,
+        name: str = "",
     ) -> None:
         self._listener = listener
+        self._name = name
         settings = settings or ConnectionSettings()
         self._reached = reached
         self._max_idle_s = settings.connections_max_idle_ms / 1000
@@ -107,6 +110,28 @@ class Channel:
         """Whether the connection is up, as far as this client knows."""
         requests = self.requests
         return requests is not None and requests.alive
+
+    @property
+    def connected_since(self) -> float | None:
+        """Since when the connection is up (s of the handler's clock); None if it is not."""
+        requests = self.requests
+        return requests.shared.requests.since if requests is not None and requests.alive else None
+
+    @property
+    def last_error(self) -> KafkaException | None:
+        """Why the last attempt to connect failed, or the connection ended; None if it is up, or was not needed."""
+        if self.connected:
+            return None
+        ended = self.requests
+        if ended is None or ended.error is None:
+            return self._last_error
+        requests = ended.shared.requests
+        return None if requests.ended_unused or requests.interrupted else ended.error
+
+    def silent_for(self) -> float:
+        """Return for how long the broker has owed an answer (s); 0 if it owes none."""
+        requests = self.requests
+        return requests.shared.requests.silent_for() if requests is not None and requests.alive else 0.0
 
     @property
     def throttled_until(self) -> float:
@@ -205,7 +230,7 @@ class Channel:
             raise self._closed.again()
         self._reached()
         if self._listener is not None:
-            self._listener.on_event(CONNECTED, connection.address, self._handler.now() - began)
+            self._listener.on_event(CONNECTED, connection.address, self._handler.now() - began, self._name)
             if connection.session is not None:
                 self._listener.on_event(AUTHENTICATED, connection.address, connection.session.took)
         log.debug("connected to %s", connection.address)

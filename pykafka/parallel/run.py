@@ -20,9 +20,9 @@ from pykafka.parallel.tasks import Limits, TaskTable
 
 if TYPE_CHECKING:
     from pykafka.handlers import Worker
-    from pykafka.metrics.tracing import RecordTracer
     from pykafka.metrics.reading import Reading
     from pykafka.metrics.sensors import Sensor
+    from pykafka.metrics.tracing import RecordTracer
     from pykafka.parallel.options import ParallelOptions
     from pykafka.parallel.ports import DeadLetterSink, Handle, Source
     from pykafka.parallel.task import Task

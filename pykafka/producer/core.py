@@ -136,6 +136,8 @@ class ProducerCore(ABC):
 
     def worker_failed(self, error: BaseException) -> None:
         """Keep the error that ended a sender: `produce()` raises it."""
+        if self.cluster.listener is not None:
+            self.cluster.listener.on_fatal(error)
         self.worker_exception = error
         self.progress.set()
 

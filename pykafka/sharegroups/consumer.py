@@ -25,11 +25,11 @@ from pykafka.utils.hints import CONSUMER, unknown_option
 from pykafka.utils.option_table import collected
 
 if TYPE_CHECKING:
-    from pykafka.metrics.metric import Metrics
     from types import TracebackType
 
     from pykafka.handlers.base import LockType
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metrics.metric import Metrics
     from pykafka.serialization import DeserializerLike
     from pykafka.serialization.reading import OnBadRecord
     from pykafka.sharegroups.options import OnAcknowledge

@@ -32,6 +32,7 @@ from pykafka.utils.compression import unpacked_limit
 
 if TYPE_CHECKING:
     from pykafka.handlers.base import Handler, LockType, Worker
+    from pykafka.metadata.cluster import BaseCluster
     from pykafka.metrics.listener import ClientListener
     from pykafka.network.node import Node
     from pykafka.protocol.records import RawBatch
@@ -67,6 +68,7 @@ class Port(Protocol):
     lock: LockType
     options: ShareConsumerOptions
     listener: ClientListener | None
+    cluster: BaseCluster
 
     @property
     def member_id(self) -> str: ...
@@ -150,6 +152,8 @@ class SessionWorker:
                     break
         except BaseException as error:
             failure = KafkaException(f"the worker of a share session ended by {type(error).__name__}: {error}")
+            if self._engine.cluster.listener is not None:
+                self._engine.cluster.listener.on_fatal(failure)
             self._lose(failure)
             self._engine.failed(failure)
             raise

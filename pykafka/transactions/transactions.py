@@ -387,6 +387,8 @@ class Transactions:
             made = TransactionFatalError(
                 f"transactional id {self.transactional_id!r}: {about}: {error}; close() the producer, and make another{doubt}"
             )
+        if self._engine.cluster.listener is not None:
+            self._engine.cluster.listener.on_fatal(made)
         with self._engine.lock:
             self.status.on_fatal_error(made)
         return made

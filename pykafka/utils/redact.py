@@ -1,11 +1,27 @@
-"""`concealing`: functions whose errors show nothing of their arguments, also if a report shows the locals of frames."""
+"""`concealing`: functions whose errors show nothing of their arguments, also if a report shows the locals of frames.
+
+`redacted`: a text without what looks like a secret.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
+
+#: What stands in the place of a secret.
+HIDDEN = "***"
+#: A name of a secret with what follows it; the user part of an address; a credential of HTTP; a token of three parts.
+_NAMED = re.compile(
+    r"""(?ix) (?P<name> [\w.-]*(?:password|passwd|passphrase|secret|token|api[_.-]?key|private[_.-]?key|credential)[\w.-]*
+        ["']? \s* [=:] \s*) (?: "(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*' | [^\s,;&)}\]]+ )"""
+)
+_OTHERS = re.compile(
+    r"(?i)(?P<name>\b(?:bearer|basic)\s+)[\w.~+/=-]{6,}|(?P<user>://)[^/\s@]+@|\beyJ[\w-]+\.[\w-]+\.[\w-]*"
+    r"|-----BEGIN [A-Z ]+-----.*"
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,3 +69,15 @@ def forget_frames(error: BaseException, handled: BaseException | None = None) ->
             if one.__suppress_context__:  # `from None` keeps it for whoever looks
                 one.__context__ = None
             left += [one.__cause__, one.__context__]
+
+
+def redacted(text: str) -> str:
+    """Return a text without what looks like a secret: passwords, tokens and the like by their names, users in addresses."""
+    text = _NAMED.sub(rf"\g<name>{HIDDEN}", text)
+    return _OTHERS.sub(_hide, text)
+
+
+def _hide(found: re.Match[str]) -> str:
+    if found["user"]:
+        return f"{found['user']}{HIDDEN}@"
+    return f"{found['name'] or ''}{HIDDEN}"

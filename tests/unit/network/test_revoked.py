@@ -98,6 +98,8 @@ class Refusing:
 
     socket_timeout_ms = 1000
 
+    listener = None
+
     def __init__(self, handler: Handler) -> None:
         self.handler = handler
         self.errors: list[KafkaException] = [SaslAuthenticationFailed("no"), TokenUnavailableError("none")]
