@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import multiprocessing
 import re
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -227,6 +229,34 @@ def test_it_holds_no_client_alive(cluster: EmbeddedCluster, monkeypatch: pytest.
     del client, producer
     gc.collect()
     until(handler, lambda: reference() is None and not worker.is_alive())
+
+
+def count_in_child(producer: Any, reports: Reports, results: Any) -> None:
+    reports.texts.clear()
+    producer.produce("t", b"v").get(timeout=30)
+    deadline = time.monotonic() + 30
+    while reports.last("producer").get("txmsgs") != 1 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    results.put(reports.last("producer")["txmsgs"])
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_reports_for_itself(cluster: EmbeddedCluster) -> None:
+    reports = Reports()
+    with (
+        KafkaClient(cluster.hosts, stats_cb=reports, statistics_interval_ms=MS) as client,
+        client.producer() as producer,
+    ):
+        for _ in range(3):
+            producer.produce("t", b"v").get(timeout=30)
+        until(client.cluster.handler, lambda: reports.last("producer").get("txmsgs") == 3)
+        forking = multiprocessing.get_context("fork")
+        results = forking.SimpleQueue()
+        child = forking.Process(target=count_in_child, args=(producer, reports, results))
+        child.start()
+        child.join(60)
+        assert (child.exitcode, results.get()) == (0, 1)
+        results.close()
 
 
 @pytest.mark.parametrize("options", [{"stats_cb": print}, {"statistics_interval_ms": 10}, {}], ids=str)
