@@ -9,6 +9,7 @@ from pykafka.exceptions import InvalidRecordState
 from pykafka.metrics.catalog import catalog
 from pykafka.metrics.metric import Metrics
 from tests.integration.sharegroups.test_share_consumer import filled, new_group, taken
+from tests.support.inside import engine_of
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.needs("share groups"), pytest.mark.on_asyncio]
 
@@ -50,6 +51,6 @@ def test_acknowledgements_that_fail_are_counted(client: KafkaClient) -> None:
     topic, group = filled(client, 1), new_group(client, share_record_lock_duration_ms="15000")
     with client.share_consumer(topic, group=group) as consumer:
         (record,) = taken(consumer, 1)
-        engine = consumer._engine if hasattr(consumer, "_engine") else consumer._blocking._engine
+        engine = engine_of(consumer)
         engine.on_acknowledged([record._held()], InvalidRecordState("the lock has timed out"))
         assert consumer.metrics().value("acknowledgements-error-total", FETCH) == 1
