@@ -136,8 +136,11 @@ class StatisticsWriter:
         totals = _totals(brokers)
         found = []
         for name, part in running.items():
-            write = self._producer if isinstance(part, ProducerEngine) else self._consumer
-            found.append(json.dumps(write(cluster, name, part, brokers) | totals))
+            if isinstance(part, ProducerEngine):
+                fields = self._producer(cluster, name, part, brokers)
+            else:
+                fields = self._consumer(cluster, name, part, brokers)
+            found.append(json.dumps(fields | totals))
         return found
 
     def _window(self, key: tuple[str, ...], sensors: Iterable[Sensor], now: float, unit: float = 1.0) -> Fields:
