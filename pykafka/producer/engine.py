@@ -73,8 +73,6 @@ class ProducerEngine(ProducerCore):
         self.on_start: Callable[[], object] = int
         self.on_stop: Callable[[], object] = int
         self.routing = Routing(self)
-        #: How many messages were given up as the producer was stopped.
-        self.undelivered = 0
         self._left_to_parent: list[Any] = []
 
     # -- life ------------------------------------------------------------------------------------------------------
