@@ -62,7 +62,7 @@ NOTHING: Fields = {
 
 
 class Window:
-    """What some sensors have measured from one report to the next.
+    """The values that some sensors have measured from one report to the next.
 
     :param unit: how many units of a sensor one unit of the report has
     """

@@ -35,7 +35,7 @@ def cluster() -> Iterator[EmbeddedCluster]:
 
 
 class Reports:
-    """What a stats_cb got.
+    """The texts that a stats_cb got.
 
     :param then: is called with each report, too
     """
