@@ -116,6 +116,9 @@ class KafkaClient:
     :param hold_report_ms: how long a call may hold gevent's hub, or the event loop, before a log line shows its stack;
         0 never reports
     :param enable_metrics_push: send metrics to brokers that have subscribed to some (KIP-714)
+    :param stats_cb: called with statistics as JSON, as librdkafka has them, of each producer and consumer, every
+        `statistics_interval_ms`; docs/statistics.md lists the fields
+    :param statistics_interval_ms: how often `stats_cb` is called; 0 never calls it
     :param other_names: the options of security as other Python clients name them: `security_protocol`, `sasl_mechanism`,
         `sasl_plain_username`, `sasl_plain_password`, `sasl_oauth_token_provider`, `sasl_kerberos_service_name`,
         `ssl_cafile`, `ssl_certfile`, `ssl_keyfile`, `ssl_password`, `ssl_check_hostname`, `ssl_context`
@@ -168,6 +171,8 @@ class KafkaClient:
         stall_report_ms: int = 30 * 1000,
         hold_report_ms: int = 1000,
         enable_metrics_push: bool = True,
+        stats_cb: Callable[[str], object] | None = None,
+        statistics_interval_ms: int = 0,
         **other_names: Unpack[OtherNames],
     ) -> None:
         if isinstance(hosts, Mapping):
@@ -205,6 +210,8 @@ class KafkaClient:
                 stall_report_ms=stall_report_ms,
                 hold_report_ms=hold_report_ms,
                 enable_metrics_push=enable_metrics_push,
+                stats_cb=stats_cb,
+                statistics_interval_ms=statistics_interval_ms,
             )
         finally:
             # They may hold secrets as text, and reports of errors may show the local variables of this function.
@@ -243,6 +250,10 @@ class KafkaClient:
 
             self.cluster.memory = BufferPool(self._handler, memory)
         self._admin: Admin | None = None
+        if stats_cb is not None and statistics_interval_ms:
+            from pykafka.compat.statistics import Statistics
+
+            Statistics(self.cluster)
         if enable_metrics_push:
             self.cluster.start_telemetry = _start_telemetry
             if self.cluster.takes_telemetry:

@@ -98,9 +98,22 @@ FACADES: dict[str, list[Facade]] = {
             left=frozenset({"stop", "make"}),
         ),
     ],
-    "shares": [Facade("pykafka.sharegroups.consumer", "ShareConsumer", "Acquires", left=frozenset({"make"}))],
+    "shares": [
+        Facade(
+            "pykafka.sharegroups.consumer",
+            "ShareConsumer",
+            "Acquires",
+            plain=frozenset({"metrics"}),
+            left=frozenset({"make"}),
+        ),
+    ],
     "consumer": [
-        Facade("pykafka.parallel.run", "ParallelRun", "Closing", left=frozenset({"revoke", "lose", "polls_here"})),
+        Facade(
+            "pykafka.parallel.run",
+            "ParallelRun",
+            "Closing",
+            left=frozenset({"revoke", "lose", "polls_here", "add_metrics"}),
+        ),
         Facade(
             "pykafka.kafkaconsumer",
             "KafkaConsumer",

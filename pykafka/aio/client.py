@@ -73,6 +73,8 @@ class KafkaClient(Client[_KafkaClient]):
         stall_report_ms: int = 30 * 1000,
         hold_report_ms: int = 1000,
         enable_metrics_push: bool = True,
+        stats_cb: Callable[[str], object] | None = None,
+        statistics_interval_ms: int = 0,
         **other_names: Unpack[OtherNames],
     ) -> None:
         super().__init__(
@@ -109,6 +111,8 @@ class KafkaClient(Client[_KafkaClient]):
                 stall_report_ms=stall_report_ms,
                 hold_report_ms=hold_report_ms,
                 enable_metrics_push=enable_metrics_push,
+                stats_cb=stats_cb,
+                statistics_interval_ms=statistics_interval_ms,
                 **sync_all(other_names),
                 handler=handler,
             )

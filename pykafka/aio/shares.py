@@ -11,6 +11,7 @@ from pykafka.sharegroups.consumer import POLL_RECORDS
 from pykafka.sharegroups.consumer import ShareConsumer as _ShareConsumer
 
 if TYPE_CHECKING:
+    from pykafka.metrics.metric import Metrics
     from pykafka.record import Record
     from pykafka.sharegroups.consumer import OnCommit
 
@@ -52,5 +53,9 @@ class ShareConsumer(Acquires[K, V]):
     async def commit_async(self, on_commit: OnCommit | None = None) -> None:
         """Send all acknowledgements, and return at once."""
         return await bridged(self._here.commit_async, sync(on_commit))
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of this consumer now, with Java's names; docs/metrics.md lists them. No broker is asked."""
+        return self._inner.metrics()
 
     close = coroutine(_ShareConsumer.close)

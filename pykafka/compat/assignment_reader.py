@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.startrules import Position
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
+    from pykafka.metrics.listener import ClientListener
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,8 @@ class AssignmentReader:
         #: Whether the first assignment, which is not read yet, begins at `auto_offset_reset`.
         self._starts_over = self._group_options.reset_offset_on_start
         self._group_instance_id: str | None = None
+        #: What listens to each internal consumer in turn; None before the first, and if nobody listens.
+        self._listener: ClientListener | None = None
         self._starts = StartOnce(self._handler)
 
     def _begin_afresh(self) -> None:
@@ -138,7 +141,10 @@ class AssignmentReader:
 
             kind = RdKafkaSimpleConsumer
         options = replace(self._options, reset_offset_on_start=self._starts_over)
-        consumer = kind._of(self._topic, self._cluster, options, sorted(partitions), self._own.deserializer)
+        consumer = kind._of(
+            self._topic, self._cluster, options, sorted(partitions), self._own.deserializer, self._listener
+        )
+        self._listener = consumer._engine.listener
         consumer._engine.owner_stopping = self._stopping
         # its last commit needs the membership, so closing the client must not stop it by itself
         self._cluster.leave_to_owner(consumer)

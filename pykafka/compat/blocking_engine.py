@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.startrules import Outcome, Position
     from pykafka.handlers.base import EventType
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metrics.listener import ClientListener
     from pykafka.protocol.message import Message
 
 log = logging.getLogger(__name__)
@@ -106,9 +107,16 @@ class BlockingEngine(ConsumerEngine):
     not_running = "the consumer is not running; call start(), or make another"
     commits: StartCommits | None
 
-    def __init__(self, cluster: BaseCluster, options: ConsumerOptions, name: str, hooks: Hooks) -> None:
+    def __init__(
+        self,
+        cluster: BaseCluster,
+        options: ConsumerOptions,
+        name: str,
+        hooks: Hooks,
+        before: ClientListener | None = None,
+    ) -> None:
         self.hooks = hooks
-        super().__init__(cluster, options, StartRules.of(options.auto_offset_reset), name)
+        super().__init__(cluster, options, StartRules.of(options.auto_offset_reset), name, before)
         #: Set when the owner of this consumer stops, and waits for `start()` to end.
         self.owner_stopping: EventType | None = None
         #: How long to look for leaders when asking for offsets (ms); None for the socket timeout.

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition, TopicView
+    from pykafka.metrics.listener import ClientListener
     from pykafka.network.node import Node
     from pykafka.protocol.message import Message
 
@@ -161,6 +162,9 @@ class SimpleConsumer:
         unpacked_max_bytes: int | None = None,
     ) -> None: ...
 
+    #: What has listened to the consumer in whose place this one comes.
+    _before: ClientListener | None = None
+
     @classmethod
     def _of(
         cls,
@@ -169,9 +173,14 @@ class SimpleConsumer:
         options: ConsumerOptions,
         partitions: Iterable[Partition] | None,
         deserializer: Deserializer | None,
+        before: ClientListener | None = None,
     ) -> Self:
-        """Return a consumer that is not started, with settings that were checked before."""
+        """Return a consumer that is not started, with settings that were checked before.
+
+        :param before: what has listened to the consumer in whose place this one comes
+        """
         consumer = cls.__new__(cls)
+        consumer._before = before
         consumer._set_up(topic, cluster, options, partitions, deserializer)
         return consumer
 
@@ -204,7 +213,7 @@ class SimpleConsumer:
         cluster.handler.at_fork(self._after_fork)
 
     def _make_engine(self, options: ConsumerOptions) -> BlockingEngine:
-        return BlockingEngine(self._cluster, options, get_string(self._topic.name), self)
+        return BlockingEngine(self._cluster, options, get_string(self._topic.name), self, self._before)
 
     def __repr__(self) -> str:
         return (

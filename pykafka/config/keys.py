@@ -300,7 +300,7 @@ PROTOCOL = "security.protocol"
 #: Keys that have a meaning only in other clients, by their beginnings (with "*") or as they are.
 _IGNORED = (
     *("key.serializer", "value.serializer", "key.deserializer", "value.deserializer", "interceptor.classes"),
-    *("metric.reporters", "auto.include.jmx.reporter", "enable.metrics.push"),
+    *("metric.reporters", "auto.include.jmx.reporter"),
     *("config.providers", "partitioner.class", "partitioner.*", "batch.size", "max.block.ms"),
     *("max.in.flight.requests.per.connection", "max.in.flight", "max.poll.records", "fetch.max.bytes", "check.crcs"),
     *("default.api.timeout.ms", "receive.buffer.bytes", "send.buffer.bytes", "metadata.max.idle.ms"),
@@ -310,9 +310,9 @@ _IGNORED = (
     *("ssl.ca.certificate.stores", "enable.sasl.oauthbearer.unsecure.jwt"),
     *("sasl.login.*", "sasl.kerberos.*", "sasl.oauthbearer.*"),
     *("api.version.*", "broker.version.fallback", "api.version", "broker.address.*", "socket.*", "log.*", "log_level"),
-    *("debug", "statistics.interval.ms", "builtin.features", "plugin.library.paths", "topic.metadata.refresh.*"),
+    *("debug", "builtin.features", "plugin.library.paths", "topic.metadata.refresh.*"),
     *("topic.blacklist", "queued.min.messages", "queue.buffering.*", "batch.num.messages", "sticky.partitioning.*"),
-    *("delivery.report.only.error", "dr.cb", "dr.msg.cb", "error.cb", "stats.cb", "logger", "enable.partition.eof"),
+    *("delivery.report.only.error", "dr.cb", "dr.msg.cb", "error.cb", "logger", "enable.partition.eof"),
     *("throttle.cb", "log.cb", "resolve.cb", "on.commit", "rebalance.cb", "offset.commit.cb", "consume.cb"),
     *("fetch.queue.backoff.ms", "consume.callback.max.messages", "queuing.strategy", "produce.offset.report"),
     *("topic.metadata.propagation.max.ms", "reconnect.backoff.jitter.ms", "enabled.events"),

@@ -71,6 +71,7 @@ class Assignment(ABC):
     :param options: checked
     :param rules: where partitions begin
     :param name: what the consumer reads while it has no partitions, for logs and errors
+    :param before: what has listened to the consumer in whose place this one comes; None for none
     """
 
     commits: Commits | None
@@ -88,14 +89,21 @@ class Assignment(ABC):
     _shrunk_topics: ShrunkTopics
     _changing: LockType
 
-    def __init__(self, cluster: BaseCluster, options: ConsumerOptions, rules: StartRules, name: str) -> None:
+    def __init__(
+        self,
+        cluster: BaseCluster,
+        options: ConsumerOptions,
+        rules: StartRules,
+        name: str,
+        before: ClientListener | None = None,
+    ) -> None:
         self.cluster = cluster
         self.handler: Handler = cluster.handler
         self.options = options
         #: Hears of records, polls and commits; None: nobody listens.
         self.listener: ClientListener | None = None
         if cluster.listener is not None:
-            self.listener = cluster.listener.part(CONSUMER, (cluster.client_id, options.consumer_group), self)
+            self.listener = cluster.listener.part(CONSUMER, (cluster.client_id, options.consumer_group), self, before)
         self.made_at_ms = cluster.handler.time_ms()
         self.rules = rules
         self._first_name = name

@@ -129,6 +129,10 @@ class Commits:
         """Return the offsets that differ from this consumer's last commit."""
         return {key: offset for key, offset in offsets.items() if self._committed.get(key) != offset}
 
+    def committed_offset(self, key: TopicPartition) -> int | None:
+        """Return the last committed offset of a partition, as far as this consumer knows it; no broker is asked."""
+        return self._committed.get(key)
+
     def found(self, offsets: Offsets) -> None:
         """Store offsets that are committed already."""
         self._committed.update(offsets)

@@ -146,9 +146,12 @@ def _add_group(reading: Reading, engine: Assignment, part: PartRecorder | None) 
         reading.spread(COORDINATOR, f"{stem}-time", steps(part, kind))
 
 
-def add_rebalances(reading: Reading, group: str, part: PartRecorder | None) -> None:
-    """Add rebalances and heartbeats."""
-    _add_hourly(reading, group, "rebalance", part, REBALANCED)
+def add_rebalances(reading: Reading, group: str, part: PartRecorder | None, kind: str = REBALANCED) -> None:
+    """Add rebalances and heartbeats.
+
+    :param kind: of the events that are rebalances
+    """
+    _add_hourly(reading, group, "rebalance", part, kind)
     beats = steps(part, HEARTBEAT)
     reading.meter(group, "heartbeat", beats)
     largest = [value for sensor in beats if not math.isnan(value := sensor.recent(reading.now)[3])]

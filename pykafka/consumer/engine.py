@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.consumer.startrules import StartRules
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metrics.listener import ClientListener
     from pykafka.metrics.metric import Metric
+    from pykafka.metrics.reading import Reading
 
 log = logging.getLogger(__name__)
 
@@ -63,8 +65,17 @@ class ConsumerEngine(Assignment):
     group_option = "group"
     not_running = "the consumer is closed; make another"
 
-    def __init__(self, cluster: BaseCluster, options: ConsumerOptions, rules: StartRules, name: str = "") -> None:
-        super().__init__(cluster, options, rules, name)
+    def __init__(
+        self,
+        cluster: BaseCluster,
+        options: ConsumerOptions,
+        rules: StartRules,
+        name: str = "",
+        before: ClientListener | None = None,
+    ) -> None:
+        super().__init__(cluster, options, rules, name, before)
+        #: Adds metrics of what handles the records; None for nothing.
+        self.add_metrics: Callable[[Reading], None] | None = None
         #: When `stop()` waits no longer for workers that wait for brokers, of the handler's clock (s).
         self.stop_by = math.inf
         self.errors: deque[BaseException] = deque()
@@ -135,6 +146,7 @@ class ConsumerEngine(Assignment):
             self.attach_all()
             if self.options.auto_commit_enable and self.commits is not None:
                 self.commits.start()
+            self.cluster.part_started()
         except BaseException:  # half of it would never fetch, and the next start() would find it running
             self.running = False
             self.buffers.closed = True
@@ -243,7 +255,10 @@ class ConsumerEngine(Assignment):
         """Return the metrics of now."""
         from pykafka.consumer.consumer_metrics import read_consumer
 
-        return read_consumer(self).metrics
+        reading = read_consumer(self)
+        if self.add_metrics is not None:
+            self.add_metrics(reading)
+        return reading.metrics
 
     def metric_labels(self) -> dict[str, str]:
         """Return the labels of the consumer's metrics at brokers (KIP-714); empty where there is none."""

@@ -55,7 +55,7 @@ def of_api(cluster: Measured, name: str) -> list[ApiSensors]:
 
 def throttling(cluster: Measured, api: str) -> list[Sensor]:
     """Return how long brokers have throttled requests of an API (ms)."""
-    return steps(cluster.listener, f"{THROTTLED} {api}") if isinstance(cluster.listener, Recorder) else []
+    return _steps(connections_of(cluster), f"{THROTTLED} {api}")
 
 
 def add_connections(reading: Reading, cluster: Measured, kind: str) -> None:

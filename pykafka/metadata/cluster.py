@@ -57,6 +57,8 @@ R = TypeVar("R")
 
 #: How old the names of all topics may be when a misspelt one is compared with them (s).
 NAMES_KEPT_S = 60.0
+#: Where `kept` has the statistics for `stats_cb`, if the application wants them.
+STATISTICS = "statistics"
 
 
 class BaseCluster(Reporting):
@@ -297,6 +299,15 @@ class BaseCluster(Reporting):
         """
         return self._cache.topic_id(name)
 
+    @property
+    def known_topics(self) -> int:
+        """How many topics there is metadata of, without I/O."""
+        return len(self._cache.topics)
+
+    def leader_id(self, topic: str, partition: int) -> int | None:
+        """Return the id of the broker that leads a partition, without I/O; None if none is known."""
+        return self._cache.leader_of(topic, partition)
+
     def leader_epoch(self, topic: str, partition: int) -> int:
         """Return the leader epoch of a partition, without I/O; -1 if it is not known: brokers report it since Kafka 2.1."""
         return self._cache.leader_epoch(topic, partition)
@@ -344,6 +355,12 @@ class BaseCluster(Reporting):
     def knows(self, name: str) -> bool:
         """Return whether the last metadata of a topic described it, without I/O, and without marking it as used."""
         return self._cache.metadata(name) is not None
+
+    def part_started(self) -> None:
+        """Start what reports on this client, if something does: a producer or a consumer starts, perhaps in a forked child."""
+        statistics = self.kept.get(STATISTICS)
+        if statistics is not None:
+            statistics.start()
 
     def ask_to_create(self, names: list[str], timeout_ms: int | None = None) -> None:
         """Ask a broker to create topics, if brokers and client allow that; a later request shows whether it did.
@@ -575,6 +592,8 @@ class BaseCluster(Reporting):
     def _after_fork(self) -> None:
         # Connections stay the parent's; this child makes its own when it needs them.
         self._cache.after_fork()
+        if self.listener is not None:
+            self.listener.after_fork()
         if self.memory is not None:
             self.memory.after_fork()
         self._refresh.after_fork()

@@ -169,6 +169,7 @@ OWN: dict[tuple[str, tuple[str, ...]], str] = {
         records-acknowledged-batch[rate total] | batches | batches acknowledged
         queued-records | records | messages that are not acknowledged yet
         queued-bytes | bytes | what they take
+        records-undelivered[total] | records | records given up as the producer was stopped
         oldest-record-seconds | s | age of the oldest of them""",
     ("producer-error-metrics", ("error",)): """
         record-error[total] | records | records that failed for good, by the error
@@ -183,6 +184,16 @@ OWN: dict[tuple[str, tuple[str, ...]], str] = {
         records-lag-seconds | s | age of the last record handed out; 0 at the end
         position | offset | the offset of the next record
         end-offset | offset | where the partition ended in the last answer""",
+    ("parallel-metrics", ()): """
+        tasks-in-progress | records | records in handle(), or that wait for their ack() behind it
+        tasks-waiting | records | records that wait for a worker, for others of their key, or in a pause
+        tasks-done[total] | records | records acknowledged
+        tasks-failed[total] | records | calls of handle() that have failed
+        tasks-retried[total] | records | attempts after a failure
+        dead-letters[total] | records | records written as dead letters
+        handle-time[avg max] | ms | the duration of handle()
+        handle-time[histogram] | ms | the duration of handle()
+        oldest-task-seconds | s | how long the longest of the present calls of handle() takes already""",
 }
 #: {name, begin of names, or name with its tags beyond client-id: why Java's metrics of that name are not here}.
 ABSENT: dict[str, str] = {

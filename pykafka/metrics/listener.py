@@ -54,14 +54,24 @@ class ClientListener:
     Calls come from any worker of the client, are made by one at a time for each connection, and must not wait.
     """
 
-    def part(self, kind: str, about: tuple[Any, ...], source: Measured | None = None) -> ClientListener:
+    def part(
+        self,
+        kind: str,
+        about: tuple[Any, ...],
+        source: Measured | None = None,
+        before: ClientListener | None = None,
+    ) -> ClientListener:
         """Return the listener of a part of the client; by default this one.
 
         :param kind: CONNECTION, PRODUCER, CONSUMER or SHARE
         :param about: (node id, channel) of a connection; (client id, topic) of a producer; (client id, group) of a consumer
         :param source: the producer or consumer, to be held weakly
+        :param before: of the part in whose place this one comes: it goes on counting
         """
         return self
+
+    def after_fork(self) -> None:
+        """Forget what the parent has done, in a forked child, before anything else is called there."""
 
     def on_answer(self, api: type[Any], sent: int, received: int, seconds: float, now: float) -> None:
         """Hear of a request that was answered, or that needs no answer.

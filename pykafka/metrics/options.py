@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import iscoroutinefunction
+from typing import Any
 
-from pykafka.utils.error_handlers import valid_bool
+from pykafka.utils.error_handlers import valid_bool, valid_callable
 from pykafka.utils.option_table import Options, at_least_0, option
+
+
+def valid_plain_function(value: Any, name: str) -> Any:
+    """Return a function that is no coroutine function, or None."""
+    if iscoroutinefunction(value) or iscoroutinefunction(getattr(value, "__call__", None)):  # noqa: B004 - its method
+        raise TypeError(f"{name} must be a plain function: nothing awaits a coroutine")
+    return valid_callable(value, name)
 
 
 @dataclass(frozen=True)
@@ -43,3 +53,21 @@ class MetricsSettings(Options):
         "send metrics to brokers that have subscribed to some (KIP-714)",
         other=("enable.metrics.push",),
     )
+    stats_cb: Callable[[str], object] | None = option(
+        None,
+        valid_plain_function,
+        "called with statistics as JSON, as librdkafka has them, of each producer and consumer, every "
+        "`statistics_interval_ms`; docs/statistics.md lists the fields",
+        costs="Each call makes a text of some KB for each producer and consumer.",
+        other=("stats.cb",),
+    )
+    statistics_interval_ms: int = option(
+        0,
+        at_least_0,
+        "how often `stats_cb` is called; 0 never calls it",
+        other=("statistics.interval.ms",),
+    )
+
+    def _check_together(self) -> None:
+        if self.stats_cb is not None and self.statistics_interval_ms and not self.record_metrics:
+            raise ValueError("stats_cb gets what record_metrics=True counts: leave record_metrics out")

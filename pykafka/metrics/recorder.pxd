@@ -58,3 +58,4 @@ cdef class Recorder(PartRecorder):
     cdef readonly object flight
     cdef readonly dict connections
     cdef readonly object parts
+    cdef object _recorders

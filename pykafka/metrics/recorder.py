@@ -55,6 +55,13 @@ class PartRecorder(ClientListener):
         self.about = about
         #: Of the tag client-id.
         self.name = ""
+        self._now = now
+        self._keep = None if flight is None else flight.events.append
+        self._keep_request = None if flight is None else flight.requests.append
+        self.forget()
+
+    def forget(self) -> None:
+        """Count from zero, as a forked child does."""
         #: {kind: durations (ms)}.
         self.events: dict[str, Sensor] = {}
         #: Of a connection: {class of the request: what it took}.
@@ -69,9 +76,6 @@ class PartRecorder(ClientListener):
         #: {name of an error: records}, of failed and of repeated batches.
         self.errors: dict[str, int] = {}
         self.retries: dict[str, int] = {}
-        self._now = now
-        self._keep = None if flight is None else flight.events.append
-        self._keep_request = None if flight is None else flight.requests.append
 
     def on_event(self, kind: str, subject: str, seconds: float = 0.0, detail: object = "") -> None:
         """Count a step, and keep it in the flight recorder. What POLLED takes is the time since the poll before."""
@@ -153,7 +157,8 @@ class PartRecorder(ClientListener):
 class Recorder(PartRecorder):
     """The listener of a client: makes those of its parts, and keeps them as long as the client.
 
-    State: `parts` and `connections` change in single steps. A connection that is made again has the sensors of before.
+    State: `parts`, `connections` and `_recorders` change in single steps. A connection that is made again has the sensors of
+    before. A forked child keeps all of them, and counts from zero.
 
     :param handler: supplies the clock
     :param flight: keeps the last events; None for none
@@ -161,6 +166,7 @@ class Recorder(PartRecorder):
 
     def __init__(self, handler: Handler, flight: FlightRecorder | None = None) -> None:
         super().__init__(handler.now, flight, ())
+        self._recorders: weakref.WeakSet[PartRecorder] = weakref.WeakSet()
         self.flight = flight
         #: {(node id, channel): what its connections count}.
         self.connections: dict[tuple[Any, ...], PartRecorder] = {}
@@ -174,12 +180,28 @@ class Recorder(PartRecorder):
 
             attach(self.flight, error)
 
-    def part(self, kind: str, about: tuple[Any, ...], source: Measured | None = None) -> ClientListener:
+    def after_fork(self) -> None:
+        """Count from zero, in a forked child."""
+        self.forget()
+        for part in list(self._recorders):
+            part.forget()
+
+    def part(
+        self,
+        kind: str,
+        about: tuple[Any, ...],
+        source: Measured | None = None,
+        before: ClientListener | None = None,
+    ) -> ClientListener:
         """Return the recorder of a part."""
+        if source is not None and isinstance(before, PartRecorder):
+            self.parts[before.name] = source
+            return before
         found = self.connections.get(about) if kind == CONNECTION else None
         if found is not None:
             return found
         made = PartRecorder(self._now, self.flight, about)
+        self._recorders.add(made)
         if kind == CONNECTION:
             self.connections[about] = made
             return made

@@ -179,7 +179,9 @@ class Node:
         args = (self.address, api, ms, self._client_id)
         self._limiter.warn(log, self.address, text, *args, again_s=THROTTLE_AGAIN_S)
         if self.listener is not None:
-            self.listener.on_event(f"{THROTTLED} {api}", self.address, seconds)
+            # Of this broker, whichever of its connections it was.
+            part = self.listener.part(CONNECTION, (self._id, "throttling"))
+            part.on_event(f"{THROTTLED} {api}", self.address, seconds)
 
     @property
     def reach(self) -> int:

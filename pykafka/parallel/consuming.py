@@ -84,6 +84,7 @@ class InParallel(Generic[K, V]):
         :raises KafkaException: `auto_commit` is on, or another run of this consumer has not ended
         """
         from pykafka.deadletters import DeadLetters
+        from pykafka.metrics.sensors import DURATIONS_MS, Sensor
         from pykafka.parallel.options import ParallelOptions
         from pykafka.parallel.run import ParallelRun
 
@@ -117,7 +118,11 @@ class InParallel(Generic[K, V]):
             raise KafkaException("another run of this consumer has not ended: stop() it first", topic=self._engine.name)
         source, group = _Source(self, self._engine), self._options.consumer_group
         traced = self._engine.cluster.tracer, group
-        self._run = ParallelRun(self._handler, source, handle, options, dead_letters, group is not None, *traced)
+        durations = None if self._engine.listener is None else Sensor(DURATIONS_MS)
+        self._run = ParallelRun(
+            self._handler, source, handle, options, dead_letters, group is not None, *traced, durations
+        )
+        self._engine.add_metrics = self._run.add_metrics
         if letters is not None:
             self._run.at_end = letters.close
         return self._run

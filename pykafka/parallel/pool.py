@@ -15,6 +15,7 @@ from pykafka.utils.loglimit import LogLimiter
 if TYPE_CHECKING:
     from pykafka.handlers import Handler, Worker
     from pykafka.handlers.base import EventType
+    from pykafka.metrics.sensors import Sensor
     from pykafka.parallel.retry import Failures
     from pykafka.parallel.tasks import TaskTable
 
@@ -27,11 +28,13 @@ class PoolWorker:
     :param wake: set when a task may be ready
     """
 
-    __slots__ = ("started", "wake")
+    __slots__ = ("began", "started", "wake")
 
     def __init__(self, wake: EventType) -> None:
         self.wake = wake
         self.started = False
+        #: When its present call of `handle()` has begun (s, of the handler's clock); None outside of one.
+        self.began: float | None = None
 
 
 class Pool:
@@ -60,6 +63,7 @@ class Pool:
         handle: Handle,
         failures: Failures,
         on_change: Callable[[], object],
+        durations: Sensor | None = None,
     ) -> None:
         self._handler = handler
         self._size = size
@@ -79,7 +83,10 @@ class Pool:
         self._pause_timer: PoolWorker | None = None
         self._timer_ends_at = 0.0
         self._closed = False
-        #: Counts of records: tried again, and written as dead letters.
+        #: How long calls of `handle()` took (ms); None: nobody listens.
+        self.durations = durations
+        #: Counts of records: failed, tried again, and written as dead letters.
+        self.failed = 0
         self.retried = 0
         self.dead = 0
         #: What ends the run; None while nothing does.
@@ -94,6 +101,11 @@ class Pool:
     def worker_count(self) -> int:
         """The number of workers that have been started and have not ended."""
         return len(self._pool_workers)
+
+    @property
+    def oldest_began(self) -> float | None:
+        """When the longest of the present calls of `handle()` has begun (s, of the handler's clock); None without one."""
+        return min((began for me in list(self._pool_workers) if (began := me.began) is not None), default=None)
 
     # -- by the worker that polls -----------------------------------------------------------------------------------
 
@@ -173,17 +185,21 @@ class Pool:
 
     def _work(self, me: PoolWorker) -> None:
         self._local.working = True
-        handler, handle = self._handler, self._handle
+        handler, handle, durations = self._handler, self._handle, self.durations
         task: Task | None = None
         try:
             task = self._wait_for_task(me)
             while task is not None:
                 error = task.error
                 if error is None:
+                    me.began = began = handler.now() if durations is not None else None
                     try:
                         call(handler, handle, task.record)
                     except BaseException as raised:  # noqa: BLE001 - `judge` separates failures of a record from ends of a worker
                         error = raised
+                    if durations is not None and began is not None:
+                        me.began, now = None, handler.now()
+                        durations.record((now - began) * 1000, now)
                 task = self._on_handled(task, me) if error is None else self._on_failed(task, error, me)
                 handler.breathe()
         except BaseException as error:
@@ -222,6 +238,7 @@ class Pool:
         void = task.acknowledged or task.dropped
         verdict = None if void else self._failures.judge(task, error)
         with self.lock:
+            self.failed += not void
             if verdict is None:
                 self.dead += not void
                 self._tasks.complete(task)

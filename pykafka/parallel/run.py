@@ -12,6 +12,7 @@ from pykafka.common import TopicPartition
 from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler
 from pykafka.parallel.intake import Intake
+from pykafka.parallel.parallel_metrics import add_run
 from pykafka.parallel.pool import Pool
 from pykafka.parallel.ports import call
 from pykafka.parallel.retry import Failures
@@ -19,6 +20,8 @@ from pykafka.parallel.tasks import Limits, TaskTable
 
 if TYPE_CHECKING:
     from pykafka.handlers import Worker
+    from pykafka.metrics.reading import Reading
+    from pykafka.metrics.sensors import Sensor
     from pykafka.metrics.tracing import RecordTracer
     from pykafka.parallel.options import ParallelOptions
     from pykafka.parallel.ports import DeadLetterSink, Handle, Source
@@ -84,6 +87,7 @@ class ParallelRun:
     :param commits: whether the consumer has a group to commit to
     :param tracer: sees each record that is handled; None for nothing
     :param group: the consumer's, for the tracer
+    :param durations: measures calls of `handle` (ms); None: nobody listens
     """
 
     def __init__(
@@ -96,6 +100,7 @@ class ParallelRun:
         commits: bool = True,
         tracer: RecordTracer | None = None,
         group: str | None = None,
+        durations: Sensor | None = None,
     ) -> None:
         if not callable(handle):
             raise TypeError(f"handle must be a function of a record, not {type(handle).__name__}: {handle!r}")
@@ -110,7 +115,7 @@ class ParallelRun:
         limits = Limits(options.max_unacknowledged, options.max_unacknowledged_bytes)
         self._tasks = TaskTable(options.order, limits, self._acknowledger if options.manual_ack else None)
         failures = Failures(handler, options.retry, dead_letters)
-        self._pool = Pool(handler, options.workers, self._tasks, handle, failures, self._alarm)
+        self._pool = Pool(handler, options.workers, self._tasks, handle, failures, self._alarm, durations)
         self._intake = Intake(handler, source, self._tasks, self._pool, options, commits)
         self._local = handler.local()
         self._lock = handler.Lock()
@@ -228,6 +233,11 @@ class ParallelRun:
                 failed_commits=self._intake.failed_commits,
                 workers=pool.worker_count,
             )
+
+    def add_metrics(self, reading: Reading) -> None:
+        """Add the metrics of this run to those of its consumer; nothing before the run has begun."""
+        if self._begun:
+            add_run(reading, self.stats(), self._pool)
 
     # -- for the consumer ---------------------------------------------------------------------------------------------
 

@@ -90,6 +90,8 @@ class ProducerCore(ABC):
         if cluster.listener is not None:
             self.listener = cluster.listener.part(PRODUCER, (cluster.client_id, self.name), self)
         self.made_at_ms = cluster.handler.time_ms()
+        #: How many messages were given up as the producer was stopped.
+        self.undelivered = 0
         self.retry_policy = RetryPolicy(self.handler, options)
         self.topic_ids = TopicIds(cluster, options.on_topic_recreated == "fail")
         self.message_formats = MessageFormats(cluster, options.enable_idempotence is True)

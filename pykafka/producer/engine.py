@@ -108,6 +108,7 @@ class ProducerEngine(ProducerCore):
             raise
         self.running = True
         self.accumulator.closed = False
+        self.cluster.part_started()
         self.on_start()
 
     def set_up(self) -> None:
@@ -150,6 +151,7 @@ class ProducerEngine(ProducerCore):
             owned.running = False
         self.starts.after_fork(self.running and not self.stopping)
         self.running = self.stopping = False
+        self.undelivered = 0
         self.accumulator.closed = True
         self._begin()
         self.routing = Routing(self)
@@ -328,6 +330,7 @@ class ProducerEngine(ProducerCore):
                 left.append(self.accumulator.shut(queue))  # for good: a caller may still wait for room in this queue
         for batch in left:
             if batch is not None and not batch.done:
+                self.undelivered += batch.count
                 reason = batch.last_error or error
                 self.completion.complete(batch, unknown_outcome(batch, reason) or reason)
         self.routing = Routing(self)

@@ -42,6 +42,11 @@ class ProducerIds:
         #: Whether batches get no numbers: they are not wanted, or the cluster gives no id.
         self.denied = wanted is False
 
+    @property
+    def found(self) -> tuple[int, int] | None:
+        """The producer id and its epoch; None before the first batch needs them."""
+        return self._found
+
     def known_to(self, broker: Node) -> bool:
         """Return whether batches for this broker are to have numbers.
 

@@ -51,6 +51,7 @@ def _add_state(reading: Reading, engine: ProducerCore, routing: Routing) -> None
     queues = [owner.broker_queue for owner in list(routing.owned_brokers.values())]
     reading.add(GROUP, "queued-records", sum(queue.messages for queue in queues))
     reading.add(GROUP, "queued-bytes", sum(queue.bytes for queue in queues))
+    reading.add(GROUP, "records-undelivered-total", engine.undelivered)
     created = [batch.created for batch in unacknowledged(routing)]
     reading.add(GROUP, "oldest-record-seconds", max(reading.now - min(created), 0.0) if created else 0.0)
 

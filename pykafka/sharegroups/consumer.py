@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from pykafka.handlers.base import LockType
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metrics.metric import Metrics
     from pykafka.serialization import DeserializerLike
     from pykafka.serialization.reading import OnBadRecord
     from pykafka.sharegroups.options import OnAcknowledge
@@ -435,6 +436,15 @@ class ShareConsumer(Generic[K, V]):
         if not isinstance(acquired, AcquiredRecord) or acquired.owner is not self._engine:
             raise ValueError(f"{record!r} is not from this consumer")
         return acquired
+
+    def metrics(self) -> Metrics:
+        """Return the metrics of this consumer now, with Java's names; docs/metrics.md lists them. No broker is asked.
+
+        The connections are those of the client, whose producers and consumers share them.
+        """
+        from pykafka.metrics.metric import Metrics
+
+        return Metrics(self._engine.read_metrics())
 
     # -- life ------------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pykafka.common import TopicPartition
 from pykafka.exceptions import InvalidRecordState, KafkaException, UnsupportedVersion
 from pykafka.metadata.internal_topics import SHARES, is_unavailable
-from pykafka.metrics.listener import ACKNOWLEDGED, CONSUMER, FAILED
+from pykafka.metrics.listener import ACKNOWLEDGED, FAILED, SHARE
+from pykafka.metrics.sensors import Sensor
 from pykafka.sharegroups.acquired_records import OPEN, Acknowledged, AcknowledgeType, AcquiredRecord, State, outcomes
 from pykafka.sharegroups.acquired_records import Event as Change
 from pykafka.sharegroups.member import ShareMember
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metrics.listener import ClientListener
+    from pykafka.metrics.metric import Metric
     from pykafka.record import Record
     from pykafka.sharegroups.member import Assignment
     from pykafka.sharegroups.options import ShareConsumerOptions
@@ -53,7 +55,10 @@ class ShareEngine:
         #: Hears of records, polls and acknowledgements; None: nobody listens.
         self.listener: ClientListener | None = None
         if cluster.listener is not None:
-            self.listener = cluster.listener.part(CONSUMER, (cluster.client_id, options.group))
+            self.listener = cluster.listener.part(SHARE, (cluster.client_id, options.group), self)
+        #: Records whose acknowledgement was sent, and those of them for which it has failed, by request.
+        self.acknowledgements, self.failures = Sensor(), Sensor()
+        self.made_at_ms = cluster.handler.time_ms()
         self.member = ShareMember(cluster, options.group, rack, self._assign, self.arrived.set, self.listener)
         self.topics: list[str] = []
         self._rack = rack or ""
@@ -70,6 +75,12 @@ class ShareEngine:
         self._seen: int | None = None
         self._backoff = Backoff(LEADER_BACKOFF_MS, LEADER_BACKOFF_MAX_MS, self.handler.random)
         self._next_attempt, self._attempts = 0.0, 0
+
+    def read_metrics(self) -> list[Metric]:
+        """Return the metrics of now."""
+        from pykafka.sharegroups.share_metrics import read_share
+
+        return read_share(self).metrics
 
     # -- what session workers call ---------------------------------------------------------------------------------
 
@@ -96,6 +107,10 @@ class ShareEngine:
             with self.lock:
                 self._outcomes.extend(outcomes(acquired, error))
             if self.listener is not None:
+                now = self.handler.now()
+                self.acknowledgements.record(len(acquired), now)
+                if error is not None:
+                    self.failures.record(len(acquired), now)
                 text = f"{len(acquired)} records" + ("" if error is None else f": {type(error).__name__}")
                 self.listener.on_event(ACKNOWLEDGED, f"share group {self.options.group}", 0.0, text)
             if self.cluster.tracer is not None:

@@ -140,7 +140,7 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
     ) -> None: ...
 
     def _make_engine(self, options: ConsumerOptions) -> RdKafkaConsumerEngine:
-        return RdKafkaConsumerEngine(self._cluster, options, get_string(self._topic.name), self)
+        return RdKafkaConsumerEngine(self._cluster, options, get_string(self._topic.name), self, self._before)
 
     def consume_arrow(self, *args: Any, **kwargs: Any) -> Any:
         """Raise an error: librdkafka gives messages one by one.

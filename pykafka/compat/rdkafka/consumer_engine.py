@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pykafka.consumer.options import ConsumerOptions
     from pykafka.handlers.base import LockType
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metrics.listener import ClientListener
 
 #: How many messages one call takes from librdkafka.
 AT_A_TIME = 500
@@ -48,7 +49,14 @@ class RdKafkaConsumerEngine(BlockingEngine):
     :raises ValueError: librdkafka has no setting for something in the client's `ssl_config`, or for `unpacked_max_bytes`
     """
 
-    def __init__(self, cluster: BaseCluster, options: ConsumerOptions, name: str, hooks: Hooks) -> None:
+    def __init__(
+        self,
+        cluster: BaseCluster,
+        options: ConsumerOptions,
+        name: str,
+        hooks: Hooks,
+        before: ClientListener | None = None,
+    ) -> None:
         self._confluent_kafka = confluent_kafka()
         if options.unpacked_max_bytes is not None:
             raise ValueError(
@@ -60,7 +68,7 @@ class RdKafkaConsumerEngine(BlockingEngine):
         #: Partitions whose offset does not exist, with `auto_offset_reset="none"`, and how often they had been moved.
         self._stranded: dict[TopicPartition, int] = {}
         self._tell_at = 0.0
-        super().__init__(cluster, options, name, hooks)
+        super().__init__(cluster, options, name, hooks, before)
 
     def _make_parts(self) -> None:
         super()._make_parts()

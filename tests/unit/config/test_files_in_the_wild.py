@@ -162,6 +162,7 @@ def test_a_dict_for_confluent_kafka() -> None:
         "connections_max_idle_ms": 0,
         "client_dns_lookup": "use_all_dns_ips",
         "metadata_recovery_strategy": "rebootstrap",
+        "stats_cb": print,
     }
     assert found.producer == {"required_acks": -1, "delivery_timeout_ms": 2**31 - 1}
     assert found.consumer == {"consumer_group": "g", "auto_offset_reset": OffsetType.EARLIEST}
