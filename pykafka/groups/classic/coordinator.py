@@ -19,7 +19,7 @@ from pykafka.exceptions import (
     UnsupportedVersion,
     error_for,
 )
-from pykafka.groups.classic.heartbeat import ClassicHeartbeats, HeartbeatTarget, Report, leave_request
+from pykafka.groups.classic.heartbeat import ClassicHeartbeats, HeartbeatTarget, Report, encoded, leave_request
 from pykafka.groups.classic.state import EVENT_OF_ERROR, Event, MemberState, State
 from pykafka.groups.coordinator_connection import (
     LEAVE_TIMEOUT_MS,
@@ -288,16 +288,9 @@ class AbstractCoordinator(ABC):
         if self._static_member is not None:
             self._static_member.joined(response.generation_id)
         self._joined_at = self._handler.now()
-        text = f"generation {response.generation_id}, member {response.member_id}, led by {response.leader}"
+        text = f"generation {response.generation_id}, member {response.member_id}, led by {response.leader}, {protocol}"
+        log.debug("group %s: %s", self.group_id, text)
         self._report(JOINED, text, self._joined_at - self.join_started)
-        log.debug(
-            "group %s: generation %d: %s is a member, %s leads, assignor %s",
-            self.group_id,
-            response.generation_id,
-            response.member_id,
-            response.leader,
-            protocol,
-        )
         self.send_heartbeats()
         return response
 
@@ -607,8 +600,3 @@ class AbstractCoordinator(ABC):
         response = self.connection.call(request, coordinator, deadline, version=version)
         codes = [response.error_code, *(member.error_code for member in response.members)]
         return next((code for code in codes if code), 0)
-
-
-def encoded(content: Any) -> bytes:
-    """Return content as bytes; it is bytes-like, or has `encode()`."""
-    return bytes(content) if isinstance(content, (bytes, bytearray, memoryview)) else bytes(content.encode())

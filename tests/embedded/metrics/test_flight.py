@@ -37,7 +37,7 @@ def test_a_timeline_of_a_client(client: KafkaClient, tmp_path: Path) -> None:
     assert timeline.bad_lines == 0
     kinds = {entry.get("api", entry["kind"]) for entry in timeline.entries}
     assert {"Metadata", "Produce", "connected", "metadata", "InitProducerId"} <= kinds
-    assert next(timeline.moments(kinds=["produce"])).count > 1
+    assert next(timeline.moments(kinds=["produce"])).entries > 1
     content = (tmp_path / "f").read_text()
     assert "payload-x" not in content
     assert "key-x" not in content

@@ -208,7 +208,7 @@ def test_an_error_has_the_last_events(caplog: pytest.LogCaptureFixture) -> None:
     listener, flight = recorder()
     for number in range(200):
         listener.on_event(FAILED, f"partition {number}", 0.001, "why")
-    error = KafkaException("the end")
+    error: Any = KafkaException("the end")
     assert error.flight is None
     with caplog.at_level(logging.DEBUG, "pykafka.metrics"):
         listener.on_fatal(error)
