@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.exceptions import FencedInstanceId, IllegalGeneration, KafkaException, RebalanceInProgress, UnknownMemberId
 from pykafka.groups.heartbeat_sender import Activity, Heartbeat, HeartbeatSender
