@@ -413,6 +413,11 @@ class AsyncioHandler(SocketHandler):
         return lookup.result()
 
     @property
+    def here(self) -> Callable[[], object]:
+        """As `Handler.here`: a task."""
+        return asyncio.current_task
+
+    @property
     def native(self) -> Handler:
         """A handler over OS threads, which logs on the loop. As `Handler.native`."""
         if self._native is None:

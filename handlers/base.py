@@ -10,6 +10,7 @@ import socket
 import sys
 import time
 import weakref
+from _thread import get_ident
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -440,6 +441,18 @@ class Handler(ABC):
         :param fn: sets events, and does not wait; it is not called if the hub or loop has ended
         """
         fn()
+
+    def say(self, fn: Callable[[], object]) -> None:
+        """Run `fn()`, which may log and call the application, where that can neither block nor deadlock.
+
+        On the handler that `native` returns: in a worker of the hub or loop beside it, as soon as that runs.
+        """
+        fn()
+
+    @property
+    def here(self) -> Callable[[], object]:
+        """A function of C that returns what stands for the worker that calls it: see `pykafka.handlers.whereabouts`."""
+        return get_ident
 
     def at_fork(self, fn: Callable[[], object]) -> None:
         """Register `fn()` to run in every child that this process forks from now on.

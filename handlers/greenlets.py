@@ -497,6 +497,12 @@ class GEventHandler(SocketHandler):
         return resolve_on_hub(self.native, resolver or self._resolver(), host, port, deadline)
 
     @property
+    def here(self) -> Callable[[], object]:
+        """As `Handler.here`: a greenlet."""
+        current: Callable[[], object] = self._gevent.getcurrent
+        return current
+
+    @property
     def native(self) -> Handler:
         """A handler over unpatched OS threads. As `Handler.native`."""
         if self._native is None:

@@ -12,6 +12,7 @@ import queue
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
@@ -340,6 +341,15 @@ class NativeHandler(SocketHandler):
         """Log an exception when a worker may wait for a log's locks. As `Handler.report`."""
         report = super().report
         self._say(lambda: report(what, error))
+
+    def say(self, fn: Callable[[], object]) -> None:
+        """Run `fn()` in a worker of the hub or loop. As `Handler.say`."""
+
+        def run() -> None:
+            fn()
+
+        with suppress(ValueError):  # the hub has ended
+            self._say(run)
 
     def post(self, fn: Callable[[], object]) -> None:
         """Run `fn()` in the thread of the hub or loop. As `Handler.post`."""

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from pykafka.exceptions import PatchedTooLateError, WorkerNotStartedError
@@ -235,6 +236,14 @@ class ThreadingHandler(SocketHandler):
 
             return resolve_on_hub(self.native, resolver or socket.getaddrinfo, host, port, deadline)
         return self._lookups.resolve(resolver or socket.getaddrinfo, host, port, deadline)
+
+    @property
+    def here(self) -> Callable[[], object]:
+        """As `Handler.here`: the number of a thread, or in a patched process a greenlet."""
+        if not self.cooperative:
+            return super().here
+        current: Callable[[], object] = import_module("greenlet").getcurrent
+        return current
 
     @property
     def native(self) -> Handler:

@@ -23,7 +23,7 @@ from pykafka.record import K, V
 from pykafka.security.option_names import security_of
 from pykafka.topic import Topic
 from pykafka.utils import INT64_MAX, get_string, old_names
-from pykafka.utils.error_handlers import valid_bool
+from pykafka.utils.error_handlers import valid_bool, valid_timeout
 from pykafka.utils.option_table import above_0, optional, up_to
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pykafka.common import SubscriptionPattern
     from pykafka.compat.options import KafkaConsumerArguments
     from pykafka.config import Configuration
+    from pykafka.health.report import ClientHealth
     from pykafka.kafkaproducer import KafkaProducer
     from pykafka.metrics.flight_file import FlightFile
     from pykafka.metrics.metric import MetricName, Metrics
@@ -386,6 +387,17 @@ class KafkaClient:
 
         given = {"key_serializer": key_serializer, "value_serializer": value_serializer, **options}
         return KafkaProducer[K, V].make(self.cluster, given)
+
+    def health(self, *, probe: bool = False, timeout: float = 5.0) -> ClientHealth:
+        """Return the state of the client, its consumers and its producers, without a request: what is wrong, and the remedy.
+
+        :param probe: ask each broker whether it answers, all at the same time
+        :param timeout: how long the brokers may take together (s)
+        :returns: `pykafka.health.ClientHealth`; its `to_dict()` is for JSON
+        """
+        from pykafka.health.clients import client_health
+
+        return client_health(self.cluster, valid_bool(probe, "probe"), valid_timeout(timeout))
 
     def instance_id(self, timeout: float = 10.0) -> UUID:
         """Return the id by which brokers know this client, its producers and its consumers in metrics (KIP-714).

@@ -23,6 +23,7 @@ from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.groups.assignment_follower import AssignmentFollower
 from pykafka.groups.options import SubscriberOptions
 from pykafka.handlers.interrupts import CloseOnce, SingleCaller
+from pykafka.health.calls import ConsumerHealthCalls, watched
 from pykafka.metadata.lifecycle import ClosedWithClient
 from pykafka.metrics.listener import POLLED
 from pykafka.parallel.consuming import InParallel
@@ -52,7 +53,7 @@ _TABLES = (KafkaConsumerOptions, SubscriberOptions)
 POLL_RECORDS = 500
 
 
-class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
+class KafkaConsumer(Seeking, Committing, InParallel[K, V], ConsumerHealthCalls, Generic[K, V]):
     """A consumer of topics, of topics whose names match a pattern, or of partitions.
 
     `client.consumer(...)` makes one. Records come from the partitions in turn, those of one partition in order; fetch workers,
@@ -208,10 +209,10 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
             self._engine.commits.on_commit = interceptors.committed
         self._arrow: ArrowTables | None = None
         self._later = later = LaterCommits(self._handler, self._engine.worker_failed)
-        timeout = cluster.socket_timeout_ms / 1000
-        now = self._handler.now
+        timeout, now = cluster.socket_timeout_ms / 1000, self._handler.now
         self._follower = AssignmentFollower(self._engine, listener, members, lambda: later.join(now() + timeout))
         self._reading = SingleCaller(self._handler)
+        watched(self, self._engine, cluster)
         self._at_close = ClosedWithClient(self)
         cluster.stop_at_close(self._at_close)
         self._handler.at_fork(self._after_fork)
@@ -494,7 +495,7 @@ class KafkaConsumer(Seeking, Committing, InParallel[K, V], Generic[K, V]):
             with (turn := self._handler.Lock()):
                 if not (self._reading.enter(turn) or self._run_reads()):
                     raise self._read_by_another()
-                before = self._buffers.calls
+                self._reader, before = self._here(), self._buffers.calls
                 if begins:
                     self._buffers.begin_call()
                 if engine.listener is not None and begins:

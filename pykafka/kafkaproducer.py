@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
 from pykafka.exceptions import KafkaException, OnDeliveryError
 from pykafka.handlers.exit_calls import note_block
+from pykafka.health.calls import ProducerHealthCalls, watched
 from pykafka.partitioners import Murmur2Partitioner
 from pykafka.producer.delivery import Delivery
 from pykafka.producer.delivery_callbacks import Callback, traced
@@ -41,7 +42,7 @@ __all__ = ["Delivery", "KafkaProducer", "ProducerRecord"]
 log = logging.getLogger(__name__)
 
 
-class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
+class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K, V]):
     """Send messages to any topic: `client.producer(...)` makes one.
 
     `produce()` writes a message into the open batch of its partition and returns; a sender for each leader in use sends a batch
@@ -121,6 +122,7 @@ class KafkaProducer(Transacting, FastPath[K, V], Generic[K, V]):
             self._engine = TransactionalEngine(cluster, options, chooses)
             self._transactions = self._engine.transactions
         self._engine.producer = self
+        watched(self, self._engine, cluster)
         self._interceptors = Interceptors(options.interceptors, self._handler) if options.interceptors else None
         self._callback = self._make_callback(options.on_delivery)
         self._last_callback = None

@@ -123,7 +123,8 @@ def no_leftovers(request: pytest.FixtureRequest) -> Iterator[None]:
     # A Spark session is shared by many tests, and opens sockets to its JVM whenever it likes.
     if request.node.get_closest_marker("spark") is None:
         # Brokers that a test has started again belong to the cluster that the whole run shares.
-        left = left_since(before, processes=not {"kafka3", "racks", "fleet", "receiving"} & set(request.fixturenames))
+        kept = {"kafka3", "racks", "fleet", "receiving", "pair"} & set(request.fixturenames)
+        left = left_since(before, processes=not kept)
         assert not left, f"left behind: {'; '.join(left)}"
 
 

@@ -183,6 +183,7 @@ class KafkaClient(Client[_KafkaClient]):
             )
         )
 
+    health = coroutine(_KafkaClient.health)
     instance_id = coroutine(_KafkaClient.instance_id)
 
     def register_metric(

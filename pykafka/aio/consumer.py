@@ -131,3 +131,5 @@ class KafkaConsumer(Records[K, V]):
         )
 
     wakeup = coroutine(_KafkaConsumer.wakeup)
+    health = coroutine(_KafkaConsumer.health)
+    explain = coroutine(_KafkaConsumer.explain)

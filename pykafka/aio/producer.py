@@ -48,3 +48,5 @@ class KafkaProducer(Sends[K, V]):
     begin_transaction = coroutine(_KafkaProducer.begin_transaction)
     commit_transaction = coroutine(_KafkaProducer.commit_transaction)
     abort_transaction = coroutine(_KafkaProducer.abort_transaction)
+    health = coroutine(_KafkaProducer.health)
+    explain = coroutine(_KafkaProducer.explain)

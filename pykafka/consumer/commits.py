@@ -78,6 +78,8 @@ class Commits:
         self.until = math.inf
         #: Called with the offsets of each commit that has succeeded; None if nothing is.
         self.on_commit: Callable[[Mapping[TopicPartition, OffsetAndMetadata]], object] | None = None
+        #: When a commit has succeeded last, of the handler's clock (s); None before the first.
+        self.last_at: float | None = None
         self._committed: dict[TopicPartition, int] = {}
         #: When this consumer committed each, or found another's commit; absent for commits from before.
         self._committed_at: dict[TopicPartition, float] = {}
@@ -113,6 +115,15 @@ class Commits:
         """Return whether the consumer may commit: it still owns its partitions, as far as it knows."""
         may_commit = self.group.membership.may_commit
         return not self.given_up and (may_commit is None or may_commit())
+
+    def committed(self, key: TopicPartition) -> int | None:
+        """Return the offset that this consumer has committed or found last; None for none. This asks nobody."""
+        return self._committed.get(key)
+
+    @property
+    def failing_since(self) -> float | None:
+        """Since when auto-commit has failed, of the handler's clock (s); None while it succeeds."""
+        return self._failing_since
 
     def uncommitted(self, offsets: Offsets) -> dict[TopicPartition, int]:
         """Return the offsets that differ from this consumer's last commit."""
@@ -229,7 +240,8 @@ class Commits:
 
     def _note(self, committed: Offsets) -> None:
         self._committed.update(committed)
-        self._committed_at.update(dict.fromkeys(committed, self._handler.now()))
+        self.last_at = self._handler.now()
+        self._committed_at.update(dict.fromkeys(committed, self.last_at))
         self._consumer.note_committed(committed)
 
     def commit_at_stop(self, offsets: Offsets) -> None:

@@ -79,6 +79,9 @@ class ConsumerEngine(Assignment):
         self._closure = CloseOnce(self.handler, complete=True)
         # The metadata whose topic ids were compared last.
         self._generation = -1
+        #: Called when it has started, also in a forked child, and when it has stopped.
+        self.on_start: Callable[[], object] = int
+        self.on_stop: Callable[[], object] = int
         self.membership = Membership(listener=self.listener)
         self.commits: Commits | None = None
         if options.consumer_group is not None:
@@ -138,6 +141,7 @@ class ConsumerEngine(Assignment):
             self.stopping.set()
             self.detach_all()
             raise
+        self.on_start()
 
     def refresh(self, topics: list[str]) -> None:
         """Ask for metadata of topics if it is old; if no broker answers, the known metadata will do for now."""
@@ -180,6 +184,7 @@ class ConsumerEngine(Assignment):
 
     def _end(self, midway: bool) -> None:
         self.running = False
+        self.on_stop()
         self.buffers.closed = True
         self.stopping.set()
         self.has_arrived.set()

@@ -124,8 +124,9 @@ class FailedPartitions:
         self._open: dict[OwnedPartition, FailedPartition] = {}
         # {average length of a pause (s): the latest time at which partitions with such a pause are due}.
         self._due: dict[float, float] = {}
-        # How often in a row each partition has failed.
+        # How often in a row each partition has failed, and its last error.
         self._failures: dict[OwnedPartition, int] = {}
+        self._errors: dict[OwnedPartition, KafkaException] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -140,6 +141,7 @@ class FailedPartitions:
         """Look after a partition that has failed; parameters as `FailedPartition` has them."""
         lasts = owned.trouble_since is not None
         failures = self._failures[owned] = self._failures.get(owned, 0) + 1 if lasts else 1
+        self._errors[owned] = error.again()  # without the traceback, which would keep the frames of callers
         # An offset is corrected at once, and so is a leader epoch; if it is wrong again before anything was fetched, the
         # broker contradicts itself, and there is no need to hurry.
         at_once = isinstance(error, (*LOST, FencedLeaderEpoch)) and not lasts
@@ -160,6 +162,14 @@ class FailedPartitions:
         for owned in [owned for owned in self._open if owned.given_up]:
             del self._open[owned]
             self._failures.pop(owned, None)
+            self._errors.pop(owned, None)
+
+    def error_of(self, owned: OwnedPartition) -> KafkaException | None:
+        """Return why a partition is not fetched, also while it is tried again; None if it is. Any worker may call this."""
+        failed = self._open.get(owned)
+        if failed is not None:
+            return failed.error
+        return self._errors.get(owned) if owned.trouble_since is not None else None
 
     def due(self) -> list[FailedPartition]:
         """Return the partitions to serve now."""

@@ -218,6 +218,16 @@ class Fetcher:
         # The connection that the worker reads itself.
         self._turn: RequestHandler | None = None
 
+    @property
+    def broker(self) -> Node:
+        """The broker that it fetches from."""
+        return self._broker
+
+    @property
+    def channel_name(self) -> str:
+        """The name of the channel of its requests."""
+        return self._channel_name
+
     def attach(self, owned: OwnedPartition, consumer: weakref.ref[FetchingConsumer]) -> None:
         """Fetch a partition from its `fetch_offset` on."""
         with self._lock:

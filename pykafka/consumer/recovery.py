@@ -96,6 +96,10 @@ class Recovery(BackgroundWorker):
         """Wake the worker: the application has moved a partition, perhaps one that only the application could move."""
         self._wake.set()
 
+    def error_of(self, owned: OwnedPartition) -> KafkaException | None:
+        """Return why a partition is not fetched, also while it is tried again; None if it is. Any worker may call this."""
+        return self._failed_partitions.error_of(owned)
+
     def is_recreated(self, owned: OwnedPartition) -> bool:
         """Return whether metadata has another topic under the name of the one that a partition's position is of."""
         consumer = self._consumer()

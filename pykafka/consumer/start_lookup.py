@@ -78,8 +78,8 @@ class StartLookup(BackgroundWorker):
         self._judging = self._handler.Lock()
         self._pauses = Backoff(FIRST_MS, LONGEST_MS, self._handler.random)
         self._wanted: dict[TopicPartition, _Wanted] = {}
-        #: Those of them that were looked for in vain.
-        self._tried: set[TopicPartition] = set()
+        #: Those of them that were looked for in vain, and why.
+        self._tried: dict[TopicPartition, KafkaException] = {}
         # By the number of the broker; None: partitions without a leader.
         self._leaders: dict[int | None, _Leader] = {}
         # The topics whose leaders gave no offset, and the generation of metadata by then.
@@ -96,7 +96,7 @@ class StartLookup(BackgroundWorker):
                 if owned.position >= 0:  # here, so that recovery never sees one without a position that does not wait
                     owned.buffers.move(owned, -1, -1)
                 self._wanted[owned.key] = _Wanted(owned, position, owned.moves)
-                self._tried.discard(owned.key)
+                self._tried.pop(owned.key, None)
             self._start()
         self._wake.set()
 
@@ -119,6 +119,10 @@ class StartLookup(BackgroundWorker):
         """Return the partitions whose start was looked for, and is not known yet."""
         with self._lock:
             return [key for key in self._wanted if key in self._tried]
+
+    def error_of(self, key: TopicPartition) -> KafkaException | None:
+        """Return why the start of a partition is not known yet; None if it is, or was not looked for. This needs no lock."""
+        return self._tried.get(key) if key in self._wanted else None
 
     def wanted(self) -> dict[TopicPartition, Wanted]:
         """Return what is waited for, so that a forked child continues it; this needs no lock."""
@@ -171,7 +175,7 @@ class StartLookup(BackgroundWorker):
             elif key in errors:
                 with self._judging:
                     self._errors_to_raise.judge(consumer, one.owned, errors[key])
-                self._try_again(one)
+                self._try_again(one, errors[key])
                 if consumer.listener is not None:
                     consumer.listener.on_event(FAILED, f"start of {key.topic}/{key.partition}", 0.0, errors[key])
             else:
@@ -243,10 +247,10 @@ class StartLookup(BackgroundWorker):
                 names = ", ".join(sorted(topics))
                 consumer.cluster.limiter.warn(log, type(error).__name__, "no metadata for %s: %s", names, error)
 
-    def _try_again(self, one: _Wanted) -> None:
+    def _try_again(self, one: _Wanted, error: KafkaException) -> None:
         with self._lock:
             if self._wanted.get(one.owned.key) is one:
-                self._tried.add(one.owned.key)
+                self._tried[one.owned.key] = error.again()
 
     def _drop(self, one: _Wanted) -> None:
         """Look no more for a partition that is read no more; it may have come back meanwhile, and wait for another start."""

@@ -193,6 +193,11 @@ class BaseCluster:
         return None if id_ is None else self.brokers.get(id_)
 
     @property
+    def members(self) -> list[Any]:
+        """The producers and consumers that were made from it, and are not dropped."""
+        return self._closables.owners()
+
+    @property
     def zookeeper_hosts(self) -> str | None:
         """Where ZooKeeper is, for a client that found its brokers there."""
         return self._seeds.zookeeper_hosts

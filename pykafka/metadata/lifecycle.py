@@ -58,6 +58,11 @@ class Closables:
         """Stop this one, too."""
         self._all.add(stoppable)
 
+    def owners(self) -> list[Any]:
+        """Return the producers and consumers."""
+        found = [one.consumer if isinstance(one, ClosedWithClient) else one for one in list(self._all)]
+        return [one for one in found if one is not None and not isinstance(one, Tether)]
+
     def discard(self, stoppable: Any) -> None:
         """Leave this one to its owner."""
         self._all.discard(stoppable)
@@ -102,6 +107,11 @@ class ClosedWithClient:
 
     def __init__(self, consumer: Any) -> None:
         self._consumer = weakref.ref(consumer)
+
+    @property
+    def consumer(self) -> Any:
+        """The consumer; None if the application has dropped it."""
+        return self._consumer()
 
     def stop(self, midway: bool = False) -> None:
         """Close the consumer."""

@@ -201,6 +201,8 @@ ABSENT: dict[str, str] = {
     "buffer-exhausted-total": "counted as ProducerQueueFullError by the caller, who gets it",
     "bufferpool-wait-ratio": "bufferpool-wait-time-ns-total says it",
     "record-size-max": "messages are not looked at one by one; batch-size-max says it of batches",
+    "records-lag-max": "by partition records-lag has the value of the moment; all partitions have a maximum",
+    "records-lead-min": "by partition records-lead has the value of the moment; all partitions have a minimum",
     "records-lag-avg": "a value by partition and moment: the monitoring system has its average",
     "records-lead-avg": "a value by partition and moment: the monitoring system has its average",
     "records-lag-max{partition,topic}": "a value by partition and moment: the monitoring system has its maximum",

@@ -112,6 +112,28 @@ class Channel:
         return requests is not None and requests.alive
 
     @property
+    def connected_since(self) -> float | None:
+        """Since when the connection is up (s of the handler's clock); None if it is not."""
+        requests = self.requests
+        return requests.shared.requests.since if requests is not None and requests.alive else None
+
+    @property
+    def last_error(self) -> KafkaException | None:
+        """Why the last attempt to connect failed, or the connection ended; None if it is up, or was not needed."""
+        if self.connected:
+            return None
+        ended = self.requests
+        if ended is None or ended.error is None:
+            return self._last_error
+        requests = ended.shared.requests
+        return None if requests.ended_unused or requests.interrupted else ended.error
+
+    def silent_for(self) -> float:
+        """Return for how long the broker has owed an answer (s); 0 if it owes none."""
+        requests = self.requests
+        return requests.shared.requests.silent_for() if requests is not None and requests.alive else 0.0
+
+    @property
     def throttled_until(self) -> float:
         """Until when this client must send nothing, as the broker throttles it (s of the handler's clock); 0: it does not."""
         requests = self.requests

@@ -130,11 +130,14 @@ class Dialer:
     ) -> None:
         self.host = host
         self.port = port
+        #: Host and port as "host:port".
+        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self._handler = handler
         self._source = source
         self.settings = settings
         self._origin = f"; {ADVERTISED}" if advertised else ""
-        self._given_up = False
+        #: Whether `give_up` was called.
+        self.given_up = False
         self._client_id = client_id
         self._ranges = ranges
         self._route = route or Route(settings, handler.random)
@@ -144,25 +147,15 @@ class Dialer:
         #: The login of the connection that `open` returned last; None without one.
         self.session: Session | None = None
 
-    @property
-    def address(self) -> str:
-        """Host and port as "host:port"."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    @property
-    def given_up(self) -> bool:
-        """Whether `give_up` was called."""
-        return self._given_up
-
     def give_up(self) -> None:
         """End an `open` under way in another worker and refuse later ones, without taking a lock or waiting."""
-        self._given_up = True
+        self.given_up = True
         stream = self._opening
         if stream is not None:
             stream.close()
 
     def _wanted(self) -> bool:
-        return not self._given_up
+        return not self.given_up
 
     def open(self, timeout: float, attempts: list[Attempt]) -> Stream:
         """Try each address of the host in turn and return the first connection that succeeds, with TLS and login if configured.
@@ -193,7 +186,7 @@ class Dialer:
         raise worst or NameResolutionError(f"the host name {self.host!r} has no address", broker=self.address)
 
     def _check_wanted(self) -> None:
-        if self._given_up:
+        if self.given_up:
             raise SocketDisconnectedError("the connection was given up by this client", broker=self.address)
 
     def _targets(self, timeout: float, attempts: list[Attempt]) -> list[Address]:

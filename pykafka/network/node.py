@@ -192,6 +192,19 @@ class Node:
         return self._channels.stands
 
     @property
+    def connected_since(self) -> float | None:
+        """Since when a connection has been up (s of the handler's clock); None if there is none."""
+        times = [since for _, channel in self._channels if (since := channel.connected_since) is not None]
+        return min(times, default=None)
+
+    @property
+    def connect_error(self) -> KafkaException | None:
+        """Why a connection could not be made, or ended; None if one is up, or none was needed."""
+        if self.stands:
+            return None
+        return next((error for _, channel in self._channels if (error := channel.last_error) is not None), None)
+
+    @property
     def connection_count(self) -> int:
         """The number of connections that are up, as far as this client knows."""
         return sum(channel.connected for _, channel in self._channels)

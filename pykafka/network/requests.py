@@ -20,7 +20,6 @@ from pykafka.handlers.base import Buffer, EventType, WeakCall
 from pykafka.handlers.interrupts import finalizer
 from pykafka.metrics.listener import DISCONNECTED
 from pykafka.network.in_flight import InFlightRequest, InFlightRequests, fresh
-from pykafka.network.reauthentication import Reauthentication
 from pykafka.network.turns import WriteTurn
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from pykafka.network.authentication import Session
     from pykafka.network.connection import BrokerConnection
     from pykafka.network.in_flight import ResponseFuture
+    from pykafka.network.reauthentication import Reauthentication
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class RequestHandler:
 
     Ownership: the reader holds `Shared`, never this object, so that dropping the last reference to it ends the reader.
     State: `_writing` is held while a frame is written; futures are completed with no lock held, since their callbacks may send.
-    A login that ends is renewed by `_reauthentication`.
+    A login that ends is renewed by `_reauthentication`, which is None on connections without a login.
 
     :param handler: supplies reader, locks and clock
     :param connection: connected; belongs to this object from now on
@@ -104,9 +104,13 @@ class RequestHandler:
         #: Return the turn to read.
         self.leave = requests.turn.leave
         session: Session | None = getattr(connection, "session", None)  # programs bring connections of their own
-        self._reauthentication = Reauthentication(
-            handler, self.shared.requests, connection, self._writing, self._end, session
-        )
+        self._reauthentication: Reauthentication | None = None
+        if session is not None:
+            from pykafka.network.reauthentication import Reauthentication
+
+            self._reauthentication = Reauthentication(
+                handler, self.shared.requests, connection, self._writing, self._end, session
+            )
         self._worker: Worker | None = None
         self._inside = handler.local()
         self._finalizer: Generator[None] | None = finalizer(partial(_let_go, self.shared))
@@ -290,8 +294,9 @@ def _send(
             if requests.throttled_until:
                 owner._await_throttle(latest, patient)
             at = now()
-            if at >= owner._reauthentication.due:
-                owner._reauthentication.begin(timeout)
+            renewal = owner._reauthentication
+            if renewal is not None and at >= renewal.due:
+                renewal.begin(timeout)
                 at = now()
             deadline = at + timeout + requests.late
             request.deadline = min(latest, deadline + request.early)
@@ -346,8 +351,9 @@ def _write(
         else:
             requests.add(request)
         writes = True
-        if owner._reauthentication.under_way:
-            owner._reauthentication.hold(frame)
+        renewal = owner._reauthentication
+        if renewal is not None and renewal.under_way:
+            renewal.hold(frame)
         else:
             connection.send(frame, max(0.001, deadline - at))
         return None

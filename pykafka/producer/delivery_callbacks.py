@@ -126,6 +126,8 @@ class DeliveryCallbacks:
         self._worker: Worker | None = None
         self._working = False
         self._ending = False
+        #: What stands for the worker that calls, for `pykafka.handlers.whereabouts`; None for none.
+        self.worker_mark: object = None
         self._bytes = 0
         #: Messages whose calls are waiting, and whether they are so many that producing should pause.
         self.messages = 0
@@ -214,6 +216,7 @@ class DeliveryCallbacks:
 
     def _run(self) -> None:
         self._here.working = True
+        self.worker_mark = self._handler.here()
         try:
             while (entry := self._next()) is not None:
                 self._call(entry)

@@ -69,6 +69,9 @@ class ProducerEngine(ProducerCore):
         self.stopping = False
         #: In a forked child the next message starts it again.
         self.starts = StartOnce(self.handler)
+        #: Called when it has started, also in a forked child, and when it has stopped.
+        self.on_start: Callable[[], object] = int
+        self.on_stop: Callable[[], object] = int
         self.routing = Routing(self)
         self._left_to_parent: list[Any] = []
 
@@ -105,6 +108,7 @@ class ProducerEngine(ProducerCore):
             raise
         self.running = True
         self.accumulator.closed = False
+        self.on_start()
 
     def set_up(self) -> None:
         """Give each leader a sender, and each partition's queue to its leader's."""
@@ -190,6 +194,7 @@ class ProducerEngine(ProducerCore):
                 owned.join(JOIN_TIMEOUT_S)
         finally:
             self.running = self.stopping = False
+            self.on_stop()
             self._give_up_queued()
 
     def raise_failures(self) -> None:

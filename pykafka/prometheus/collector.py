@@ -9,7 +9,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.core import Metric as PrometheusMetric
@@ -19,6 +19,7 @@ from pykafka.metrics.catalog import catalog
 from pykafka.prometheus.directory import Figures, ProcessDirectory
 from pykafka.prometheus.families import Families
 from pykafka.prometheus.names import NAMINGS, Naming
+from pykafka.prometheus.totals import RunningTotals
 from pykafka.prometheus.translation import Translation
 from pykafka.prometheus.writer import FigureWriter, LastFigures
 
@@ -45,12 +46,15 @@ class _Source:
     """A client whose metrics are shown, held weakly.
 
     :param client: the client
+    :param native: supplies the lock: threads outside of a hub may scrape, too
     """
 
-    def __init__(self, client: HasMetrics) -> None:
+    def __init__(self, client: HasMetrics, native: Handler) -> None:
         self.client = weakref.ref(client)
-        #: The figures of the last scrape; what is total of them holds when the client is gone.
+        #: The figures of the last reading; what is total of them holds when the client is gone.
         self.last = Families()
+        self.totals = RunningTotals()
+        self.reading = native.Lock()  # never waited for
         self.ended = False
         self.has_failed = False
         #: Makes `client.close()` note the last figures; the cluster holds it weakly.
@@ -135,7 +139,7 @@ class KafkaCollector:
             raise TypeError(f"{client!r} has no metrics(): give a client, a producer or a consumer")
         if any(source.client() is client for source in self._sources):
             return
-        source = _Source(client)
+        source = _Source(client, self._handler.native)
         cluster = getattr(
             getattr(client, "_inner", client), "cluster", None
         )  # a facade of asyncio has the client inside
@@ -146,6 +150,7 @@ class KafkaCollector:
             stop_at_close(source.at_close)
         self._sources.append(source)
         if self._directory is not None and (self._writer is None or not self._writer.is_running):
+            self._write()  # also so that a child that is forked soon knows which totals are the parent's
             self._writer = FigureWriter(handler, self._write_interval_s, self._write, stop_at_close)
 
     def describe(self) -> Iterator[PrometheusMetric]:
@@ -209,15 +214,20 @@ class KafkaCollector:
         return families, failed
 
     def _read(self, source: _Source, client: HasMetrics) -> bool:
-        """Read the metrics of a client; return whether it gave some."""
+        """Read the metrics of a client, unless another worker does now; return whether it gave some."""
+        if not source.reading.acquire(blocking=False):  # that one may wait within metrics(), on this worker's hub
+            return not source.has_failed
         try:
-            inner: Any = getattr(client, "_inner", client)
-            source.last = self._translation.families(inner.metrics().values())
+            families = self._translation.families(client.metrics().values())
+            source.totals.follow(families)
+            source.last = families
         except Exception as error:  # whatever a client that is closing may raise: the others are shown
             if not source.has_failed:
                 log.warning("%r gave no metrics, and is left out of scrapes until it does", client, exc_info=error)
             source.has_failed = True
             return False
+        finally:
+            source.reading.release()
         source.has_failed = False
         return True
 
@@ -271,6 +281,8 @@ class KafkaCollector:
         self._ended = Families()
         for source in self._sources:
             source.last = Families()
+            source.totals.after_fork()
+            source.reading = self._handler.native.Lock()
         if self._directory is not None:
             self._directory.after_fork()
 

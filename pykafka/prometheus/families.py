@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from prometheus_client.core import Metric as PrometheusMetric
@@ -108,6 +108,11 @@ class Families:
 
     def __iter__(self) -> Iterator[tuple[str, Family]]:
         return iter(sorted(self._by_name.items()))
+
+    def labels(self, name: str) -> Collection[Labels]:
+        """Return the labels of all samples of a name."""
+        known = self._by_name.get(name)
+        return () if known is None else known.samples.keys()
 
     def add(self, name: str, family: Family, samples: Iterable[tuple[Labels, Value]]) -> None:
         """Merge values into those of a name; one whose kind differs is left out, as a name has one kind.

@@ -315,7 +315,8 @@ def _push_regularly(reference: weakref.ref[Telemetry], wake: EventType) -> None:
     """Push regularly while the client is there: the worker's main function, which does not keep the client alive."""
     while True:
         telemetry = reference()
-        left = None if telemetry is None else telemetry.step()
+        # A forked child has copies of the parent's greenlets; it makes a worker, and an event, of its own.
+        left = telemetry.step() if telemetry is not None and telemetry.wake is wake else None
         del telemetry
         if left is None:
             return

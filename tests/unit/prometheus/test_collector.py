@@ -7,6 +7,7 @@ import json
 import logging
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from tests.support.waiting import until
 ROOT = Path(__file__).resolve().parents[3]
 SENT = "kafka_client_producer_record_send_total"
 OPEN = "kafka_client_producer_connections"
+BUCKETS = Buckets((5.0, 10.0), (1, 2, 1), 40.0)
 
 
 def some(sent: float, connections: float = 1, client_id: str = "c") -> list[Metric]:
@@ -148,8 +150,7 @@ def test_how_values_become_one(name: str, unit: str, kind: str, ones: tuple[floa
 
 
 def test_histograms_of_clients_are_added() -> None:
-    buckets = Buckets((5.0, 10.0), (1, 2, 1), 40.0)
-    clients = [HasSome(metric("producer-metrics", "request-latency", 4, HISTOGRAM, "ms", buckets)) for _ in range(2)]
+    clients = [HasSome(metric("producer-metrics", "request-latency", 4, HISTOGRAM, "ms", BUCKETS)) for _ in range(2)]
     assert values(KafkaCollector(*clients))["kafka_client_producer_request_latency_seconds_count"] == 8
 
 
@@ -208,6 +209,46 @@ def test_the_totals_of_a_closed_client_stay(handler: Handler) -> None:
     found = values(collector)
     assert found[SENT] == 6
     assert OPEN not in found
+
+
+def test_a_total_that_begins_anew_goes_on() -> None:
+    """A producer ends, and another one begins under its name, or none does."""
+    client = HasSome(*some(4), metric("producer-metrics", "request-latency", 4, HISTOGRAM, "ms", BUCKETS))
+    collector = KafkaCollector(client)
+    count = "kafka_client_producer_request_latency_seconds_count"
+    assert values(collector)[count] == 4
+    client.some = some(1)
+    for _ in range(2):
+        found = values(collector)
+        assert (found[SENT], found[count]) == (5, 4)
+    client.some = []
+    found = values(collector)
+    assert (found[SENT], OPEN in found) == (5, False)
+    client.some = some(2)
+    assert values(collector)[SENT] == 6
+
+
+def test_scrapes_at_a_time_count_nothing_twice(handler: Handler) -> None:
+    """A scrape during another one's reading shows the figures of the reading before."""
+
+    sent, seen = 0, list[float]()
+
+    def read() -> list[Metric]:
+        nonlocal sent
+        sent += 1
+        found = some(sent)
+        handler.sleep(handler.random.uniform(0, 0.005))
+        return found
+
+    def scrape() -> None:
+        for _ in range(30):
+            seen.append(values(collector).get(SENT, 0))
+
+    client = HasSome(read=read)
+    collector = KafkaCollector(client)
+    workers = [handler.spawn(scrape) for _ in range(4)]
+    assert all(worker.join(20) for worker in workers)
+    assert max(seen) <= sent
 
 
 def test_names_that_the_application_uses_itself_cannot_collide() -> None:
@@ -334,8 +375,7 @@ def test_the_worker_writes_at_intervals_and_ends_with_its_client(handler: Handle
     assert values(writing)[SENT] == 6
     another = Closed(handler, *some(1))
     writing.add(another)
-    assert values(reading)[SENT] == 6
-    assert values(writing)[SENT] == 7
+    assert values(reading)[SENT] == 7
     another.cluster.close()
     writing.close()
     reading.close()
@@ -356,7 +396,7 @@ def test_a_directory_that_cannot_be_written_to_is_reported_once(
 ) -> None:
     client = HasSome(*some(3))
     collector = KafkaCollector(client, directory=tmp_path / "gone")
-    (tmp_path / "gone").rmdir()
+    shutil.rmtree(tmp_path / "gone")
     for _ in range(3):
         assert values(collector)[SENT] == 3
     assert len(caplog.records) == 1
@@ -397,12 +437,12 @@ def test_the_directory_of_prometheus_client_is_taken(tmp_path: Path, monkeypatch
 
 
 def test_a_forked_child_has_figures_of_its_own(tmp_path: Path) -> None:
+    """It begins with the parent's totals, which count once."""
     client = HasSome(*some(3))
     collector = KafkaCollector(client, directory=tmp_path, write_interval_ms=100)
-    assert values(collector)[SENT] == 3
     child = os.fork()
     if child == 0:
-        client.some = some(4)
+        client.some = some(3 + 4)
         time.sleep(30)  # its worker has begun anew, and writes
         os._exit(0)
     try:

@@ -1,0 +1,145 @@
+"""`stack_of`: where a worker of any kind is at present; `HoldProbe`: whether a hub or loop is held, and by which call.
+
+What stands for a worker comes from `Handler.here`: the number of a thread, a greenlet, or a task. Reading a stack stops
+nothing and runs no code of the application; of a worker that runs meanwhile it may be some steps old.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from itertools import islice
+from types import FrameType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pykafka.handlers.patching import original
+
+if TYPE_CHECKING:
+    from pykafka.handlers.base import Handler
+
+#: So many calls of a stack are shown, the innermost ones.
+FRAMES = 8
+#: The ends of files, and functions, in which a hub or loop waits for something to do.
+_IDLE = (
+    (os.path.join("gevent", "hub.py"), "run"),
+    ("selectors.py", "select"),
+    (os.path.join("asyncio", "runners.py"), "run"),  # of uvloop, whose own frames are of C
+)
+_OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+
+def stack_of(mark: Any) -> str:
+    """Return the calls that a worker is in, the outermost first, as "file.py:12 in f > file.py:34 in g".
+
+    Calls of this client at the inner end are left out. Empty if the worker has ended, or is not known.
+
+    :param mark: what stands for the worker
+    """
+    return text_of(_frames_of(mark))
+
+
+def _frames_of(mark: Any) -> list[FrameType]:
+    if isinstance(mark, int):
+        return _from(sys._current_frames().get(mark))
+    if hasattr(mark, "get_stack"):
+        return [] if mark.done() else list(reversed(mark.get_stack()))
+    greenlet: Any = mark
+    if greenlet is None or getattr(greenlet, "dead", True):
+        return []
+    frame = getattr(greenlet, "gr_frame", None)
+    if frame is None:  # the one that runs in its thread now
+        frame = _running_as(greenlet)
+    return _from(frame)
+
+
+def _running_as(greenlet: Any) -> FrameType | None:
+    """Return the frame of a greenlet that runs at this moment: that of its hub's thread."""
+    number = getattr(greenlet.parent, "thread_ident", None) or threading.main_thread().ident
+    return None if number is None else sys._current_frames().get(number)
+
+
+def _from(frame: FrameType | None) -> list[FrameType]:
+    frames = []
+    while frame is not None:
+        frames.append(frame)
+        frame = frame.f_back
+    return frames
+
+
+def text_of(frames: list[FrameType]) -> str:
+    """Return frames, the innermost first, as `stack_of` shows them."""
+    shown = list(islice(_without_own(frames), FRAMES))
+    lines = [f"{os.path.basename(one.f_code.co_filename)}:{one.f_lineno} in {one.f_code.co_name}" for one in shown]
+    return " > ".join(reversed(lines))
+
+
+def _without_own(frames: list[FrameType]) -> Iterator[FrameType]:
+    inner = True
+    for frame in frames:
+        inner = inner and frame.f_code.co_filename.startswith(_OWN)
+        if not inner:
+            yield frame
+
+
+class Hold(NamedTuple):
+    """A hub or loop that is held.
+
+    :param seconds: for how long at least
+    :param stack: the calls that hold it, as `stack_of` has them
+    """
+
+    seconds: float
+    stack: str
+
+
+class HoldProbe:
+    """Finds out, from a native thread, whether a call holds the hub or loop of a handler.
+
+    An idle hub is never woken: the probe looks where the hub's thread is, and asks the hub for a turn only if that thread
+    works. Make it in the thread of the hub.
+
+    :param handler: with a hub or loop
+    """
+
+    def __init__(self, handler: Handler) -> None:
+        self._native = handler.native
+        self._thread: int = original("_thread", "get_ident")()
+        self._asked_at: float | None = None
+        self._reported = False
+        #: The hold that lasts at present and was returned; None for none.
+        self.held: Hold | None = None
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether the hub owes a turn."""
+        return self._asked_at is not None
+
+    def look(self, threshold_s: float) -> Hold | None:
+        """Return the hold that has lasted longer than a threshold (s), once each; None if there is none."""
+        asked_at, now = self._asked_at, self._native.now()
+        if asked_at is not None:
+            if self._reported or now - asked_at < threshold_s:
+                return None
+            stack = text_of(_from(sys._current_frames().get(self._thread)))
+            if self._asked_at != asked_at:  # it has turned meanwhile
+                return None
+            self._reported = True
+            self.held = Hold(now - asked_at, stack)
+            return self.held
+        frame = sys._current_frames().get(self._thread)
+        if frame is not None and not is_idle(frame):
+            self._reported, self._asked_at = False, now
+            self._native.post(self._answer)
+        return None
+
+    def _answer(self) -> None:
+        self.held = None
+        self._asked_at = None
+
+
+def is_idle(frame: FrameType) -> bool:
+    """Return whether the innermost frame of a thread is that of a hub or loop which waits for something to do."""
+    code = frame.f_code
+    return any(code.co_name == name and code.co_filename.endswith(file) for file, name in _IDLE)

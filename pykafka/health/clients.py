@@ -1,0 +1,120 @@
+"""The report of a client: its brokers, and all that was made from it; with `probe`, each broker is asked."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from pykafka.exceptions import KafkaException
+from pykafka.health.consumers import ConsumerView
+from pykafka.health.explanation import reason_of_error
+from pykafka.health.producers import ProducerView
+from pykafka.health.report import BrokerHealth, ClientHealth, ConsumerHealth, Problem, ProducerHealth
+from pykafka.health.watch import held_by
+from pykafka.protocol import wire
+
+if TYPE_CHECKING:
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.network.node import Node
+
+#: So many brokers are asked at a time.
+ASKED_MOST = 32
+
+
+def client_health(cluster: BaseCluster, probe: bool = False, timeout: float = 5.0) -> ClientHealth:
+    """Return the report of a client.
+
+    :param cluster: of the client
+    :param probe: ask each broker whether it answers, all at the same time
+    :param timeout: how long they may take together (s)
+    """
+    asked = _ask_each(cluster, timeout) if probe and not cluster.ended else {}
+    brokers = tuple(_broker(cluster, node, asked) for _, node in sorted(cluster.brokers.items()))
+    consumers: list[ConsumerHealth] = []
+    producers: list[ProducerHealth] = []
+    for member in cluster.members:
+        engine = getattr(member, "_engine", None)
+        if engine is None or not (engine.running or engine.starts.due or _has_failed(engine)):
+            continue  # the application has closed it, which is no problem of the client
+        if hasattr(member, "_progress"):
+            consumers.append(ConsumerView(member).report())
+        elif hasattr(member, "_transactions"):
+            producers.append(ProducerView(member).report())
+    problems = _own(cluster, brokers)
+    for report in (*consumers, *producers):
+        problems += report.problems
+    return ClientHealth(tuple(problems), brokers, tuple(consumers), tuple(producers))
+
+
+def _has_failed(engine: Any) -> bool:
+    return getattr(engine, "worker_exception", None) is not None
+
+
+def _own(cluster: BaseCluster, brokers: tuple[BrokerHealth, ...]) -> list[Problem]:
+    """Return what is wrong with the client itself."""
+    if cluster.ended or cluster.closed:
+        return [Problem("closed", "the client is closed", "make another", None, True)]
+    found = []
+    held = held_by(cluster.handler)
+    if held is not None:
+        where = "hub" if cluster.handler.name != "asyncio" else "event loop"
+        text = f"a call holds the {where}: {held.stack}"
+        found.append(Problem("held", text, "have it wait cooperatively, or run it in a thread", held.seconds, True))
+    for broker in brokers:
+        if broker.reachable is False:
+            text = f"broker {broker.id} ({broker.address}) cannot be reached: {broker.error}"
+            found.append(Problem("broker-unreachable", text, "see that it is up; the client connects again by itself"))
+    if not any(broker.reachable for broker in brokers) and (error := cluster.metadata_error) is not None:
+        reason = reason_of_error(error)
+        found.append(Problem(reason.why.value, f"no broker gives metadata: {reason.text}", reason.remedy))
+    return found
+
+
+def _broker(cluster: BaseCluster, node: Node, asked: dict[int, KafkaException | None]) -> BrokerHealth:
+    since, error = node.connected_since, node.connect_error
+    reachable: bool | None = since is not None
+    if node.id in asked:
+        error = asked[node.id]
+        reachable = error is None
+    elif since is None and error is None:
+        reachable = None
+    up = None if since is None else max(cluster.handler.now() - since, 0.0)
+    return BrokerHealth(
+        node.id, node.address, reachable, up, None if error is None else f"{type(error).__name__}: {error}"
+    )
+
+
+def _ask_each(cluster: BaseCluster, timeout: float) -> dict[int, KafkaException | None]:
+    """Return what each broker has answered in time: None, or an error."""
+    handler, left = cluster.handler, deque(node for _, node in sorted(cluster.brokers.items()))
+    late = KafkaException(f"it has not answered within {timeout:g} s")
+    found: dict[int, KafkaException | None] = dict.fromkeys((node.id for node in left), late)
+    deadline = handler.now() + timeout
+
+    def ask() -> None:
+        while left:
+            try:
+                node = left.popleft()
+            except IndexError:  # another worker has taken it
+                return
+            ms = max(1, round((deadline - handler.now()) * 1000))
+            try:
+                node.call(wire.ApiVersionsRequest(), timeout_ms=ms, version=0)
+                found[node.id] = None
+            except KafkaException as error:
+                found[node.id] = error
+
+    workers = [handler.spawn(ask, name="pykafka.probe") for _ in range(min(len(left), ASKED_MOST))]
+    for worker in workers:
+        worker.join(max(deadline - handler.now(), 0.0))
+    return dict(found)  # a worker that is late changes nothing any more
+
+
+def healths_of(clients: Any) -> list[ClientHealth]:
+    """Return the reports of a client or of several, also of clients for asyncio: none of them sends a request."""
+    several = clients if isinstance(clients, (list, tuple, set, frozenset)) else [clients]
+    found = []
+    for one in several:
+        client: Any = getattr(one, "_inner", one)
+        found.append(client_health(client.cluster))
+    return found

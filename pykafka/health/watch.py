@@ -1,0 +1,306 @@
+"""`Watch`: one native worker a process, which reports partitions and messages that stand still, and hubs that are held.
+
+It wakes at most once a second, and holds no client alive: it knows producers and consumers weakly, and ends with the last
+one. It reads what the engine keeps, and takes no lock of a handler: a greenlet may hold that. A report is logged, and given
+to the client's listener, in a worker of the client's own hub or loop.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pykafka.exceptions import WorkerNotStartedError
+from pykafka.handlers import ThreadingHandler
+from pykafka.handlers.native import NativeHandler
+from pykafka.handlers.whereabouts import Hold, HoldProbe
+from pykafka.health.consumers import ConsumerView
+from pykafka.health.explanation import Why
+from pykafka.health.producers import ProducerView, about
+from pykafka.metrics.listener import HELD, STALLED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pykafka.handlers import Handler
+    from pykafka.metadata.cluster import BaseCluster
+
+log = logging.getLogger(__name__)
+
+#: How often the worker looks (s).
+PERIOD_S = 1.0
+#: How long it waits at least: a hub that owes a turn is looked at sooner (s).
+SHORTEST_S = 0.05
+
+
+class Stalled(NamedTuple):
+    """A partition of a consumer, or the oldest message of a producer, that stands still.
+
+    :param subject: the consumer or producer, as logs name it
+    :param topic: its topic
+    :param partition: its number
+    :param seconds: for how long
+    :param why: the reason's kind
+    :param text: the reason, in one sentence
+    """
+
+    subject: str
+    topic: str
+    partition: int
+    seconds: float
+    why: Why
+    text: str
+
+
+class Held(NamedTuple):
+    """A hub or event loop that one call holds.
+
+    :param seconds: for how long at least
+    :param stack: the calls that hold it, the outermost first
+    """
+
+    seconds: float
+    stack: str
+
+
+class _Watched:
+    """A producer or consumer that is watched.
+
+    :param subject: held weakly
+    :param cluster: of its client; held weakly, too
+    """
+
+    def __init__(self, subject: Any, cluster: BaseCluster) -> None:
+        self._subject = weakref.ref(subject)
+        self._cluster = weakref.ref(cluster)
+        self.handler: Handler = cluster.handler
+        self.threshold_s = cluster.metrics_settings.stall_report_ms / 1000
+        self.hold_s = cluster.metrics_settings.hold_report_ms / 1000
+        # The partitions whose stall was reported.
+        self._reported: set[object] = set()
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the application has dropped it."""
+        return self._subject() is None or self._cluster() is None
+
+    def look(self) -> None:
+        """Report each new stall."""
+        subject, cluster = self._subject(), self._cluster()
+        if subject is None or cluster is None:
+            return
+        found = dict(self._stalls(subject))
+        for key, event in found.items():
+            if key not in self._reported:
+                self.handler.native.say(_Report(cluster, event))
+        self._reported = set(found)
+
+    def notify(self, event: Held) -> None:
+        """Report a hold of the hub or loop."""
+        cluster = self._cluster()
+        if cluster is not None:
+            self.handler.native.say(_Report(cluster, event))
+
+    def _stalls(self, subject: Any) -> Iterable[tuple[object, Stalled]]:
+        return (
+            consumer_stalls(subject, self.threshold_s)
+            if hasattr(subject, "_progress")
+            else producer_stalls(subject, self.threshold_s)
+        )
+
+
+def consumer_stalls(consumer: Any, threshold_s: float) -> Iterable[tuple[object, Stalled]]:
+    """Yield the partitions of a consumer that have stood still for so long (s; 0 for none); this takes a sample."""
+    view = ConsumerView(consumer)
+    if not threshold_s or not view.engine.running:
+        return
+    for key, owned in view.engine.partitions.items():
+        seconds = view.stalled(owned, threshold_s)
+        if seconds is None:
+            continue
+        reason = view.reason(owned)
+        if reason.why is not Why.PAUSED:
+            yield key, Stalled(view.name, key.topic, key.partition, seconds, reason.why, str(reason))
+
+
+def producer_stalls(producer: Any, threshold_s: float) -> Iterable[tuple[object, Stalled]]:
+    """Yield the partitions of a producer whose oldest message is so old (s; 0 for none)."""
+    view = ProducerView(producer)
+    if not threshold_s:
+        return
+    for oldest in view.oldest:
+        seconds = view.now - oldest.batch.created
+        if seconds >= threshold_s + view.engine.options.linger_s:
+            reason = view.reason(oldest)
+            if view.engine.completion.callbacks.full and (whole := view.whole()) is not None:
+                reason = whole
+            key = oldest.queue.key
+            yield about(oldest), Stalled(view.name, *key, seconds, reason.why, str(reason))
+
+
+class _Report:
+    """A report to be made: `Handler.say` calls it.
+
+    :param cluster: of the client
+    :param event: what to report
+    """
+
+    def __init__(self, cluster: BaseCluster, event: Stalled | Held) -> None:
+        self._cluster = cluster
+        self._event = event
+
+    def __call__(self) -> None:
+        cluster, event = self._cluster, self._event
+        if isinstance(event, Stalled):
+            text = "%s: %s-%d has stood still for %.0f s: %s"
+            what = (event.subject, event.topic, event.partition, event.seconds, event.text)
+            cluster.limiter.warn(log, f"{event.subject} {event.topic} {event.why.value}", text, *what)
+        else:
+            text = "a call holds the hub or event loop for %.1f s or more, so nothing of this client runs there: %s"
+            cluster.limiter.warn(log, event.stack, text, event.seconds, event.stack)
+        tell(cluster, event)
+
+
+def tell(cluster: BaseCluster, event: Stalled | Held) -> None:
+    """Give an event to the client's listener, if there is one."""
+    listener = cluster.listener
+    if listener is None:
+        return
+    if isinstance(event, Stalled):
+        listener.on_event(STALLED, f"{event.topic}/{event.partition}", event.seconds, f"{event.subject}: {event.text}")
+    else:
+        listener.on_event(HELD, "hub or event loop", event.seconds, event.stack)
+
+
+class Watch:
+    """The worker, and what it watches. `watch_of` returns that of a handler.
+
+    State: `_watched` and `_probes` change by single steps, on any worker. The worker holds `_running` from its start until
+    its end.
+
+    :param native: the handler of the worker
+    """
+
+    def __init__(self, native: Handler) -> None:
+        self._native = native
+        self._watched: dict[int, _Watched] = {}
+        self._probes: dict[int, HoldProbe] = {}
+        self._begin()
+        native.at_fork(self._after_fork)
+
+    def _begin(self) -> None:
+        self._wake = self._native.Event()
+        self._running = self._native.Lock()
+
+    def _after_fork(self) -> None:
+        # The worker is the parent's; consumers and producers come again when they start in the child.
+        self._watched, self._probes = {}, {}
+        self._begin()
+
+    def add(self, subject: Any, cluster: BaseCluster) -> None:
+        """Watch a producer or consumer. Call this in the thread of its hub or loop."""
+        watched = _Watched(subject, cluster)
+        if not watched.threshold_s and not (watched.hold_s and watched.handler.cooperative):
+            return
+        handler = watched.handler
+        if watched.hold_s and handler.cooperative and handler.native is not handler and handler.system_clock:
+            self._probes.setdefault(id(handler), HoldProbe(handler))
+        self._watched[id(subject)] = watched
+        self._start()
+
+    def remove(self, subject: Any) -> None:
+        """Watch a producer or consumer no more; the worker ends with the last one."""
+        self._watched.pop(id(subject), None)
+        if not self._watched:
+            self._wake.set()
+
+    def held_by(self, handler: Handler) -> Hold | None:
+        """Return the hold of a handler's hub or loop that lasts at present."""
+        probe = self._probes.get(id(handler))
+        return None if probe is None else probe.held
+
+    def _start(self) -> None:
+        if not self._running.acquire(False):
+            return
+        try:
+            self._native.spawn(self._run, self._wake, self._running, name="pykafka.Watch")
+        except WorkerNotStartedError as error:  # the next producer or consumer tries again
+            self._running.release()
+            log.info("stalls are not watched for at present: %s", error)
+        except BaseException:
+            self._running.release()
+            raise
+
+    # -- the worker ------------------------------------------------------------------------------------------------
+
+    def _run(self, wake: Any, running: Any) -> None:
+        while True:
+            try:
+                while self._watched and self._wake is wake:  # a fork makes another
+                    wake.wait(self._pause())
+                    wake.clear()
+                    self.look()
+            finally:
+                running.release()
+            if not self._watched:
+                self._probes.clear()
+            if not self._watched or self._wake is not wake or not running.acquire(False):
+                return
+
+    def _pause(self) -> float:
+        """Return how long to wait: less than usual while a hub owes a turn."""
+        pause = PERIOD_S
+        if any(probe.is_asking for probe in self._probes.copy().values()):
+            for watched in self._watched.copy().values():
+                pause = min(pause, max(watched.hold_s / 2, SHORTEST_S)) if watched.hold_s else pause
+        return pause
+
+    def look(self) -> None:
+        """Look at all that is watched, once; an error in one report does not end the others."""
+        held: set[int] = set()
+        for number, watched in self._watched.copy().items():
+            if watched.is_gone:
+                self._watched.pop(number, None)
+                continue
+            try:
+                watched.look()
+                self._look_at_hub(watched, held)
+            except Exception as error:  # noqa: BLE001 - one that reports cannot do without must not end the worker
+                self._native.report("looking for stalls", error)
+
+    def _look_at_hub(self, watched: _Watched, seen: set[int]) -> None:
+        number = id(watched.handler)
+        probe = self._probes.get(number)
+        if probe is None or number in seen:
+            return
+        seen.add(number)
+        hold = probe.look(watched.hold_s)
+        if hold is not None:
+            watched.notify(Held(hold.seconds, hold.stack))
+
+
+#: Of handlers whose clock is not the system's (a simulation's), and of those that have no native threads beside them
+#: (eventlet's).
+_own: weakref.WeakKeyDictionary[Handler, Watch] = weakref.WeakKeyDictionary()
+#: That of all other handlers.
+_shared: list[Watch] = []
+
+
+def watch_of(handler: Handler) -> Watch:
+    """Return the watch for the clients of a handler: one for the process, or one for a handler with a clock of its own."""
+    native = handler.native
+    if not handler.system_clock or (handler.cooperative and native is handler):
+        watch = _own.get(handler)
+        if watch is None:
+            watch = _own[handler] = Watch(native)
+        return watch
+    if not _shared:  # of no client's hub or loop: it outlives each of them
+        plain = ThreadingHandler()
+        _shared.append(Watch(NativeHandler(lambda say: say(), lambda fn: fn()) if plain.cooperative else plain))
+    return _shared[0]
+
+
+def held_by(handler: Handler) -> Hold | None:
+    """Return the hold of a handler's hub or loop that lasts at present; None for none, and if it is not watched."""
+    return _shared[0].held_by(handler) if _shared else None

@@ -1,0 +1,1 @@
+"""Reports of health, the watch for stalls, and held hubs."""

@@ -1,0 +1,259 @@
+"""The watch: each stall and each hold is reported once, with its reason, and the worker ends with the last client."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import gevent
+import pytest
+
+from pykafka import KafkaClient
+from pykafka.embedded import EmbeddedCluster
+from pykafka.handlers import Handler
+from pykafka.handlers.whereabouts import HoldProbe, stack_of
+from pykafka.health import Held, Stalled, Why
+from pykafka.health import watch as module
+from tests.support.loops import Concurrency
+from tests.support.waiting import until
+
+WATCH = "pykafka.health.watch"
+
+
+@pytest.fixture
+def listened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return the events that clients get."""
+    events: list[Any] = []
+    monkeypatch.setattr(module, "tell", lambda _, event: events.append(event))
+    return events
+
+
+def filled(client: KafkaClient, count: int = 20) -> None:
+    with client.producer() as producer:
+        for _ in range(count):
+            producer.produce("t", b"x")
+
+
+@pytest.mark.on_asyncio
+def test_a_stall_is_reported_once(
+    concurrency: Concurrency, listened: list[Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts, stall_report_ms=1500, **concurrency()) as client,
+    ):
+        filled(client)
+        handler = client.cluster.handler
+        with client.consumer("t") as consumer:
+            assert consumer.one(20) is not None
+            until(handler, lambda: listened)
+            handler.sleep(2.5)
+            (event,) = listened
+            assert isinstance(event, Stalled)
+            assert (event.topic, event.partition, event.why) == ("t", 0, Why.NOT_POLLED)
+            assert event.seconds >= 1.5
+            assert len(consumer.poll(100, timeout=20)) == 19
+            handler.sleep(2.5)
+            assert len(listened) == 1
+    lines = [record for record in caplog.records if record.name == WATCH]
+    assert len(lines) == 1
+    assert "t-0 has stood still" in lines[0].getMessage()
+    assert lines[0].levelno == logging.WARNING
+
+
+def test_the_listener_of_a_client_hears_of_both() -> None:
+    heard: list[tuple[str, str, float, object]] = []
+
+    class Listener:
+        def on_event(self, kind: str, subject: str, seconds: float = 0.0, detail: object = "") -> None:
+            heard.append((kind, subject, seconds, detail))
+
+    cluster: Any = SimpleNamespace(listener=Listener())
+    module.tell(cluster, Stalled("consumer of t", "t", 3, 31.0, Why.PAUSED, "paused"))
+    module.tell(cluster, Held(2.0, "a.py:1 in f"))
+    module.tell(SimpleNamespace(listener=None), Held(2.0, ""))  # type: ignore[arg-type]
+    assert heard == [
+        ("stalled", "t/3", 31.0, "consumer of t: paused"),
+        ("held", "hub or event loop", 2.0, "a.py:1 in f"),
+    ]
+
+
+def test_a_paused_partition_is_not_reported(concurrency: Concurrency, listened: list[Any]) -> None:
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts, stall_report_ms=1000, **concurrency()) as client,
+    ):
+        filled(client)
+        with client.consumer("t") as consumer:
+            assert consumer.one(20) is not None
+            consumer.pause(*consumer.assignment())
+            client.cluster.handler.sleep(3.5)
+            assert listened == []
+            assert consumer.health().ready
+
+
+def test_an_old_message_is_reported(concurrency: Concurrency, listened: list[Any]) -> None:
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts, stall_report_ms=1000, socket_timeout_ms=1000, **concurrency()) as client,
+        client.producer(linger_ms=0) as producer,
+    ):
+        producer.produce("t", b"x").get(20)
+        cluster.broker_down(1)
+        producer.produce("t", b"y")
+        until(client.cluster.handler, lambda: listened)
+        assert (listened[0].topic, listened[0].partition) == ("t", 0)
+        assert listened[0].why in (Why.UNREACHABLE, Why.NO_LEADER)
+        producer.purge()
+        cluster.broker_up(1)
+
+
+def test_a_held_hub_is_reported_with_its_stack(listened: list[Any]) -> None:
+    def hold_the_hub() -> None:
+        time.sleep(1.5)
+
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts, use_greenlets=True, hold_report_ms=300) as client,
+        client.consumer("t"),
+    ):
+        gevent.sleep(1.0)
+        assert listened == []
+        for _ in range(3):  # the watch looks once a second
+            hold_the_hub()
+            gevent.sleep(0.01)
+        until(client.cluster.handler, lambda: listened)
+        assert isinstance(listened[0], Held)
+        assert "in hold_the_hub" in listened[0].stack
+
+
+def test_the_worker_ends_with_the_last_client(concurrency: Concurrency) -> None:
+    with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster, KafkaClient(cluster.hosts, **concurrency()) as client:
+        watch = module.watch_of(client.cluster.handler)
+        with client.consumer("t"):
+            assert watch._running.locked()
+            with client.producer():
+                pass
+            assert watch._running.locked()
+        until(client.cluster.handler, lambda: not watch._running.locked(), 3)
+
+
+def test_zero_switches_it_off() -> None:
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts, stall_report_ms=0, hold_report_ms=0) as client,
+        client.consumer("t") as consumer,
+    ):
+        assert not module.watch_of(client.cluster.handler)._watched
+        assert consumer.health().ready
+
+
+def test_an_error_of_one_look_ends_no_other(caplog: pytest.LogCaptureFixture, handler: Handler) -> None:
+    class Broken:
+        is_gone = False
+        handler: Any = None
+
+        def look(self) -> None:
+            raise RuntimeError("broken")
+
+    watch = module.Watch(handler.native)
+    watch._watched = {1: Broken(), 2: Broken()}  # type: ignore[dict-item]
+    watch.look()
+    handler.sleep(0.1)
+    assert caplog.text.count("looking for stalls failed: broken") == 2
+
+
+def test_a_report_names_no_secret() -> None:
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts, allow_cleartext_credentials=True) as client,
+        client.consumer("t", group="g") as consumer,
+        client.producer() as producer,
+    ):
+        producer.produce("t", b"payload-of-it", key=b"key-of-it")
+        text = json.dumps(client.health().to_dict()) + str(consumer.explain()) + str(producer.explain())
+        assert "payload-of-it" not in text
+        assert "key-of-it" not in text
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_the_stack_of_a_worker(handler: Handler, gone: bool) -> None:
+    marks: list[object] = []
+    released = handler.Event()
+
+    def waits_here() -> None:
+        marks.append(handler.here())
+        released.wait(30)
+
+    worker = handler.spawn(waits_here)
+    until(handler, lambda: marks)
+    if gone:
+        released.set()
+        worker.join(10)
+        assert "waits_here" not in stack_of(marks[0])
+    else:
+        assert "in waits_here" in stack_of(marks[0])
+        released.set()
+        worker.join(10)
+
+
+def test_an_idle_hub_is_not_woken() -> None:
+    posted: list[Callable[[], object]] = []
+
+    class Native:
+        now = staticmethod(time.monotonic)
+
+        def post(self, fn: Callable[[], object]) -> None:
+            posted.append(fn)
+
+    class Hub:
+        native = Native()
+
+    probe = HoldProbe(Hub())  # type: ignore[arg-type]
+    looked: list[object] = []
+
+    def look() -> None:
+        time.sleep(0.2)
+        looked.append(probe.look(0.1))
+
+    pool = gevent.get_hub().threadpool
+    pool.spawn(look).get()  # the hub waits for it, and is idle
+    assert looked == [None]
+    assert not posted
+
+
+#: A program that forks; its child reads, and prints what it watches.
+FORKS = """
+import json, os, sys
+from pykafka import KafkaClient
+from pykafka.health.watch import watch_of
+
+client = KafkaClient(sys.argv[1], use_greenlets=sys.argv[2] == "greenlets")
+consumer = client.consumer("t")
+assert consumer.one(20) is not None
+if os.fork() == 0:
+    watch = watch_of(client.cluster.handler)
+    before = len(watch._watched)
+    assert consumer.one(20) is not None
+    print(json.dumps([before, len(watch._watched), watch._running.locked(), consumer.health().alive]), flush=True)
+    os._exit(0)
+assert os.wait()[1] == 0
+client.close()
+"""
+
+
+@pytest.mark.parametrize("kind", ["threads", "greenlets"])
+def test_a_forked_child_watches_its_own(kind: str) -> None:
+    with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster:
+        with KafkaClient(cluster.hosts) as client:
+            filled(client)
+        command = [sys.executable, "-c", FORKS, cluster.hosts, kind]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout) == [0, 1, True, True]

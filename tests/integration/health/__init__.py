@@ -1,0 +1,1 @@
+"""Reports of health, and reasons for standing still, against real brokers."""

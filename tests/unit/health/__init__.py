@@ -1,0 +1,1 @@
+"""The data of reports, and applications for probes."""
