@@ -73,6 +73,17 @@ def test_a_fenced_producer_has_the_last_events(client: KafkaClient, monkeypatch:
         producer.close()
 
 
+def test_what_ends_a_sender_has_the_last_events(client: KafkaClient) -> None:
+    producer: Any = client.producer()
+    producer.produce("sender", b"x").get(timeout=20)
+    producer._engine.worker_failed(MemoryError("no room"))
+    with pytest.raises(MemoryError) as caught:
+        producer.flush()
+    assert "Produce  broker" in caught.value.flight  # type: ignore[attr-defined]
+    with suppress(MemoryError):
+        producer.close()
+
+
 def test_what_ends_a_fetch_worker_has_the_last_events(client: KafkaClient, monkeypatch: pytest.MonkeyPatch) -> None:
     from pykafka.consumer.fetcher import FetchablePartitions
 
