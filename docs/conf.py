@@ -31,7 +31,7 @@ myst_heading_anchors = 4
 # Docstrings say `name`: a link where the reference has that name, else code (extensions/reference.py).
 default_role = "pyname"
 # Building the pages needs no Spark: it is large, and the reference does not show its classes.
-autodoc_mock_imports = ["pyspark", "py4j", "pyarrow"]
+autodoc_mock_imports = ["pyspark", "py4j", "pyarrow", "opentelemetry"]
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True}
 autodoc_class_signature = "mixed"

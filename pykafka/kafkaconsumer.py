@@ -23,7 +23,7 @@ from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.groups.assignment_follower import AssignmentFollower
 from pykafka.groups.options import SubscriberOptions
 from pykafka.handlers.interrupts import CloseOnce, SingleCaller
-from pykafka.health.calls import ConsumerHealthCalls, watched
+from pykafka.health import ConsumerHealthCalls, watched
 from pykafka.metadata.lifecycle import ClosedWithClient
 from pykafka.metrics.listener import POLLED
 from pykafka.parallel.consuming import InParallel

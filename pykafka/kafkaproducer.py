@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self
 
 from pykafka.exceptions import KafkaException, OnDeliveryError
 from pykafka.handlers.exit_calls import note_block
-from pykafka.health.calls import ProducerHealthCalls, watched
+from pykafka.health import ProducerHealthCalls, watched
 from pykafka.partitioners import Murmur2Partitioner
 from pykafka.producer.delivery import Delivery
 from pykafka.producer.delivery_callbacks import Callback, traced

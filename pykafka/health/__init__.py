@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafka.consumer.engine import ConsumerEngine
     from pykafka.health.explanation import Explanation, Reason, Why
     from pykafka.health.report import (
         BrokerHealth,
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
     )
     from pykafka.health.watch import Held, Stalled
     from pykafka.health.web import asgi_app, wsgi_app
+    from pykafka.metadata.cluster import BaseCluster
+    from pykafka.producer.engine import ProducerEngine
 
 __all__ = [
     "BrokerHealth",
@@ -43,3 +49,80 @@ def __getattr__(name: str) -> Any:
     from pykafka.health import explanation, report, watch, web
 
     return next(getattr(home, name) for home in (report, explanation, watch, web) if hasattr(home, name))
+
+
+def watched(subject: Any, engine: ConsumerEngine | ProducerEngine, cluster: BaseCluster) -> None:
+    """Register a producer or consumer with the watch for stalls from its start to its end.
+
+    :param subject: held weakly
+    :param engine: of it
+    :param cluster: of its client
+    """
+    subject._here = cluster.handler.here
+    settings = cluster.metrics_settings
+    if not (settings.stall_report_ms or (settings.hold_report_ms and cluster.handler.cooperative)):
+        return
+    reference = weakref.ref(subject)
+
+    def start() -> None:
+        from pykafka.health.watch import watch_of
+
+        if (found := reference()) is not None:
+            watch_of(cluster.handler).add(found, cluster)
+
+    def stop() -> None:
+        from pykafka.health.watch import watch_of
+
+        if (found := reference()) is not None:
+            watch_of(cluster.handler).remove(found)
+
+    engine.on_start, engine.on_stop = start, stop
+
+
+class ConsumerHealthCalls:
+    """The calls of a consumer about its own state."""
+
+    _progress: Any = None
+    #: What stands for the worker that has called last, as of `Handler.here`.
+    _reader: object = None
+    _here: Callable[[], object]
+    _run: Any
+
+    def health(self) -> ConsumerHealth:
+        """Return the state of the consumer, without a request: partitions, lag, membership, and what is wrong.
+
+        :returns: `pykafka.health.ConsumerHealth`; its `to_dict()` is for JSON
+        """
+        from pykafka.health.consumers import ConsumerView
+
+        return ConsumerView(self, self._here()).report()
+
+    def explain(self, timeout: float = 5.0) -> Explanation:
+        """Return why each partition stands where it stands; `print()` shows a line for each.
+
+        It asks leaders where paused partitions end, and which transaction is open, if one holds a partition up.
+
+        :param timeout: how long brokers may take to answer (s); 0 asks none
+        """
+        from pykafka.health.explaining import explain_consumer
+
+        return explain_consumer(self, timeout)
+
+
+class ProducerHealthCalls:
+    """The calls of a producer about its own state."""
+
+    def health(self) -> ProducerHealth:
+        """Return the state of the producer, without a request: its queue, its oldest message, and what is wrong.
+
+        :returns: `pykafka.health.ProducerHealth`; its `to_dict()` is for JSON
+        """
+        from pykafka.health.producers import ProducerView
+
+        return ProducerView(self).report()
+
+    def explain(self) -> Explanation:
+        """Return why the oldest message of each partition is not acknowledged yet; `print()` shows a line for each."""
+        from pykafka.health.explaining import explain_producer
+
+        return explain_producer(self)

@@ -31,6 +31,8 @@ class ConsumerView:
 
     def __init__(self, consumer: Any, asking: object = None) -> None:
         self._asking = asking
+        self._where: str | None = None
+        self._member_reason: list[Reason | None] = []
         self.consumer = consumer
         self.engine: ConsumerEngine = consumer._engine
         self._follower: AssignmentFollower = consumer._follower
@@ -59,15 +61,19 @@ class ConsumerView:
             name=engine.name,
             group=engine.options.consumer_group,
             member=self._member(),
-            partitions=tuple(self._partition(owned) for _, owned in sorted(engine.partitions.items())),
+            partitions=self._partitions(),
             last_poll_s=self._progress.idle_for(self._now) if self._progress.has_called else None,
             last_commit_s=None if last_commit is None else self._now - last_commit,
             buffered_bytes=engine.buffers.nbytes,
             buffer_limit_bytes=engine.buffers.max_bytes,
         )
 
-    def _partition(self, owned: OwnedPartition) -> PartitionHealth:
-        lag = lag_of(owned, self._read_committed, self.engine.handler.time_ms())
+    def _partitions(self) -> tuple[PartitionHealth, ...]:
+        time_ms, known = self.engine.handler.time_ms(), self.engine.partitions
+        return tuple(self._partition(known[key], time_ms) for key in sorted(known))
+
+    def _partition(self, owned: OwnedPartition, time_ms: int) -> PartitionHealth:
+        lag = lag_of(owned, self._read_committed, time_ms)
         commits = self.engine.commits
         behind = is_behind(owned)
         return PartitionHealth(
@@ -133,7 +139,9 @@ class ConsumerView:
             return self._trouble(owned) or Reason(Why.AT_END, f"at its end, offset {owned.position}")
         if owned.paused:
             return self._paused()
-        return self.membership_reason() or self._unread(owned) or self._trouble(owned) or self._fetched(owned)
+        if not self._member_reason:
+            self._member_reason.append(self.membership_reason())
+        return self._member_reason[0] or self._unread(owned) or self._trouble(owned) or self._fetched(owned)
 
     def stalled(self, owned: OwnedPartition, threshold_s: float) -> float | None:
         """Return for how long a partition behind its end has stood still (s); None if not for so long."""
@@ -223,9 +231,11 @@ class ConsumerView:
 
     def _stack(self) -> str:
         """Return where the worker is that has polled last, as the end of a sentence; "" if that is not known."""
-        reader = self.consumer._reader
-        stack = "" if reader is None or reader == self._asking else stack_of(reader)
-        return f" (its worker is at {stack})" if stack else ""
+        if self._where is None:  # once for all partitions
+            reader = self.consumer._reader
+            stack = "" if reader is None or reader == self._asking else stack_of(reader)
+            self._where = f" (its worker is at {stack})" if stack else ""
+        return self._where
 
     def _trouble(self, owned: OwnedPartition) -> Reason | None:
         """Return the error that keeps a partition from being fetched; None if there is none."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from pykafka.metadata.lifecycle import Tether
@@ -44,6 +46,7 @@ class SpanFinisher(Tether):
     def __init__(self, handler: Handler, failed: Callable[[str, BaseException], None]) -> None:
         self._handler = handler
         self._failed = failed
+        self._stopped = False
         self._begin()
         handler.at_fork(self._begin)
 
@@ -53,7 +56,7 @@ class SpanFinisher(Tether):
         super().__init__(self._native.Event())
         self._lock = self._native.Lock()
         self._waiting: deque[Ending] = deque()
-        self._running = self._ending = self._hurried = self._stopped = False
+        self._running = self._ending = self._hurried = False
         #: Spans that found no place.
         self.dropped = 0
 
@@ -66,9 +69,18 @@ class SpanFinisher(Tether):
             )
             return
         self._waiting.append(ending)
+        if (self._stopped or sys.is_finalizing()) and not self._running:
+            self._end_here()
+            return
         if not self._running:
             self._start()
         self.wake.set()
+
+    def _end_here(self) -> None:
+        """End what comes after the client's end, as of a loop that the interpreter's end lets go: no thread starts then."""
+        with suppress(IndexError):
+            while True:
+                self._end(self._waiting.popleft())
 
     def _start(self) -> None:
         with self._lock:
@@ -102,7 +114,7 @@ class SpanFinisher(Tether):
 
     def stop(self) -> None:
         """End the spans that wait, and the worker; a processor that blocks is not waited for."""
-        self._stopped = True  # spans that come later are still ended
+        self._stopped = True
         if not self._handler.has_ended and not self.join(STOP_S):
             self._failed("ending spans", RuntimeError("a span processor blocks: the last spans may be lost"))
         self.wake.set()
@@ -132,7 +144,7 @@ class SpanFinisher(Tether):
 
     def _end(self, ending: Ending) -> None:
         now = self._native.now
-        while not self._hurried and (left := ending.due - now()) > 0:
+        while not (self._hurried or self._stopped) and (left := ending.due - now()) > 0:
             self.wake.wait(left)
             self.wake.clear()
         try:

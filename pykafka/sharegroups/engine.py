@@ -56,6 +56,7 @@ class ShareEngine:
             self.listener = cluster.listener.part(CONSUMER, (cluster.client_id, options.group))
         self.member = ShareMember(cluster, options.group, rack, self._assign, self.arrived.set, self.listener)
         self.topics: list[str] = []
+        self._rack = rack or ""
         #: How long the broker keeps acquired records for this member (ms); None before the first ones.
         self.lock_timeout_ms: int | None = None
         self._buffer: deque[Record[Any, Any]] = deque()
@@ -116,6 +117,10 @@ class ShareEngine:
             self._seen = self.cluster.generation
             self._changed = True
         self.arrived.set()
+
+    def metric_labels(self) -> dict[str, str]:
+        """Return the labels of the consumer's metrics at brokers (KIP-714)."""
+        return {"client_rack": self._rack, "group_id": self.options.group or "", "group_member_id": self.member_id}
 
     def failed(self, error: KafkaException) -> None:
         """Keep an error for the application."""

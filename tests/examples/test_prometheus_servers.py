@@ -17,6 +17,7 @@ from typing import NamedTuple
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from pykafka import EmbeddedCluster
 from pykafka.prometheus import KafkaCollector
 from tests.support.programs import Program, program, watched
 
@@ -66,15 +67,15 @@ class Server(NamedTuple):
     port: int
     running: Program
 
-    def ask(self, method: str = "GET") -> Answer:
+    def ask(self, method: str = "GET", path: str = "/metrics") -> Answer:
         """Return the answer to one request, over a connection of its own."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         begin = time.monotonic()
         try:
-            connection.request(method, "/metrics")
+            connection.request(method, path, "event" if method == "POST" else None)
             response = connection.getresponse()
             body = response.read().decode()
-            return Answer(int(response.headers["X-Process"]), body, time.monotonic() - begin)
+            return Answer(int(response.headers.get("X-Process", 0)), body, time.monotonic() - begin)
         finally:
             connection.close()
 
@@ -108,11 +109,11 @@ def _await_port(port: int, running: Program) -> None:
 
 
 @contextmanager
-def gunicorn(kind: str, directory: Path) -> Iterator[Server]:
+def gunicorn(kind: str, environment: dict[str, str], application: str = f"{MODULE}:application") -> Iterator[Server]:
     """Run gunicorn with four workers during the block."""
     port = _free_port()
-    arguments = ("--bind", f"127.0.0.1:{port}", "--workers", str(WORKERS), *GUNICORN[kind], f"{MODULE}:application")
-    with program("gunicorn", *arguments, environment={"DIRECTORY": str(directory)}) as running:
+    arguments = ("--bind", f"127.0.0.1:{port}", "--workers", str(WORKERS), *GUNICORN[kind], application)
+    with program("gunicorn", *arguments, environment=environment) as running:
         _await_port(port, running)
         yield Server(port, running)
         running.signal(signal.SIGTERM)
@@ -174,9 +175,23 @@ def _check(server: Server) -> None:
 
 @pytest.mark.parametrize("kind", GUNICORN)
 def test_gunicorn(kind: str, tmp_path: Path) -> None:
-    with gunicorn(kind, tmp_path) as server:
+    with gunicorn(kind, {"DIRECTORY": str(tmp_path)}) as server:
         _check(server)
     _check_end(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["threads", "gevent"])
+def test_clients_in_gunicorn(kind: str, tmp_path: Path) -> None:
+    """The example: real clients in the workers, whose last figures are there after the end of the server."""
+    with EmbeddedCluster(topics={"events": 3}) as cluster:
+        environment = {"KAFKA": cluster.hosts, "TOPIC": "events", "METRICS": str(tmp_path)}
+        with gunicorn(kind, environment, "examples.worker_pools.gunicorn_metrics:app") as server:
+            for number in range(COUNT):
+                assert server.ask("POST", f"/events/{number % 7}").body.startswith("{")
+            server.await_values(lambda values: values.get(SENT) == COUNT)
+            for _ in range(10):
+                assert server.ask().values[SENT] == COUNT
+        _check_end(tmp_path)
 
 
 @pytest.mark.matrix

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +15,7 @@ import pytest
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 
-from pykafka import KafkaClient, otel
+from pykafka import EmbeddedCluster, KafkaClient, otel
 from pykafka.otel import finisher
 from tests.support.spans import Telemetry
 
@@ -174,6 +176,38 @@ def test_a_forked_child_has_its_own_spans(client: KafkaClient, telemetry: Teleme
     producer.produce(topic, b"3").get(20)
     producer.flush()
     assert len(telemetry.spans()) == 2
+
+
+PROGRAM = """
+import sys
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from pykafka import KafkaClient
+from pykafka.otel import instrument
+
+class Printing(SpanProcessor):
+    def on_end(self, span):
+        print(span.name, flush=True)
+
+provider = TracerProvider()
+provider.add_span_processor(Printing())
+client = KafkaClient(sys.argv[1], use_greenlets=sys.argv[3] == "greenlets")
+instrument(client, tracer_provider=provider)
+client.producer().produce(sys.argv[2], b"1").get(20)
+records = iter(client.consumer(sys.argv[2], consumer_timeout_ms=5000))
+next(records)
+if sys.argv[4] == "closed":
+    client.close()
+"""
+
+
+@pytest.mark.parametrize("end", ["open", "closed"])
+@pytest.mark.parametrize("kind", ["threads", "greenlets"])
+def test_the_interpreter_ends_within_a_loop(cluster: EmbeddedCluster, topic: str, kind: str, end: str) -> None:
+    """The last span ends when Python lets go of the loop: threads cannot start any more, and it waited for one for ever."""
+    command = [sys.executable, "-c", PROGRAM, cluster.hosts, topic, kind, end]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines()[0] == "send " + topic
+    assert done.stderr == ""
 
 
 def test_what_is_no_client() -> None:

@@ -216,13 +216,38 @@ def test_a_throttled_push_waits(
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
+@pytest.mark.parametrize(("code", "text"), [(-1, "The broker failed without naming a reason"), (87, "INVALID_RECORD")])
 def test_errors_are_logged_once(
-    broker: TelemetryBroker, client: KafkaClient, handler: Handler, caplog: pytest.LogCaptureFixture
+    broker: TelemetryBroker, handler: Handler, caplog: pytest.LogCaptureFixture, code: int, text: str
 ) -> None:
-    broker.push_errors = [-1, -1, -1]
-    until(handler, lambda: len(broker.pushed) >= 5)
+    broker.push_errors = [code] * 3
+    with KafkaClient(broker.hosts, handler=handler):
+        until(handler, lambda: len(broker.pushed) >= 5)
     (record,) = [record for record in caplog.records if "telemetry" in record.name]
-    assert "metrics of this client are not pushed: The broker failed without naming a reason" in record.getMessage()
+    assert record.getMessage().startswith("metrics of this client are not pushed: ")
+    assert text in record.getMessage()
+
+
+def test_connections_that_are_cut(
+    broker: TelemetryBroker, handler: Handler, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(telemetry, "RETRY_MS", 20)
+    cuts: list[int] = []
+
+    def closes(key: int, version: int) -> bool:
+        if key == wire.PushTelemetryRequest.api_key and len(cuts) < 3:
+            cuts.append(version)
+            return True
+        return False
+
+    broker.closes_on = closes
+    with KafkaClient(broker.hosts, handler=handler) as client:
+        until(handler, lambda: len(broker.pushed) >= 3)
+        assert client.instance_id() == ID
+    assert [request.client_instance_id for request in broker.asked] == [UUID(int=0), ID, ID, ID]
+    assert broker.totals[:3] == [4, 1, 1]  # what the lost pushes had comes with the next one
+    warnings = [one for one in caplog.records if "telemetry" in one.name and one.levelno >= logging.WARNING]
+    assert len(warnings) <= 1
 
 
 @pytest.mark.parametrize("at", ["ask", "push"])
