@@ -53,7 +53,7 @@ def flight(
     count = 0
     for moment in timeline.moments(broker=broker, kinds=kinds, since_s=since, errors=errors, grouped=not each):
         click.echo(f"{moment.time} {_ERROR if moment.is_error else _PLAIN} {moment.text}")
-        count += moment.count
+        count += moment.entries
     bad = f"; {timeline.bad_lines} lines could not be read" if timeline.bad_lines else ""
     click.echo(f"{count} of {len(timeline.entries)} entries{bad}", err=True)
 

@@ -184,7 +184,8 @@ class GroupOffsets:
         :raises KafkaException: it was not found, or reached, in time
         """
         coordinator = self._found(deadline)
-        coordinator.connect_within(min(self._left_ms(deadline), self._cluster.socket_timeout_ms))
+        left = left_ms(deadline, self._cluster.handler.now(), LEAST_MS)
+        coordinator.connect_within(min(left, self._cluster.socket_timeout_ms))
         return coordinator
 
     def commit(
@@ -415,17 +416,17 @@ class GroupOffsets:
     def _found(self, deadline: float | None = None) -> Node:
         """Return the group's coordinator, looking for it until a deadline (s), but no longer than the socket timeout."""
         if self._coordinator is None:
-            left_ms = None if deadline is None else min(self._left_ms(deadline), self._cluster.socket_timeout_ms)
-            self._coordinator = self._cluster.coordinators.find(self._cluster, self._group, left_ms)
+            left = None
+            if deadline is not None:
+                left = min(left_ms(deadline, self._cluster.handler.now(), LEAST_MS), self._cluster.socket_timeout_ms)
+            self._coordinator = self._cluster.coordinators.find(self._cluster, self._group, left)
         return self._coordinator
 
     def _call(self, coordinator: Node, request: Request[R], version: int, deadline: float) -> R:
         """Send a request and return the answer; it has the rest of the time (s), and no more than the channel gives."""
-        timeout_ms = min(self._left_ms(deadline), coordinator.timeout_ms(CHANNEL))
+        left = left_ms(deadline, self._cluster.handler.now(), LEAST_MS)
+        timeout_ms = min(left, coordinator.timeout_ms(CHANNEL))
         return coordinator.call(request, CHANNEL, version=version, timeout_ms=timeout_ms)
-
-    def _left_ms(self, deadline: float) -> int:
-        return left_ms(deadline, self._cluster.handler.now(), LEAST_MS)
 
     def ids_of(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, UUID | None]:
         """Return the id of the topic that the offset of each partition is of; None if it is not known."""

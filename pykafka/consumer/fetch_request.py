@@ -160,7 +160,7 @@ class FetchSession(Generic[K, V]):
 
     def failed(self) -> None:
         """Begin again: a request may have reached the broker or not. The next one ends the session that may still be there."""
-        self._begin_anew(self._id)
+        self._epoch, self._known = FIRST_EPOCH, {}
 
     def _begin_anew(self, session_id: int) -> None:
         self._id = session_id

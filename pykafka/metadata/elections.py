@@ -163,7 +163,7 @@ class Coordinators:
 
         :param cluster: which is asked
         """
-        found = self._known(cluster, group)
+        found = self._known(cluster, group) if group in self._found else None
         if found is not None:
             return found
         lock = self._asking.setdefault(group, self._handler.Lock())
@@ -172,7 +172,7 @@ class Coordinators:
             timeout=ASKED_TWICE_AFTER_S if timeout_ms is None else min(ASKED_TWICE_AFTER_S, timeout_ms / 1000)
         )
         try:
-            found = self._known(cluster, group)
+            found = self._known(cluster, group) if group in self._found else None
             if found is None:
                 waited_ms = round((self._handler.now() - began) * 1000)
                 left_ms = None if timeout_ms is None else max(0, timeout_ms - waited_ms)

@@ -8,6 +8,7 @@ import os
 import sys
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from pykafka._version import __version__
@@ -30,6 +31,8 @@ REQUEST = "request"
 PID = "{pid}"
 #: How often a ring is read again that changes meanwhile, as a finalizer may do that during the reading.
 READS_MAX = 10
+#: Of the files that are being written: a signal may come while one is.
+_NUMBERS = count()
 
 
 class FlightFile:
@@ -48,10 +51,10 @@ class FlightFile:
         :raises OSError: it cannot be written
         """
         name = os.fspath(path).replace(PID, str(os.getpid()))
-        made = f"{name}.{os.getpid()}.tmp"
+        made = f"{name}.{os.getpid()}-{self.flight.handler.time_ms()}-{next(_NUMBERS)}.tmp"
         try:
             # Only for its owner: it names brokers, topics and groups.
-            with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
                 file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in self.lines())
             os.replace(made, name)
         except OSError as error:

@@ -24,13 +24,13 @@ class Moment(NamedTuple):
 
     :param at: when it was, or the first of several (s since 1970)
     :param text: what it was
-    :param count: how many entries it stands for
+    :param entries: how many it stands for
     :param is_error: whether it is about an error
     """
 
     at: float
     text: str
-    count: int
+    entries: int
     is_error: bool
 
     @property

@@ -76,7 +76,7 @@ def test_it_tells_requests_rebalances_and_positions(
     for told in (
         r"^connected to 127\.0\.0\.1:\d+$",
         r"^disconnected from 127\.0\.0\.1:\d+: the connection was closed by this client",
-        r"^group managed: generation \d+: \S+ is a member, \S+ leads, assignor range$",
+        r"^group managed: generation \d+, member \S+, led by \S+, range$",
         r"^group managed: partitions \[0, 1\] of clicks$",
         r"^clicks-0 begins at offset 0: group simple has committed nothing; auto_offset_reset is earliest$",
         r"^clicks-0 goes to offset 1$",

@@ -19,7 +19,7 @@ from pykafka.exceptions import (
     UnsupportedVersion,
     error_for,
 )
-from pykafka.groups.classic.heartbeat import ClassicHeartbeats, HeartbeatTarget, Report, leave_request
+from pykafka.groups.classic.heartbeat import ClassicHeartbeats, HeartbeatTarget, Report, encoded, leave_request
 from pykafka.groups.classic.state import EVENT_OF_ERROR, Event, MemberState, State
 from pykafka.groups.coordinator_connection import (
     LEAVE_TIMEOUT_MS,
@@ -102,9 +102,8 @@ class AbstractCoordinator(ABC):
         self._refreshed_at = self._handler.now()
         #: When the present join began, of the handler's clock (s).
         self.join_started = 0.0
-        # Since when the member wants an assignment, None if it has one; and since when it waits for it in this generation (s).
-        self._rebalancing_since: float | None = None
-        self._joined_at = 0.0
+        # Since when the member wants an assignment, 0 if it has one; and since when it waits for it in this generation (s).
+        self._rebalancing_since = self._joined_at = 0.0
         #: Each member's assignment, if this one is the leader.
         self._assignments: Mapping[str, Any] = {}
         #: The `group_instance_id` of each static member, if this one is the leader.
@@ -130,7 +129,7 @@ class AbstractCoordinator(ABC):
         self.pending_join.forget()
         if self._static_member is not None:
             self._static_member.forget()
-        self._prepared = False
+        self._prepared, self._rebalancing_since = False, 0.0
 
     # -- what a kind of group defines --------------------------------------------------------------------------------
 
@@ -288,16 +287,9 @@ class AbstractCoordinator(ABC):
         if self._static_member is not None:
             self._static_member.joined(response.generation_id)
         self._joined_at = self._handler.now()
-        text = f"generation {response.generation_id}, member {response.member_id}, led by {response.leader}"
+        text = f"generation {response.generation_id}, member {response.member_id}, led by {response.leader}, {protocol}"
+        log.debug("group %s: %s", self.group_id, text)
         self._report(JOINED, text, self._joined_at - self.join_started)
-        log.debug(
-            "group %s: generation %d: %s is a member, %s leads, assignor %s",
-            self.group_id,
-            response.generation_id,
-            response.member_id,
-            response.leader,
-            protocol,
-        )
         self.send_heartbeats()
         return response
 
@@ -342,8 +334,7 @@ class AbstractCoordinator(ABC):
         self.request_rejoin()
         self.membership.apply(Event.JOIN)
         self.join_started = self._handler.now()
-        if self._rebalancing_since is None:
-            self._rebalancing_since = self.join_started
+        self._rebalancing_since = self._rebalancing_since or self.join_started
         log.info("group %s: joining as %s", self.group_id, request.member_id or "a new member")
 
     def _send_join(
@@ -408,17 +399,12 @@ class AbstractCoordinator(ABC):
         # Answers to earlier heartbeats may report the very rebalance that ends here.
         self.sender.reports.clear()
         now = self._handler.now()
-        since, self._rebalancing_since = self._rebalancing_since, None
         text = f"generation {self.membership.generation_id}"
         self._report(SYNCED, text, now - self._joined_at)
-        self._report(REBALANCED, text, now - (self.join_started if since is None else since))
+        self._report(REBALANCED, text, now - (self._rebalancing_since or self.join_started))
+        self._rebalancing_since = 0.0
         self.send_heartbeats(restart=False)
-        log.info(
-            "group %s: %s has its assignment of generation %d",
-            self.group_id,
-            self.membership.member_id,
-            self.membership.generation_id,
-        )
+        log.info("group %s: %s has its assignment of %s", self.group_id, self.membership.member_id, text)
         return assignment
 
     def _sync_request(self, assignments: Mapping[str, Any], version: int) -> wire.SyncGroupRequest:
@@ -607,8 +593,3 @@ class AbstractCoordinator(ABC):
         response = self.connection.call(request, coordinator, deadline, version=version)
         codes = [response.error_code, *(member.error_code for member in response.members)]
         return next((code for code in codes if code), 0)
-
-
-def encoded(content: Any) -> bytes:
-    """Return content as bytes; it is bytes-like, or has `encode()`."""
-    return bytes(content) if isinstance(content, (bytes, bytearray, memoryview)) else bytes(content.encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.exceptions import FencedInstanceId, IllegalGeneration, KafkaException, RebalanceInProgress, UnknownMemberId
 from pykafka.groups.heartbeat_sender import Activity, Heartbeat, HeartbeatSender
@@ -187,3 +187,8 @@ def leave_request(group: str, member_id: str, version: int, instance_id: str | N
         member = wire.LeaveGroupRequest.Member(member_id=member_id, group_instance_id=instance_id)
         return wire.LeaveGroupRequest(group_id=group, members=[member])
     return wire.LeaveGroupRequest(group_id=group, member_id=member_id)
+
+
+def encoded(content: Any) -> bytes:
+    """Return content as bytes; it is bytes-like, or has `encode()`."""
+    return bytes(content) if isinstance(content, (bytes, bytearray, memoryview)) else bytes(content.encode())

@@ -37,7 +37,7 @@ def test_a_timeline_of_a_client(client: KafkaClient, tmp_path: Path) -> None:
     assert timeline.bad_lines == 0
     kinds = {entry.get("api", entry["kind"]) for entry in timeline.entries}
     assert {"Metadata", "Produce", "connected", "metadata", "InitProducerId"} <= kinds
-    assert next(timeline.moments(kinds=["produce"])).count > 1
+    assert next(timeline.moments(kinds=["produce"])).entries > 1
     content = (tmp_path / "f").read_text()
     assert "payload-x" not in content
     assert "key-x" not in content
@@ -70,6 +70,17 @@ def test_a_fenced_producer_has_the_last_events(client: KafkaClient, monkeypatch:
         producer.produce("fenced", b"x")
     assert "transaction begin" in str(caught.value.flight)
     with suppress(KafkaException):
+        producer.close()
+
+
+def test_what_ends_a_sender_has_the_last_events(client: KafkaClient) -> None:
+    producer: Any = client.producer()
+    producer.produce("sender", b"x").get(timeout=20)
+    producer._engine.worker_failed(MemoryError("no room"))
+    with pytest.raises(MemoryError) as caught:
+        producer.flush()
+    assert "Produce  broker" in caught.value.flight  # type: ignore[attr-defined]
+    with suppress(MemoryError):
         producer.close()
 
 

@@ -176,6 +176,23 @@ def test_a_signal_writes_the_file_and_calls_the_handler_of_before(sigusr1: int, 
     assert not (tmp_path / "former").exists()
 
 
+def test_a_signal_while_the_same_file_is_written(sigusr1: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = FlightFile(recorder()[1])
+    FlightSignal.install(file, sigusr1, str(tmp_path / "f"))
+    lines = file.lines
+    sent: list[int] = []
+
+    def interrupted() -> Any:
+        if not sent:
+            sent.append(sigusr1)
+            os.kill(os.getpid(), sigusr1)
+        return lines()
+
+    monkeypatch.setattr(file, "lines", interrupted)
+    file.write(tmp_path / "f")
+    assert [path.name for path in tmp_path.iterdir()] == ["f"]
+
+
 def test_two_clients_may_name_one_signal(sigusr1: int, tmp_path: Path) -> None:
     for name in ("a", "b"):
         FlightSignal.install(FlightFile(recorder()[1]), sigusr1, str(tmp_path / name))
@@ -208,8 +225,8 @@ def test_an_error_has_the_last_events(caplog: pytest.LogCaptureFixture) -> None:
     listener, flight = recorder()
     for number in range(200):
         listener.on_event(FAILED, f"partition {number}", 0.001, "why")
-    error = KafkaException("the end")
-    assert error.flight is None
+    error: Any = KafkaException("the end")
+    assert KafkaException.flight is None
     with caplog.at_level(logging.DEBUG, "pykafka.metrics"):
         listener.on_fatal(error)
     assert error.flight is not None

@@ -97,7 +97,6 @@ class Refusing:
     """A cluster that refuses the first login."""
 
     socket_timeout_ms = 1000
-
     listener = None
 
     def __init__(self, handler: Handler) -> None:
