@@ -80,10 +80,9 @@ def watched(subject: Any, engine: ConsumerEngine | ProducerEngine, cluster: Base
             watch_of(cluster.handler).add(found, cluster)
 
     def stop() -> None:
-        if cluster.closed:  # else the worker notices at its next look
-            from pykafka.health.watch import watch_of
+        from pykafka.health.watch import watch_of
 
-            watch_of(cluster.handler).hurry()
+        watch_of(cluster.handler).hurry()
 
     engine.on_start, engine.on_stop = start, stop
 

@@ -31,7 +31,7 @@ def is_behind(owned: OwnedPartition) -> bool:
 
 
 class Progress:
-    """The samples of one consumer. The watch takes one a second, and each `health()` and `explain()` one.
+    """The samples of one consumer. The watch takes one in one to five seconds, and each `health()` and `explain()` one.
 
     State: `_seen` is replaced as a whole; two workers that sample at the same moment do no harm.
 

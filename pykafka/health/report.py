@@ -125,7 +125,7 @@ class ConsumerHealth(Report):
     :param group: its group; None for none
     :param member: the membership; None for none
     :param partitions: that it reads
-    :param last_poll_s: since the application has asked for a record last (s), give or take a second; None: it has not yet
+    :param last_poll_s: since the application has asked for a record last (s), give or take five seconds; None: it has not yet
     :param last_commit_s: since a commit has succeeded last (s); None: none has
     :param buffered_bytes: what is fetched, and not handed out yet
     :param buffer_limit_bytes: fetching pauses beyond

@@ -1,6 +1,6 @@
 """`Watch`: one native worker a process, which reports partitions and messages that stand still, and hubs that are held.
 
-It wakes at most once a second, and holds no client alive: it knows producers and consumers weakly, and ends with the last
+It wakes once in one to five seconds, and holds no client alive: it knows producers and consumers weakly, and ends with the last
 one. It reads what the engine keeps, and takes no lock of a handler: a greenlet may hold that. A report is logged, and given
 to the client's listener, in a worker of the client's own hub or loop.
 """
@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 #: How often the worker looks (s).
 PERIOD_S = 1.0
+#: How often if there is no hub or loop to look at (s), and stalls are reported after half a minute.
+LONGEST_S = 5.0
 #: How long it waits at least: a hub that owes a turn is looked at sooner (s).
 SHORTEST_S = 0.05
 
@@ -189,6 +191,8 @@ class Watch:
         self._native = native
         self._watched: dict[int, _Watched] = {}
         self._probes: dict[int, HoldProbe] = {}
+        # The clients that had something to watch: the worker ends with the last one.
+        self._clusters: weakref.WeakSet[BaseCluster] = weakref.WeakSet()
         # What `pykafka.health` leaves for the worker; only of the shared one.
         self._inbox: deque[tuple[weakref.ref[Any], weakref.ref[BaseCluster]]] = deque()
         self._begin()
@@ -200,7 +204,7 @@ class Watch:
 
     def _after_fork(self) -> None:
         # The worker is the parent's; consumers and producers come again when they start in the child.
-        self._watched, self._probes = {}, {}
+        self._watched, self._probes, self._clusters = {}, {}, weakref.WeakSet()
         self._inbox.clear()
         self._close_inbox()
         self._begin()
@@ -214,10 +218,19 @@ class Watch:
         if watched.hold_s and handler.cooperative and handler.native is not handler and handler.system_clock:
             self._probes.setdefault(id(handler), HoldProbe(handler))
         self._watched[id(subject)] = watched
+        self._know(cluster)
         self._start()
 
+    def _know(self, cluster: BaseCluster) -> None:
+        self._clusters.add(cluster)
+        cluster.at_end = self.hurry
+
+    def _has_work(self) -> bool:
+        """Return whether a client is open that had something to watch."""
+        return bool(self._inbox) or any(not cluster.closed for cluster in list(self._clusters))
+
     def hurry(self) -> None:
-        """Look now: a client is being closed. The worker ends if nothing is left that runs."""
+        """Look now: a producer or consumer has stopped, or a client was closed. The worker ends with the last client."""
         self._wake.set()
 
     def _close_inbox(self) -> None:
@@ -230,6 +243,7 @@ class Watch:
             subject, cluster = reference(), of_cluster()
             if subject is not None and cluster is not None:
                 self._watched[id(subject)] = _Watched(subject, cluster)
+                self._know(cluster)
 
     def held_by(self, handler: Handler) -> Hold | None:
         """Return the hold of a handler's hub or loop that lasts at present."""
@@ -255,7 +269,7 @@ class Watch:
             try:
                 if self in _shared:
                     health._inboxes[:] = [self._inbox]
-                while (self._watched or self._inbox) and self._wake is wake:  # a fork makes another
+                while self._has_work() and self._wake is wake:  # a fork makes another
                     wake.wait(self._pause())
                     wake.clear()
                     self._take_inbox()
@@ -266,16 +280,19 @@ class Watch:
                 running.release()
             if not self._watched:
                 self._probes.clear()
-            left = self._watched or self._inbox  # also what came before the inbox was closed
-            if not left or self._wake is not wake or not running.acquire(False):
+            # also for what came before the inbox was closed
+            if not self._has_work() or self._wake is not wake or not running.acquire(False):
                 return
 
     def _pause(self) -> float:
         """Return how long to wait: less than usual while a hub owes a turn."""
-        pause = PERIOD_S
-        if any(probe.is_asking for probe in self._probes.copy().values()):
-            for watched in self._watched.copy().values():
-                pause = min(pause, max(watched.hold_s / 2, SHORTEST_S)) if watched.hold_s else pause
+        pause = LONGEST_S
+        for watched in self._watched.copy().values():
+            if watched.threshold_s:
+                pause = min(pause, max(watched.threshold_s / 6, PERIOD_S))
+            probe = self._probes.get(id(watched.handler))
+            if probe is not None:
+                pause = min(pause, max(watched.hold_s / 2, SHORTEST_S) if probe.is_asking else PERIOD_S)
         return pause
 
     def look(self) -> None:

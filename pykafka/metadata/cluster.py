@@ -553,6 +553,10 @@ class BaseCluster(Reporting):
 
     # -- closing ---------------------------------------------------------------------------------------------------
 
+    def stop_at_close(self, stoppable: Any) -> None:
+        """Register `stoppable` for `close()`, which calls its `stop()`; the cluster holds it weakly."""
+        self._closables.add(stoppable)
+
     def may_pass(self, error: KafkaException) -> bool:
         """Return whether trying again may help."""
         return error.retriable and not self._closed
@@ -584,6 +588,7 @@ class BaseCluster(Reporting):
             self._known_brokers.forsake()
             raise
         self.ended = True
+        self.at_end()
         for other in errors[1:]:
             log.error("while closing: %s", other)
         if errors:

@@ -44,15 +44,13 @@ class Reporting:
         #: Sees single records, if the application asked for it; None for nothing. `trace()` sets it.
         self.tracer: RecordTracer | None = None
         self._closables = Closables()
+        #: Called when the cluster is closed: the watch for stalls looks whether it has work left.
+        self.at_end: Callable[[], object] = int
 
     @property
     def members(self) -> list[Any]:
         """The producers and consumers that were made from it, and are not dropped."""
         return self._closables.owners()
-
-    def stop_at_close(self, stoppable: Any) -> None:
-        """Register `stoppable` for `close()`, which calls its `stop()`; the cluster holds it weakly."""
-        self._closables.add(stoppable)
 
     def leave_to_owner(self, stoppable: Any) -> None:
         """Deregister `stoppable` from `close()`: its owner, which `close()` stops, stops it."""

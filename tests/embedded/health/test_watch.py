@@ -141,6 +141,8 @@ def test_the_worker_ends_with_the_last_client(concurrency: Concurrency) -> None:
             with client.producer():
                 pass
             assert watch._running.locked()
+        assert watch._running.locked()  # other consumers of this client may come
+        client.close()
         until(client.cluster.handler, lambda: not watch._running.locked(), 3)
 
 
