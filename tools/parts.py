@@ -345,6 +345,7 @@ MATRIX = {
     "whole-pure": Part("4.3.1", [*SUITE, *without(OUTAGES)], 6, pure=True),
     "outages-pure": Part("4.3.1", ["-m", "kafka and not matrix", *OUTAGES, *without([OWN_BROKERS])], 6, pure=True),
     "first-week": Part("4.3.1", [FIRST_WEEK, "-m", "matrix"], 2),
+    "health": Part("4.3.1", ["tests/examples/test_health.py", "-m", "matrix"], 1),
     "worker-pools": Part("4.3.1", [WORKER_POOLS, PROMETHEUS_SERVERS], 5, ".venvs/pools"),
     "prometheus": Part("4.3.1", [PROMETHEUS_QUERIES], 2),
     "churn-zookeeper": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "zookeeper"], 5),

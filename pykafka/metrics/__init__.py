@@ -1,1 +1,1 @@
-"""What a client counts and reports of its own work. README.md has the map of this room."""
+"""The counts and reports of a client about its own work. README.md has the map of this room."""

@@ -49,7 +49,7 @@ class Measured(Protocol):
 
 
 class ClientListener:
-    """What a client calls as it works. Each method does nothing here; a subclass takes what it wants.
+    """The listener that a client calls as it works. Each method does nothing here; a subclass takes what it wants.
 
     Calls come from any worker of the client, are made by one at a time for each connection, and must not wait.
     """

@@ -33,7 +33,7 @@ class ApiSensors:
 
 
 class TopicSensors:
-    """What a producer or a consumer counts of a topic: records, bytes, failed and repeated records."""
+    """The counts of a producer or a consumer about a topic: records, bytes, failed and repeated records."""
 
     def __init__(self) -> None:
         self.records = Sensor()
@@ -44,7 +44,7 @@ class TopicSensors:
 
 
 class PartRecorder(ClientListener):
-    """What one part of a client counts: a connection, a producer or a consumer.
+    """The counts of one part of a client: a connection, a producer or a consumer.
 
     :param now: the handler's clock (s)
     :param flight: keeps the last events; None for none
