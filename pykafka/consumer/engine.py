@@ -88,6 +88,8 @@ class ConsumerEngine(Assignment):
         self._wanted_at_fork: dict[TopicPartition, Wanted] = {}
         # Of `stop`, which has nothing to end before `start`.
         self._closure = CloseOnce(self.handler, complete=True)
+        # When it was stopped last, of the handler's clock (s).
+        self._stopped_at = -math.inf
         # The metadata whose topic ids were compared last.
         self._generation = -1
         #: Called when it has started, also in a forked child, and when it has stopped.
@@ -138,7 +140,7 @@ class ConsumerEngine(Assignment):
             if owned.topic_id is not None:
                 topics.add(key.topic)
         if topics:
-            self.refresh(sorted(topics))
+            self.refresh(sorted(topics), self.handler.now() - self._stopped_at)
         self._closure = CloseOnce(self.handler)
         self.running = True
         self.buffers.closed = False
@@ -155,10 +157,13 @@ class ConsumerEngine(Assignment):
             raise
         self.on_start()
 
-    def refresh(self, topics: list[str]) -> None:
-        """Ask for metadata of topics if it is old; if no broker answers, the known metadata will do for now."""
+    def refresh(self, topics: list[str], max_age_s: float = math.inf) -> None:
+        """Ask for metadata of topics if it is old; if no broker answers, the known metadata will do for now.
+
+        :param max_age_s: old is what is older than this, too (s)
+        """
         try:
-            self.cluster.refresh_older(self.options.metadata_max_age_ms / 1000, topics)
+            self.cluster.refresh_older(min(self.options.metadata_max_age_ms / 1000, max_age_s), topics)
         except KafkaException as error:
             about, text = type(error).__name__, "no metadata for %s: %s"
             self.cluster.limiter.warn(log, about, text, ", ".join(topics), error)
@@ -196,6 +201,7 @@ class ConsumerEngine(Assignment):
 
     def _end(self, midway: bool) -> None:
         self.running = False
+        self._stopped_at = self.handler.now()
         self.on_stop()
         self.buffers.closed = True
         self.stopping.set()
