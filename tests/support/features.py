@@ -33,6 +33,7 @@ class Feature(NamedTuple):
 FEATURES = {
     "groups": Feature((0, 9), "groups that the brokers keep"),
     "tls": Feature((0, 9), "listeners with TLS"),
+    "alerts": Feature((2, 0), "handshakes with TLS that are refused by an alert"),
     "timestamps": Feature((0, 10), "messages with a time"),
     "times": Feature((0, 10, 1), "offsets by time"),
     "whole": Feature((0, 10, 1), "messages that come whole, though larger than what is asked for"),

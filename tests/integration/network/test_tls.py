@@ -146,6 +146,7 @@ def test_a_client_certificate(mutual: tuple[KafkaCluster, Path], concurrency: Co
         consumer.stop()
 
 
+@pytest.mark.needs("alerts")
 @pytest.mark.parametrize("newest", ["TLSv1.2", "TLSv1.3"])
 @pytest.mark.parametrize(
     ("name", "texts"),
@@ -163,6 +164,7 @@ def test_a_client_certificate_that_is_refused(
     assert not [text for text in texts if text not in str(error)], str(error)
 
 
+@pytest.mark.needs("alerts")
 def test_every_broker_refuses(mutual: tuple[KafkaCluster, Path]) -> None:
     with pytest.raises(
         NoBrokersAvailableError, match="TLS: the broker refused the handshake.*this client has none"
@@ -171,6 +173,7 @@ def test_every_broker_refuses(mutual: tuple[KafkaCluster, Path]) -> None:
     assert caught.value.ledger
 
 
+@pytest.mark.needs("alerts")
 def test_no_version_in_common(secure: KafkaCluster, handler: Handler) -> None:
     old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     old.load_verify_locations(str(_trusting(secure).cafile))
