@@ -40,9 +40,8 @@ class RunningTotals:
         return _plus(value, self._added.get(key))
 
     def after_fork(self) -> None:
-        """Begin at 0 in a forked child: the totals up to now are the parent's."""
-        self._added = {key: _negative(value) for key, value in self._last.items()}
-        self._shown = Families()
+        """Begin at 0 in a forked child, as its clients do: the totals up to now are the parent's."""
+        self._last, self._added, self._shown = {}, {}, Families()
 
 
 def _size(value: Value) -> float:
@@ -55,7 +54,3 @@ def _plus(value: Value, other: Value | None) -> Value:
     if isinstance(value, list) or isinstance(other, list) or other is None:
         return value
     return value + other
-
-
-def _negative(value: Value) -> Value:
-    return [-part for part in value] if isinstance(value, list) else -value
