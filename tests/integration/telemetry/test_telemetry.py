@@ -286,6 +286,31 @@ def test_producers_and_consumers_are_resources_of_their_own(subscribed: Subscrib
     assert len(member["group_member_id"]) > 20
 
 
+@pytest.mark.needs("share groups")
+@pytest.mark.later("threads", "asyncio")
+def test_share_consumers(subscribed: Subscribed) -> None:
+    """Those have a standard set of their own."""
+    subscribed.subscribe("*")
+    topic = subscribed.name
+    with subscribed.client(list) as client:
+        client.admin.create_topics(NewTopic(topic, 1, 1))
+        client.admin.alter_configs({ConfigResource.group(topic): {"share.auto.offset.reset": "earliest"}})
+        producer = client.producer()
+        consumer = client.share_consumer(topic, group=topic)
+
+        def arrived() -> bool:
+            producer.produce(topic, b"value").get(10)
+            consumer.poll(timeout=0.1)
+            consumer.commit()
+            pushed = {one.name for push in subscribed.pushes for one in push.metrics}
+            return {PREFIX + name for name in STANDARD["share consumer"]} <= pushed
+
+        until(client.cluster.handler, arrived, 60)
+        labels = {one.labels["client_component"]: one.labels for one in subscribed.pushes[-1].metrics}
+        assert labels[f"{topic}-share-consumer-1"]["group_id"] == topic
+        assert labels[f"{topic}-share-consumer-1"]["group_member_id"] == consumer.member_id
+
+
 def test_kafka_tools(receiving: TelemetryCluster) -> None:
     run = runner("-b", receiving.hosts)
     name = f"lag-{uuid.uuid4().hex[:6]}"
