@@ -179,7 +179,8 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
     def _trace(self, tracer: RecordTracer | None) -> None:
         """Take up a tracer, or leave the present one; the client calls this."""
         self._tracer = tracer
-        self._engine.completion.observed = self._is_observed
+        if self._is_observed:  # for good: messages under way may have a callback that reports nothing
+            self._engine.completion.observed = True
         #: Whether a message needs nothing but to be written.
         self._plain = self._of_key is None and self._of_value is None and not self._is_observed
 

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException
 from pykafka.handlers.bridge import bridged
-from pykafka.transactions.exactly_once import MAX_RECORDS, Function, Made, TransactionRetries, messages_of
+from pykafka.transactions.exactly_once import MAX_RECORDS, Function, Made, MadeIn, TransactionRetries, messages_of
+from pykafka.utils.contexts import entered
 
 if TYPE_CHECKING:
     from pykafka.aio.consumer import KafkaConsumer
     from pykafka.aio.producer import KafkaProducer
-    from pykafka.producer.producer_record import ProducerRecord
     from pykafka.record import Record
 
 
 class _Function(Function):
     """The user's function, which may be a coroutine function."""
 
-    async def applied(self, records: Iterable[Record[Any, Any]]) -> AsyncGenerator[ProducerRecord[Any, Any], None]:
-        """Yield the messages that it makes of records."""
+    async def applied(self, records: Iterable[Record[Any, Any]]) -> list[MadeIn]:
+        """Return the messages that it makes of records."""
+        results: list[MadeIn] = []
         for record in records:
             with self.handling(record):
                 try:
@@ -32,8 +32,8 @@ class _Function(Function):
                 except Exception as error:
                     self.error = error
                     raise
-                for one in made:
-                    yield one
+                results += self.made_here(made)
+        return results
 
 
 async def exactly_once(
@@ -53,8 +53,8 @@ async def exactly_once(
     async for records in consumer.batches(max_records):
         try:
             async with producer.transaction(consumer):
-                async with aclosing(function.applied(records)) as made:
-                    async for one in made:
+                for context, one in await function.applied(records):
+                    with entered(context):
                         await producer.produce(
                             one.topic or "",
                             one.value,

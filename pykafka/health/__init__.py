@@ -71,9 +71,11 @@ def watched(subject: Any, engine: ConsumerEngine | ProducerEngine, cluster: Base
     reference, of_cluster = weakref.ref(subject), weakref.ref(cluster)
 
     def start() -> None:
-        if _inboxes and not cluster.handler.cooperative:  # the worker runs, and takes it up: starts stay cheap
-            _inboxes[0].append((reference, of_cluster))
-            return
+        inbox = None if cluster.handler.cooperative else next(iter(_inboxes), None)
+        if inbox is not None:  # the worker runs, and takes it up: starts stay cheap
+            inbox.append((reference, of_cluster))
+            if _inboxes:  # it has not ended meanwhile
+                return
         from pykafka.health.watch import watch_of
 
         if (found := reference()) is not None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: So many brokers are asked at a time.
 ASKED_MOST = 32
+#: A failure to connect says nothing any more if the client has not tried again for so long (s): it does not need that broker.
+FORGOTTEN_S = 30.0
 
 
 def client_health(cluster: BaseCluster, probe: bool = False, timeout: float = 5.0) -> ClientHealth:
@@ -34,7 +36,7 @@ def client_health(cluster: BaseCluster, probe: bool = False, timeout: float = 5.
     producers: list[ProducerHealth] = []
     for member in cluster.members:
         engine = getattr(member, "_engine", None)
-        if engine is None or not (engine.running or engine.starts.due or _has_failed(engine)):
+        if engine is None or not (engine.running or engine.starts.due):
             continue  # the application has closed it, which is no problem of the client
         if hasattr(member, "_progress"):
             consumers.append(ConsumerView(member).report())
@@ -44,10 +46,6 @@ def client_health(cluster: BaseCluster, probe: bool = False, timeout: float = 5.
     for report in (*consumers, *producers):
         problems += report.problems
     return ClientHealth(tuple(problems), brokers, tuple(consumers), tuple(producers))
-
-
-def _has_failed(engine: Any) -> bool:
-    return getattr(engine, "worker_exception", None) is not None
 
 
 def _own(cluster: BaseCluster, brokers: tuple[BrokerHealth, ...]) -> list[Problem]:
@@ -72,6 +70,8 @@ def _own(cluster: BaseCluster, brokers: tuple[BrokerHealth, ...]) -> list[Proble
 
 def _broker(cluster: BaseCluster, node: Node, asked: dict[int, KafkaException | None]) -> BrokerHealth:
     since, error = node.connected_since, node.connect_error
+    if error is not None and cluster.handler.now() - node.failed_at > FORGOTTEN_S:
+        error = None
     reachable: bool | None = since is not None
     if node.id in asked:
         error = asked[node.id]

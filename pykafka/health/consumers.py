@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: A broker that owes an answer to a fetch for so long (s), beyond what it may wait for records, counts as silent.
 SILENT_S = 3.0
+#: What is a problem only once it lasts for `stall_report_ms`, or if that is 0 so long (s): handling records takes its time.
+SLOW, SLOW_S = frozenset({Why.NOT_POLLED, Why.BUFFERS_FULL, Why.HELD}), 30.0
 #: A member whose heartbeats have had no answer for this part of its session counts as out of touch.
 _OVERDUE = 0.5
 
@@ -112,6 +114,7 @@ class ConsumerView:
         engine, found = self.engine, []
         if not engine.running and not engine.starts.due:  # else the next call that reads starts it, in a forked child
             return [Problem("closed", "the consumer is closed", "make another")]
+        slow_s = engine.cluster.metrics_settings.stall_report_ms / 1000 or SLOW_S
         membership = self.membership_reason()
         if membership is not None and not membership.is_fine:
             found.append(_problem(membership, f"group {engine.options.consumer_group}", None))
@@ -120,6 +123,8 @@ class ConsumerView:
             if not is_behind(owned) or (still < IDLE_S and self._is_attached(owned)):
                 continue
             reason = self.reason(owned)
+            if reason.why in SLOW and still < slow_s:
+                continue
             if not reason.is_fine and (membership is None or reason.text != membership.text):
                 found.append(_problem(reason, str(key), still))
         commits = engine.commits

@@ -56,8 +56,9 @@ class ProducerView:
         for owner in list(self.engine.routing.owned_brokers.values()):
             for queue in list(owner.active.values()):
                 in_flight = queue.window.batches.copy()
-                if in_flight:
-                    found.append(Oldest(in_flight[0].batch, queue, bool(in_flight[0].on_wire)))
+                first = in_flight[0].batch if in_flight else None  # None: it is complete by now
+                if first is not None:
+                    found.append(Oldest(first, queue, bool(in_flight[0].on_wire)))
                     continue
                 closed, batch = queue.closed_batches.copy(), queue.open
                 if closed:

@@ -58,4 +58,5 @@ cdef class Recorder(PartRecorder):
     cdef readonly object flight
     cdef readonly dict connections
     cdef readonly object parts
+    cdef dict _named
     cdef object _recorders

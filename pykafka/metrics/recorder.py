@@ -172,6 +172,7 @@ class Recorder(PartRecorder):
         self.connections: dict[tuple[Any, ...], PartRecorder] = {}
         #: The producers and consumers, by the tag client-id; held weakly.
         self.parts: weakref.WeakValueDictionary[str, Measured] = weakref.WeakValueDictionary()
+        self._named: dict[str, PartRecorder] = {}
 
     def on_fatal(self, error: BaseException) -> None:
         """Give an error the last events."""
@@ -193,22 +194,24 @@ class Recorder(PartRecorder):
         source: Measured | None = None,
         before: ClientListener | None = None,
     ) -> ClientListener:
-        """Return the recorder of a part."""
-        if source is not None and isinstance(before, PartRecorder):
-            self.parts[before.name] = source
-            return before
-        found = self.connections.get(about) if kind == CONNECTION else None
-        if found is not None:
-            return found
-        made = PartRecorder(self._now, self.flight, about)
-        self._recorders.add(made)
+        """Return the recorder of a part. One that comes under the name of an earlier part goes on counting: no total falls."""
+        made = before if isinstance(before, PartRecorder) else None
+        name, number = "" if made is None else made.name, 1
+        if kind == CONNECTION:
+            made = self.connections.get(about)
+        elif made is not None and source is not None:
+            self.parts[name] = source
+        else:
+            while not name or (source is not None and self.parts.setdefault(name, source) is not source):
+                name, number = f"{about[0]}-{kind}-{number}", number + 1
+            if made is None and source is not None:
+                made = self._named.get(name)
+        if made is None:
+            made = PartRecorder(self._now, self.flight, about)
+            self._recorders.add(made)
         if kind == CONNECTION:
             self.connections[about] = made
-            return made
-        number = 1
-        while (name := f"{about[0]}-{kind}-{number}") in self.parts:
-            number += 1
+        elif source is not None:
+            self._named[name] = made
         made.name = name
-        if source is not None:
-            self.parts[name] = source
         return made

@@ -101,6 +101,7 @@ class Channel:
         self._was_brief = False
         self._backoff = Backoff(settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, handler.random)
         self._retry_at = 0.0
+        self._failed_at = 0.0
         # Whether it pauses because no connection came about, and not because one ended.
         self._unreached = False
         self._last_error: KafkaException | None = None
@@ -127,6 +128,14 @@ class Channel:
             return self._last_error
         requests = ended.shared.requests
         return None if requests.ended_unused or requests.interrupted else ended.error
+
+    @property
+    def failed_at(self) -> float:
+        """When the last attempt to connect failed, or the connection ended (s of the handler's clock)."""
+        ended = self.requests
+        if ended is not None and ended.error is not None:
+            return max(self._failed_at, ended.shared.requests.used_at)
+        return self._failed_at
 
     def silent_for(self) -> float:
         """Return for how long the broker has owed an answer (s); 0 if it owes none."""
@@ -258,7 +267,8 @@ class Channel:
     def _back_off(self, error: KafkaException) -> None:
         self._failures += 1
         self._unreached = False
-        self._retry_at = self._handler.now() + self._backoff.seconds(self._failures)
+        self._failed_at = self._handler.now()
+        self._retry_at = self._failed_at + self._backoff.seconds(self._failures)
         if self._listener is not None:
             kind = REFUSED if isinstance(error, LOGIN_REFUSED) else UNREACHABLE
             self._listener.on_event(kind, error.broker or "", 0.0, error)

@@ -207,6 +207,11 @@ class Node:
         return next((error for _, channel in self._channels if (error := channel.last_error) is not None), None)
 
     @property
+    def failed_at(self) -> float:
+        """When a connection failed or ended last (s of the handler's clock)."""
+        return max((channel.failed_at for _, channel in self._channels), default=0.0)
+
+    @property
     def connection_count(self) -> int:
         """The number of connections that are up, as far as this client knows."""
         return sum(channel.connected for _, channel in self._channels)

@@ -314,6 +314,7 @@ def _send(
         owner._end(broken)
         request.set_error(fresh(requests.error or broken))  # the reader may have found the reason first
     elif not has_response:
+        request.sent_at = at
         if requests.listener is not None:
             requests.listener.on_answer(type(request.request), request.sent_bytes, 0, 0.0, at)
         request.set_response(None)

@@ -324,7 +324,7 @@ class LeaderRequests:
                 patient=False,
                 connection=connection,
             )
-            if self._core.listener is not None:
+            if self._core.listener is not None and request.pending.sent_at:  # else nothing was written
                 self._core.listener.on_send(batches, request.pending.sent_at)
             self._owner.sent(self, request)
         except BaseException:

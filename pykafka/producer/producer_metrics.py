@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from pykafka.metadata.client_metrics import add_app_info, add_connections, apis_of, connections_of, of_api, throttling
-from pykafka.metrics.listener import TRANSACTION
+from pykafka.metrics.listener import BUFFER_WAIT, FLUSH, METADATA_WAIT, TRANSACTION
 from pykafka.metrics.reading import Reading
 from pykafka.metrics.recorder import PartRecorder, TopicSensors
 
@@ -30,8 +30,8 @@ def read_producer(engine: ProducerCore, routing: Routing) -> Reading:
     _add_state(reading, engine, routing)
     reading.spread(GROUP, "request-latency", [api.took for api in apis_of(connections_of(cluster))])
     _add_throttling(reading, engine)
-    for kind in ("flush", "metadata-wait", "bufferpool-wait"):
-        reading.ns_total(GROUP, f"{kind}-time", part, kind)
+    for stem, kind in (("flush", FLUSH), ("metadata-wait", METADATA_WAIT), ("bufferpool-wait", BUFFER_WAIT)):
+        reading.ns_total(GROUP, f"{stem}-time", part, kind)
     for step in STEPS:
         reading.ns_total(GROUP, f"txn-{step}-time", part, f"{TRANSACTION} {step}")
     if part is not None:

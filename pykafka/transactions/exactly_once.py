@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import (
@@ -25,6 +26,7 @@ from pykafka.exceptions import (
 from pykafka.producer.producer_record import ProducerRecord
 from pykafka.transactions.states import State, check_consumer
 from pykafka.utils.backoff import Backoff
+from pykafka.utils.contexts import entered
 
 if TYPE_CHECKING:
     from pykafka.record import Record
@@ -34,6 +36,8 @@ log = logging.getLogger(__name__)
 
 #: The result of a function for one record.
 Made = ProducerRecord[Any, Any] | Iterable[ProducerRecord[Any, Any]] | None
+#: A message, and the context to produce it in; None for the present one.
+MadeIn = tuple[Context | None, ProducerRecord[Any, Any]]
 #: The most records of a transaction, unless the caller says otherwise.
 MAX_RECORDS = 500
 #: The pauses after a transaction has failed, the first and the longest (ms).
@@ -176,16 +180,22 @@ class Function:
         self.error: Exception | None = None
         self._consumer = consumer
 
+    @property
+    def is_traced(self) -> bool:
+        """Whether a tracer sees the records."""
+        return self._consumer._cluster.tracer is not None
+
     def handling(self, record: Record[Any, Any]) -> AbstractContextManager[object]:
-        """Return the context in which a record is handled, and its messages are produced."""
+        """Return the context in which a record is handled."""
         tracer = self._consumer._cluster.tracer
         if tracer is None:
             return nullcontext()
         context: AbstractContextManager[object] = tracer.processing(record, self._consumer._options.consumer_group)
         return context
 
-    def apply(self, records: Iterable[Record[Any, Any]]) -> Iterator[ProducerRecord[Any, Any]]:
-        """Yield the messages that it makes of records."""
+    def apply(self, records: Iterable[Record[Any, Any]]) -> list[MadeIn]:
+        """Return the messages that it makes of records: all, before one is produced, as the transaction begins with that."""
+        results: list[MadeIn] = []
         for record in records:
             with self.handling(record):
                 try:
@@ -193,7 +203,13 @@ class Function:
                 except Exception as error:
                     self.error = error
                     raise
-                yield from made
+                results += self.made_here(made)
+        return results
+
+    def made_here(self, made: list[ProducerRecord[Any, Any]]) -> list[MadeIn]:
+        """Return messages with the context that they belong to, if a tracer asks for it."""
+        context = copy_context() if made and self.is_traced else None
+        return [(context, one) for one in made]
 
 
 def exactly_once(
@@ -220,8 +236,9 @@ def exactly_once(
     for records in consumer.batches(max_records):
         try:
             with producer.transaction(consumer):
-                for one in function.apply(records):
-                    producer._produce_record("", one)
+                for context, one in function.apply(records):
+                    with entered(context):
+                        producer._produce_record("", one)
                 producer.send_offsets(consumer)
         except KafkaException as error:
             if error is function.error:

@@ -59,6 +59,17 @@ def test_a_producer_counts_what_it_sends(client: KafkaClient, topic: str) -> Non
     assert nodes >= {"1", "2"}
 
 
+def test_a_producer_that_waits_for_no_answer_counts_what_it_sends(client: KafkaClient, topic: str) -> None:
+    with client.producer(acks=0, linger_ms=0) as producer:
+        for number in range(10):
+            producer.produce(topic, b"v" * SIZE, partition=number % 2)
+        producer.flush()
+        metrics = producer.metrics()
+        assert metrics.value("record-send-total", topic=topic) == 10
+        assert metrics.value("record-send-rate", topic=topic) == pytest.approx(10 / 30, rel=0.01)
+        assert 0 < metrics.value("record-queue-time-avg") < 60_000
+
+
 def test_a_producer_counts_failures_and_retries_by_error(
     client: KafkaClient, cluster: EmbeddedCluster, topic: str
 ) -> None:
