@@ -100,7 +100,11 @@ class Statistics(Tether):
         if cluster is None:
             return
         function = cluster.metrics_settings.stats_cb
-        texts = self._writer.write(cluster)
+        try:
+            texts = self._writer.write(cluster)
+        except Exception as error:  # noqa: BLE001 - of one text: the next one comes in an interval
+            self._handler.report("writing the statistics", error)
+            return
         del cluster  # however long the function takes, it holds no client
         self._own.is_calling = True
         try:

@@ -127,7 +127,7 @@ class StatisticsWriter:
     def write(self, cluster: BaseCluster) -> list[str]:
         """Return the texts of now."""
         listener = cluster.listener
-        parts: dict[str, Any] = dict(listener.parts) if isinstance(listener, Recorder) else {}
+        parts: dict[str, Any] = dict(listener.living()) if isinstance(listener, Recorder) else {}
         running = {name: part for name, part in parts.items() if isinstance(part, Part) and part.running}
         if not running:
             return []

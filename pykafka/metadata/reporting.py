@@ -65,9 +65,9 @@ class Reporting:
         """Return the metrics of this client, of its producers and of its consumers now."""
         from pykafka.metadata.client_metrics import read_client
 
-        parts = list(self.listener.parts.values()) if isinstance(self.listener, Recorder) else []
+        parts = self.listener.living() if isinstance(self.listener, Recorder) else []
         own: list[Metric] = read_client(self).metrics  # type: ignore[arg-type] # a cluster
-        return [*own, *(metric for part in parts for metric in part.read_metrics())]
+        return [*own, *(metric for _, part in parts for metric in part.read_metrics())]
 
     def _report_update(self, began: float, outcome: str | KafkaException, is_first: bool = False) -> None:
         """Report an answer about metadata, or the error instead of one.

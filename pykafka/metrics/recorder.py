@@ -174,6 +174,11 @@ class Recorder(PartRecorder):
         self.parts: weakref.WeakValueDictionary[str, Measured] = weakref.WeakValueDictionary()
         self._named: dict[str, PartRecorder] = {}
 
+    def living(self) -> list[tuple[str, Measured]]:
+        """Return the producers and consumers by name; others may come and go meanwhile."""
+        found = [(str(ref.key), ref()) for ref in self.parts.valuerefs()]  # a list, in one step
+        return [(name, part) for name, part in found if part is not None]
+
     def on_fatal(self, error: BaseException) -> None:
         """Give an error the last events."""
         if self.flight is not None:

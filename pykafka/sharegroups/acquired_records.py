@@ -210,17 +210,18 @@ class AcquiredRecords:
         """Acknowledge offsets without a record for the application."""
         self._gaps.setdefault(partition, []).append(Batch(first, last, kind))
 
-    def acknowledge(self, acquired: AcquiredRecord, kind: AcknowledgeType) -> None:
-        """Add a record's acknowledgement to the next request.
+    def acknowledge(self, acquired: AcquiredRecord, kind: AcknowledgeType) -> bool:
+        """Add a record's acknowledgement to the next request; return False if the same was sent before.
 
         :raises InvalidRecordState: it has another acknowledgement already
         """
         if acquired.state in {State.SENT, State.DONE} and acquired.kind is kind:
-            return
+            return False
         acquired.apply(Event.RENEW if kind is AcknowledgeType.RENEW else Event.ACKNOWLEDGE)
         if acquired.state is not State.RENEWAL_SENT:
             acquired.kind = kind
             self._due.setdefault(acquired.partition, {})[acquired.offset] = acquired
+        return True
 
     def take_due(self) -> dict[TopicPartition, Sent]:
         """Return the acknowledgements for a request."""

@@ -279,8 +279,8 @@ class ShareEngine:
                 )
                 self._outcomes.extend(outcomes([acquired], error))
                 return False
-            acquired.session_records.acknowledge(acquired, kind)
-            if self.cluster.tracer is not None:  # in the lock: the outcome comes after that
+            is_new = acquired.session_records.acknowledge(acquired, kind)
+            if is_new and self.cluster.tracer is not None:  # in the lock: the outcome comes after that
                 self.cluster.tracer.acknowledging(acquired, kind.name.lower(), self.options.group)
         return True
 

@@ -119,8 +119,8 @@ class ApplicationMetrics:
         if self._all.pop(_valid(name), None) is None:
             raise KeyError(f"the metric {name} is not registered")
 
-    def read(self) -> list[Metric]:
-        """Return the metrics whose functions have returned a number in time."""
+    def read(self, timeout: float = READ_S) -> list[Metric]:
+        """Return the metrics whose functions have returned a number in time (s)."""
         if self._worker is not None and self._worker.is_alive():
             self._complain_of_wait()
             return []
@@ -130,7 +130,7 @@ class ApplicationMetrics:
         native, done = self._handler.native, self._handler.Event()
         self._reading = reading = _Reading(functions)
         self._worker = native.spawn(_read, reading, native, done, name="pykafka.telemetry.ApplicationMetrics")
-        if not done.wait(READ_S):
+        if not done.wait(timeout):
             self._complain_of_wait()
         for name, error in reading.errors.copy():
             self._complain(name, f"raised {error!r}")
@@ -142,7 +142,11 @@ class ApplicationMetrics:
         if not isinstance(value, Real):
             self._complain(name, f"returned {type(value).__name__} and no number")
             return []
-        number = float(value)
+        try:
+            number = float(value)
+        except (ArithmeticError, TypeError, ValueError) as error:
+            self._complain(name, f"returned a number that is no float: {error!r}")
+            return []
         if not math.isfinite(number):
             return []
         return [Metric(name, number, registered.kind, registered.unit, registered.description)]

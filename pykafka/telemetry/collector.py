@@ -179,4 +179,6 @@ def _since(metric: Metric, before: _Sent) -> tuple[float, Buckets | None]:
     if now is None or then is None or now.bounds != then.bounds:
         return metric.value, now
     counts = tuple(count - earlier for count, earlier in zip(now.counts, then.counts, strict=True))
+    if min(counts) < 0:  # it has begun anew, and counted as much since
+        return metric.value, now
     return metric.value - before.value, Buckets(now.bounds, counts, now.total - then.total)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.metadata.client_metrics import read_client
 from pykafka.metrics.metric import Metric, MetricName
+from pykafka.metrics.recorder import Recorder
 
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
@@ -51,7 +52,7 @@ class Sources:
     def read(self, cluster: BaseCluster) -> list[Source]:
         """Return the metrics of all sources, the client itself last; one that raises is left out, and logged once."""
         rack = {"client_rack": cluster.client_rack} if cluster.client_rack else {}
-        parts: list[tuple[str, Any]] = list(getattr(cluster.listener, "parts", {}).items())
+        parts: list[tuple[str, Any]] = [*cluster.listener.living()] if isinstance(cluster.listener, Recorder) else []
         sources = []
         for name, part in parts:
             labels = {**rack, COMPONENT: name, **self._labels(part, name)}

@@ -25,7 +25,7 @@ from pykafka.exceptions import (
 from pykafka.metadata.lifecycle import Tether
 from pykafka.metrics.metric import MetricName
 from pykafka.protocol import wire
-from pykafka.telemetry.application_metrics import ApplicationMetrics
+from pykafka.telemetry.application_metrics import READ_S, ApplicationMetrics
 from pykafka.telemetry.collector import Collector, Push
 from pykafka.telemetry.sources import Source, Sources
 from pykafka.telemetry.subscription import NO_ID, Subscription, choose_broker
@@ -49,6 +49,8 @@ OWNER_POLL_INTERVAL_S = 5.0
 ANSWER_MS = 10_000
 #: How long `close()` waits for the last push (s).
 LAST_PUSH_S = 1.0
+#: How long the functions of the application's metrics may take then (s): the rest is for the push.
+LAST_READ_S = 0.2
 #: Pauses after a broker did not answer: the first, and the longest (ms).
 RETRY_MS, RETRY_MAX_MS = 1_000, 60_000
 #: Its name among the objects that a cluster keeps.
@@ -75,7 +77,6 @@ class Telemetry(Tether):
         self.enabled = cluster.metrics_settings.enable_metrics_push
         self._application = ApplicationMetrics(handler, self._limiter)
         self._sources = Sources(self._limiter)
-        self._collector = Collector(handler, self._limiter)
         self._backoff = Backoff(RETRY_MS, RETRY_MAX_MS, handler.random)
         self._stopping = False
         self._begin()
@@ -84,6 +85,7 @@ class Telemetry(Tether):
         handler.at_fork(self._after_fork)
 
     def _begin(self) -> None:
+        self._collector = Collector(self._handler, self._limiter)
         self._lock = self._handler.Lock()
         self._worker: Worker | None = None
         self._id = NO_ID
@@ -191,6 +193,9 @@ class Telemetry(Tether):
                 self._exchange(cluster)
             except KafkaException as error:
                 self._move(error)
+            except Exception as error:  # noqa: BLE001 - of one push: the worker goes on, and closing pushes for the last time
+                self._due = self._handler.now() + self._interval_s
+                self._handler.report("a push of metrics, which is left out", error)
             left = self._due - self._handler.now()
         return max(left, 0.0)
 
@@ -273,7 +278,7 @@ class Telemetry(Tether):
 
     def _read(self, cluster: BaseCluster) -> list[Source]:
         sources = self._sources.read(cluster)
-        sources[-1].metrics.extend(self._application.read())
+        sources[-1].metrics.extend(self._application.read(LAST_READ_S if self._stopping else READ_S))
         return sources
 
     def _not_taken(self, error: KafkaException, push: Push) -> None:

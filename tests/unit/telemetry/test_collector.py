@@ -10,6 +10,7 @@ import pytest
 
 from pykafka.handlers import Handler, ThreadingHandler
 from pykafka.metrics.metric import COUNTER, GAUGE, HISTOGRAM, Buckets, Metric, MetricName
+from pykafka.metrics.recorder import Recorder
 from pykafka.telemetry import sources as telemetry_sources
 from pykafka.telemetry.collector import Collector, Push
 from pykafka.telemetry.sources import Source, Sources
@@ -154,8 +155,10 @@ class Owner:
     client_rack = "r1"
 
     def __init__(self, **parts: Any) -> None:
-        self.listener = self
-        self.parts = parts
+        self.listener = Recorder(ThreadingHandler())
+        self._parts = parts  # which the recorder holds weakly
+        for name, part in parts.items():
+            self.listener.parts[name] = part
 
 
 def test_sources_have_labels_and_a_broken_one_hides_no_other(
@@ -177,3 +180,14 @@ def test_sources_have_labels_and_a_broken_one_hides_no_other(
         assert dict(found[-1].labels) == {"client_rack": "r1"}
     assert caplog.text.count("oops") == 1
     assert {name.name for name in sources.names(owner)} == {"a", "b"}
+
+
+def test_a_histogram_that_has_begun_anew_is_sent_whole(collector: Collector) -> None:
+    """Also if it has measured as much as before: no bucket may fall."""
+    bounds = (1.0, 2.0)
+    for counts in ((0, 10, 0), (12, 0, 0)):
+        buckets = Buckets(bounds, counts, float(sum(counts)))
+        histogram = metric("h", sum(counts))._replace(kind=HISTOGRAM, buckets=buckets)
+        push = collector.collect([source(histogram)], ALL, True, 10_000)
+        collector.taken(push)
+    assert push.data
