@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from pykafka.metrics.listener import POLLED, WAITED
+from pykafka.metrics.listener import BUFFER_WAIT, FLUSH, HEARTBEAT, METADATA_WAIT, POLLED, WAITED
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 REQUEST_BYTES, EVENT_BYTES = 208, 512
 #: How long a text may be; the rest is cut (characters).
 DETAIL_MAX = 200
-#: Kinds of events that are counted, and not kept: as many as calls of the application.
-QUIET = frozenset({POLLED, WAITED})
+#: Kinds of events that are counted, and not kept: as many as calls of the application, or in step with the clock.
+QUIET = frozenset({POLLED, WAITED, FLUSH, BUFFER_WAIT, METADATA_WAIT, HEARTBEAT})
 
 
 class FlightRecorder:

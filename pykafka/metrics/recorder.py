@@ -107,6 +107,8 @@ class PartRecorder(ClientListener):
         records = 0
         for batch in batches:
             count, wire, created = batch.count, batch.wire, batch.created
+            if wire is None:  # given up meanwhile, by stop()
+                continue
             size = BATCH_HEADER + len(wire[len(wire) - 1])
             topic = self.topics.get(batch.topic)
             if topic is None:

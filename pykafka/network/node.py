@@ -255,7 +255,8 @@ class Node:
             self.versions.doubt,
             self._lent_settings if name.startswith(LENT) else self._settings,
             self._channels.try_again,
-            None if self.listener is None else self.listener.part(CONNECTION, (self._id, name)),
+            # by role: members and sessions have ever new names
+            None if self.listener is None else self.listener.part(CONNECTION, (self._id, name.partition(":")[0])),
             name,
         )
 
