@@ -280,7 +280,7 @@ class Part(NamedTuple):
 def whole(release: str) -> dict[str, Part]:
     """Return the whole suite in two parts, on a release."""
     return {
-        f"whole-{release}": Part(release, [*SUITE, *without(OUTAGES)], 10),
+        f"whole-{release}": Part(release, [*SUITE, *without(OUTAGES)], 8),
         f"outages-{release}": Part(release, ["-m", "kafka and not matrix", *OUTAGES, *without([OWN_BROKERS])], 5),
     }
 
@@ -342,7 +342,7 @@ MATRIX = {
     **{name: part for release in WHOLE for name, part in whole(release).items()},
     **{f"spark-on-{release}": Part(release, SPARK, 3) for release in RELEASES},
     "quick-pure": Part("4.3.1", [*QUICK, "-m", "not slow and not matrix"], 6, pure=True),
-    "whole-pure": Part("4.3.1", [*SUITE, *without(OUTAGES)], 12, pure=True),
+    "whole-pure": Part("4.3.1", [*SUITE, *without(OUTAGES)], 8, pure=True),
     "outages-pure": Part("4.3.1", ["-m", "kafka and not matrix", *OUTAGES, *without([OWN_BROKERS])], 6, pure=True),
     "first-week": Part("4.3.1", [FIRST_WEEK, "-m", "matrix"], 2),
     "health": Part("4.3.1", ["tests/examples/test_health.py", "-m", "matrix"], 1),
@@ -424,7 +424,7 @@ MATRIX = {
     **{
         f"asyncio-{name}": Part("4.3.1", [*paths, *ON_ASYNCIO], minutes)
         for name, (paths, minutes) in {
-            "core": ([INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS, KILLED, CHURN])], 10),
+            "core": ([INTEGRATION, *without([*OUTAGES, *GROUPS, *ACCESS, KILLED, CHURN])], 8),
             # kazoo does not run on an event loop
             "groups": ([path for path in GROUPS if "balanced_commits" not in path], 8),
             "access": (ACCESS_ON_LOOPS, 8),

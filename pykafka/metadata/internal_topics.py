@@ -14,7 +14,6 @@ from pykafka.exceptions import (
     TopicAuthorizationFailed,
     error_for,
 )
-from pykafka.metadata.configs import BROKER, TOPIC, read_settings
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -153,7 +152,7 @@ def _reason(cluster: Asked, topic: str, certain: bool = False) -> str:
             f"partitions {_listed(part.partition_index for part in headless)} of the internal topic {topic} have no "
             f"leader: start the brokers {_listed(replicas)}, which have their replicas"
         )
-    least = _setting(cluster, TOPIC, topic, MIN_IN_SYNC)
+    least = _setting(cluster, topic, MIN_IN_SYNC)
     short = [part for part in found.partitions if least is not None and len(part.isr_nodes) < least]
     if short:
         return (
@@ -166,7 +165,7 @@ def _reason(cluster: Asked, topic: str, certain: bool = False) -> str:
 
 def _why_missing(cluster: Asked, topic: str, brokers: int, certain: bool) -> str:
     setting = FACTORS[topic]
-    factor = _setting(cluster, BROKER, None, setting)
+    factor = _setting(cluster, None, setting)
     has = f"the cluster has {brokers} broker{'s' if brokers != 1 else ''}"
     if factor is not None and factor > brokers:
         return (
@@ -183,14 +182,16 @@ def _why_missing(cluster: Asked, topic: str, brokers: int, certain: bool) -> str
     return ""
 
 
-def _setting(cluster: Asked, kind: int, name: str | None, setting: str) -> int | None:
+def _setting(cluster: Asked, name: str | None, setting: str) -> int | None:
     """Return a number that is a setting of a topic, or of a broker; None if the broker does not say.
 
     :param name: of the topic; None for a broker
     """
+    from pykafka.metadata.configs import BROKER, TOPIC, read_settings  # of clusters in trouble alone
+
     broker = next(iter(cluster.brokers.values()), None)
     if broker is None or not broker.has(wire.DescribeConfigsRequest):
         return None
-    asked = (kind, name or str(broker.id), setting)
+    asked = (BROKER if name is None else TOPIC, name or str(broker.id), setting)
     value = read_settings(lambda request: broker.call(request, timeout_ms=ASK_MS), asked, lenient=True).get(setting)
     return None if value is None else int(value)

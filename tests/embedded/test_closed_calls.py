@@ -24,7 +24,7 @@ TOPIC = "closed"
 numbers = itertools.count()
 KEY = TopicPartition(TOPIC, 0)
 #: Public members of a closed KafkaConsumer that raise nothing: they ask nobody, or end what has ended.
-QUIET = {"assignment", "paused", "subscription", "wakeup", "close", "make"}
+QUIET = {"assignment", "paused", "subscription", "wakeup", "close", "make", "metrics", "health", "explain"}
 ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
     "pause": [(), (KEY,)],
     "resume": [(), (KEY,)],
