@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import traceback
 from collections.abc import Callable, Coroutine, Iterator
@@ -17,6 +18,9 @@ from pykafka.deadletters import DeadLetters
 from pykafka.exceptions import DeserializationError, OnDeliveryError, RecordNotHandledError
 from pykafka.parallel import Retry
 from tests.support import loops
+
+#: The embedded cluster waits for the sessions of members that have left: each run has groups of its own.
+numbers = itertools.count()
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
@@ -98,7 +102,7 @@ def test_the_report_of_a_callback(cluster: EmbeddedCluster, run: Run, caplog: py
                 await producer.flush()
             assert FRAME in shown(caught.value)
             assert caplog.text.count(FRAME) == 1
-            async with client.consumer("reports", group=f"reports-{id(main)}") as consumer:
+            async with client.consumer("reports", group=f"reports-{next(numbers)}") as consumer:
                 await anext(consumer)
                 await consumer.commit_async(on_commit=failing)
         assert caplog.text.count(FRAME) == 2
@@ -110,7 +114,7 @@ def test_the_error_of_a_listener(cluster: EmbeddedCluster, run: Run) -> None:
     async def main() -> None:
         async with KafkaClient(cluster.hosts) as client, client.producer() as producer:
             await (await producer.produce("listened", b"1"))
-            async with client.consumer("listened", group=f"listened-{id(main)}", listener=Listener()) as consumer:
+            async with client.consumer("listened", group=f"listened-{next(numbers)}", listener=Listener()) as consumer:
                 with pytest.raises(ZeroDivisionError) as caught:
                     await consumer.poll(timeout=20)
                 assert FRAME in shown(caught.value)
@@ -137,7 +141,7 @@ def test_the_error_of_a_function_that_is_called_exactly_once(cluster: EmbeddedCl
     async def main() -> None:
         async with KafkaClient(cluster.hosts) as client, client.producer() as producer:
             await (await producer.produce("once", b"1"))
-            name = f"once-{id(main)}"
+            name = f"once-{next(numbers)}"
             async with (
                 client.producer(transactional_id=name) as transactional,
                 client.consumer("once", group=name, isolation_level="read_committed") as consumer,
