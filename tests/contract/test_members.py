@@ -25,6 +25,8 @@ PROMISED = {
         "native",
         "spawn_in",
         "post",
+        "say",
+        "here",
         "may_wait",
         "has_ended",
         "require_wait",
