@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -107,6 +108,8 @@ def test_buffers_full(client: KafkaClient) -> None:
     with behind(client, queued_max_messages=10) as (consumer, key):
         until(client.cluster.handler, lambda: consumer.health().partitions[0].buffered >= 10)
         named(client, consumer.explain, key, Why.BUFFERS_FULL)
+        assert consumer.health().ready  # handling records takes its time
+        client.cluster.metrics_settings = replace(client.cluster.metrics_settings, stall_report_ms=100)
         problem = consumer.health().problems[0]
         assert (problem.kind, problem.restart_helps) == ("buffers-full", False)
         assert not consumer.health().ready
