@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from pykafka.compat.statistics_json import StatisticsWriter
 from pykafka.exceptions import WorkerNotStartedError
-from pykafka.metadata.cluster import STATISTICS
 from pykafka.metadata.lifecycle import Tether
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class Statistics(Tether):
         self._own = self._handler.worker_local()
         super().__init__(self._handler.Event())
         self._begin()
-        cluster.kept[STATISTICS] = self
+        cluster.on_part_start = self.start  # which keeps this object as long as the cluster
         cluster.stop_at_close(self)
         self._handler.at_fork(self._after_fork)
 

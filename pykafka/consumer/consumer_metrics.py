@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pykafka.consumer.lag import lag_of
-from pykafka.metadata.client_metrics import add_app_info, add_connections, of_api, throttling
+from pykafka.metadata.client_metrics import add_app_info, add_connections, add_throttling, of_api
 from pykafka.metrics.listener import (
     ASSIGNED,
     COMMITTED,
@@ -21,11 +22,11 @@ from pykafka.metrics.listener import (
     WAITED,
 )
 from pykafka.metrics.reading import Reading, steps
-from pykafka.metrics.recorder import PartRecorder
+from pykafka.metrics.recorder import PartRecorder, TopicSensors
 
 if TYPE_CHECKING:
     from pykafka.consumer.assignment import Assignment
-    from pykafka.metadata.client_metrics import Measured
+    from pykafka.metadata.client_metrics import MeasuredClient
 
 GROUP, FETCH, COORDINATOR = "consumer-metrics", "consumer-fetch-manager-metrics", "consumer-coordinator-metrics"
 
@@ -43,11 +44,10 @@ def read_consumer(engine: Assignment) -> Reading:
     add_fetches(reading, FETCH, cluster, "Fetch")
     _add_partitions(reading, engine)
     if part is not None:
-        add_records(reading, FETCH, part)
-        reading.spread(
-            FETCH, "records-per-request", [topic.records for topic in part.topics.copy().values()], ends=("avg",)
-        )
-        _add_topics(reading, part)
+        topics = part.topics.copy()
+        add_records(reading, FETCH, [*topics.values()])
+        for name, topic in sorted(topics.items()):
+            add_records(reading, FETCH, [topic], {"topic": name})
     if engine.options.consumer_group is not None:
         _add_group(reading, engine, part)
     return reading
@@ -63,7 +63,7 @@ def add_polls(reading: Reading, group: str, part: PartRecorder | None) -> None:
     reading.add(group, "poll-idle-ratio-avg", min(waited / seconds, 1.0) if seconds else math.nan)
 
 
-def add_fetches(reading: Reading, group: str, cluster: Measured, api: str) -> None:
+def add_fetches(reading: Reading, group: str, cluster: MeasuredClient, api: str) -> None:
     """Add what fetch requests took; those of all consumers of a client.
 
     :param api: "Fetch" or "ShareFetch"
@@ -71,29 +71,25 @@ def add_fetches(reading: Reading, group: str, cluster: Measured, api: str) -> No
     apis = of_api(cluster, api)
     reading.meter(group, "fetch", [one.sent for one in apis])
     reading.spread(group, "fetch-latency", [one.took for one in apis])
-    sensors = throttling(cluster, api)
-    count = sum(one.took.recent(reading.now)[1] for one in apis)
-    total = sum(sensor.recent(reading.now)[2] for sensor in sensors)
-    largest = [value for sensor in sensors if not math.isnan(value := sensor.recent(reading.now)[3])]
-    reading.add(group, "fetch-throttle-time-avg", total / count if count else math.nan)
-    reading.add(group, "fetch-throttle-time-max", max(largest) if largest else (0.0 if count else math.nan))
+    add_throttling(reading, group, "fetch-throttle-time", cluster, api)
 
 
-def add_records(reading: Reading, group: str, part: PartRecorder) -> None:
-    """Add what was fetched in all."""
-    topics = list(part.topics.copy().values())
-    reading.meter(group, "records-consumed", [topic.records for topic in topics], of="total")
-    reading.meter(group, "bytes-consumed", [topic.bytes for topic in topics], of="total")
-    reading.spread(group, "fetch-size", [topic.bytes for topic in topics])
+def add_records(
+    reading: Reading,
+    group: str,
+    topics: list[TopicSensors],
+    tags: Mapping[str, str] | None = None,
+    ends: tuple[str, ...] = ("avg",),
+) -> None:
+    """Add what was fetched of some topics.
 
-
-def _add_topics(reading: Reading, part: PartRecorder) -> None:
-    for name, topic in sorted(part.topics.copy().items()):
-        tags = {"topic": name}
-        reading.meter(FETCH, "records-consumed", [topic.records], tags, of="total")
-        reading.meter(FETCH, "bytes-consumed", [topic.bytes], tags, of="total")
-        reading.spread(FETCH, "fetch-size", [topic.bytes], tags)
-        reading.spread(FETCH, "records-per-request", [topic.records], tags, ends=("avg",))
+    :param ends: of the records of one partition in one answer
+    """
+    records, nbytes = [topic.records for topic in topics], [topic.bytes for topic in topics]
+    reading.meter(group, "records-consumed", records, tags, of="total")
+    reading.meter(group, "bytes-consumed", nbytes, tags, of="total")
+    reading.spread(group, "fetch-size", nbytes, tags)
+    reading.spread(group, "records-per-request", records, tags, ends)
 
 
 def _add_partitions(reading: Reading, engine: Assignment) -> None:
@@ -154,8 +150,7 @@ def add_rebalances(reading: Reading, group: str, part: PartRecorder | None, kind
     _add_hourly(reading, group, "rebalance", part, kind)
     beats = steps(part, HEARTBEAT)
     reading.meter(group, "heartbeat", beats)
-    largest = [value for sensor in beats if not math.isnan(value := sensor.recent(reading.now)[3])]
-    reading.add(group, "heartbeat-response-time-max", max(largest, default=math.nan))
+    reading.spread(group, "heartbeat-response-time", beats, ends=("max",))
     reading.seconds_ago(group, "last-heartbeat-seconds-ago", part, HEARTBEAT)
 
 

@@ -148,7 +148,7 @@ class ConsumerEngine(Assignment):
             self.attach_all()
             if self.options.auto_commit_enable and self.commits is not None:
                 self.commits.start()
-            self.cluster.part_started()
+            self.cluster.on_part_start()
         except BaseException:  # half of it would never fetch, and the next start() would find it running
             self.running = False
             self.buffers.closed = True

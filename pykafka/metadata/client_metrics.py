@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 NODES, CLIENT = "{}-node-metrics", "{}-metrics"
 
 
-class Measured(Protocol):
+class MeasuredClient(Protocol):
     """A client; `BaseCluster` documents each member."""
 
     client_id: str
@@ -32,7 +33,7 @@ class Measured(Protocol):
     def brokers(self) -> Mapping[int, Node]: ...
 
 
-def connections_of(cluster: Measured) -> list[PartRecorder]:
+def connections_of(cluster: MeasuredClient) -> list[PartRecorder]:
     """Return what the connections of a client have counted; nothing if it counts nothing."""
     listener = cluster.listener
     return list(listener.connections.values()) if isinstance(listener, Recorder) else []
@@ -43,7 +44,7 @@ def apis_of(connections: list[PartRecorder]) -> list[ApiSensors]:
     return [api for connection in connections for api in list(connection.apis.values())]
 
 
-def of_api(cluster: Measured, name: str) -> list[ApiSensors]:
+def of_api(cluster: MeasuredClient, name: str) -> list[ApiSensors]:
     """Return what a client has counted of one API: "Fetch", "Produce" and the like."""
     return [
         sensors
@@ -53,12 +54,21 @@ def of_api(cluster: Measured, name: str) -> list[ApiSensors]:
     ]
 
 
-def throttling(cluster: Measured, api: str) -> list[Sensor]:
+def throttling(cluster: MeasuredClient, api: str) -> list[Sensor]:
     """Return how long brokers have throttled requests of an API (ms)."""
     return _steps(connections_of(cluster), f"{THROTTLED} {api}")
 
 
-def add_connections(reading: Reading, cluster: Measured, kind: str) -> None:
+def add_throttling(reading: Reading, group: str, stem: str, cluster: MeasuredClient, api: str) -> None:
+    """Add the throttling of requests of an API: the average is over all of them, as in Java."""
+    sensors = [sensor.recent(reading.now) for sensor in throttling(cluster, api)]
+    count = sum(one.took.recent(reading.now)[1] for one in of_api(cluster, api))
+    reading.add(group, f"{stem}-avg", sum(recent[2] for recent in sensors) / count if count else math.nan)
+    largest = max((recent[3] for recent in sensors if recent[1]), default=0.0 if count else math.nan)
+    reading.add(group, f"{stem}-max", largest)
+
+
+def add_connections(reading: Reading, cluster: MeasuredClient, kind: str) -> None:
     """Add the metrics of all connections, and of those of each broker.
 
     :param kind: "producer", "consumer" or "admin-client"
@@ -112,7 +122,7 @@ def _version_number() -> int:
     return sum(number * 100**place for place, number in enumerate(reversed(numbers)))
 
 
-def read_client(cluster: Measured) -> Reading:
+def read_client(cluster: MeasuredClient) -> Reading:
     """Return the metrics of a client alone: its connections and requests."""
     reading = Reading(cluster.client_id, cluster.handler.now())
     add_connections(reading, cluster, "admin-client")

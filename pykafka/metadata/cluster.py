@@ -57,8 +57,6 @@ R = TypeVar("R")
 
 #: How old the names of all topics may be when a misspelt one is compared with them (s).
 NAMES_KEPT_S = 60.0
-#: Where `kept` has the statistics for `stats_cb`, if the application wants them.
-STATISTICS = "statistics"
 
 
 class BaseCluster(Reporting):
@@ -355,12 +353,6 @@ class BaseCluster(Reporting):
     def knows(self, name: str) -> bool:
         """Return whether the last metadata of a topic described it, without I/O, and without marking it as used."""
         return self._cache.metadata(name) is not None
-
-    def part_started(self) -> None:
-        """Start what reports on this client, if something does: a producer or a consumer starts, perhaps in a forked child."""
-        statistics = self.kept.get(STATISTICS)
-        if statistics is not None:
-            statistics.start()
 
     def ask_to_create(self, names: list[str], timeout_ms: int | None = None) -> None:
         """Ask a broker to create topics, if brokers and client allow that; a later request shows whether it did.

@@ -44,6 +44,8 @@ class Reporting:
         #: Sees single records, if the application asked for it; None for nothing. `trace()` sets it.
         self.tracer: RecordTracer | None = None
         self._closables = Closables()
+        #: Called when a producer or a consumer starts, perhaps in a forked child: `stats_cb` has a worker.
+        self.on_part_start: Callable[[], object] = int
         #: Called when the cluster is closed: the watch for stalls looks whether it has work left.
         self.at_end: Callable[[], object] = int
 

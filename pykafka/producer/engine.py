@@ -108,7 +108,7 @@ class ProducerEngine(ProducerCore):
             raise
         self.running = True
         self.accumulator.closed = False
-        self.cluster.part_started()
+        self.cluster.on_part_start()
         self.on_start()
 
     def set_up(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pykafka.metadata.client_metrics import add_app_info, add_connections, apis_of, connections_of, of_api, throttling
+from pykafka.metadata.client_metrics import add_app_info, add_connections, add_throttling, apis_of, connections_of
 from pykafka.metrics.listener import BUFFER_WAIT, FLUSH, METADATA_WAIT, TRANSACTION
 from pykafka.metrics.reading import Reading
 from pykafka.metrics.recorder import PartRecorder, TopicSensors
@@ -29,7 +29,7 @@ def read_producer(engine: ProducerCore, routing: Routing) -> Reading:
     add_app_info(reading, engine.made_at_ms)
     _add_state(reading, engine, routing)
     reading.spread(GROUP, "request-latency", [api.took for api in apis_of(connections_of(cluster))])
-    _add_throttling(reading, engine)
+    add_throttling(reading, GROUP, "produce-throttle-time", cluster, "Produce")
     for stem, kind in (("flush", FLUSH), ("metadata-wait", METADATA_WAIT), ("bufferpool-wait", BUFFER_WAIT)):
         reading.ns_total(GROUP, f"{stem}-time", part, kind)
     for step in STEPS:
@@ -64,17 +64,6 @@ def unacknowledged(routing: Routing) -> list[ProducerBatch]:
         found += [batch for batch in (opened, *queue.closed_batches.copy()) if batch is not None and batch.count]
         found += [entry.batch for entry in list(queue.window.batches) if entry.batch is not None]
     return found
-
-
-def _add_throttling(reading: Reading, engine: ProducerCore) -> None:
-    """Add the throttling of produce requests: the average is over all of them, as in Java."""
-    cluster = engine.cluster
-    sensors, answers = throttling(cluster, "Produce"), of_api(cluster, "Produce")
-    count = sum(api.took.recent(reading.now)[1] for api in answers)
-    total = sum(sensor.recent(reading.now)[2] for sensor in sensors)
-    largest = [value for sensor in sensors if not math.isnan(value := sensor.recent(reading.now)[3])]
-    reading.add(GROUP, "produce-throttle-time-avg", total / count if count else math.nan)
-    reading.add(GROUP, "produce-throttle-time-max", max(largest) if largest else (0.0 if count else math.nan))
 
 
 def _add_sent(reading: Reading, part: PartRecorder) -> None:

@@ -45,9 +45,7 @@ def read_share(engine: Counting) -> Reading:
     # A new assignment is all that there is to a rebalance: nothing is given away.
     add_rebalances(reading, COORDINATOR, part, ASSIGNED)
     if part is not None:
-        add_records(reading, FETCH, part)
-        topics = list(part.topics.copy().values())
-        reading.spread(FETCH, "records-per-request", [topic.records for topic in topics])
+        add_records(reading, FETCH, [*part.topics.copy().values()], ends=("avg", "max"))
         reading.meter(FETCH, "acknowledgements-send", [engine.acknowledgements], of="total")
         reading.meter(FETCH, "acknowledgements-error", [engine.failures], of="total")
     return reading

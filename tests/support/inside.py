@@ -81,3 +81,8 @@ def deserialize(record: Any, key: Any, value: Any) -> None:
 def await_acknowledgement(record: Any, waiting: Any) -> None:
     """Give a record the object that waits for its acknowledgement, as a parallel run does."""
     record._set_ack(waiting)
+
+
+def statistics_of(client: Any) -> Any:
+    """Return the part of a client that calls its `stats_cb`."""
+    return client.cluster.on_part_start.__self__

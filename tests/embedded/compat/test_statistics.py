@@ -18,6 +18,7 @@ import pytest
 
 from pykafka import EmbeddedCluster, KafkaClient
 from pykafka.compat.statistics_json import percentile
+from tests.support.inside import statistics_of
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.timeout(120)]
@@ -198,7 +199,7 @@ def test_no_call_comes_after_close_or_without_a_running_part(cluster: EmbeddedCl
         before = reports.calls
         handler.sleep(0.2)
         assert reports.calls == before
-    assert client.cluster.kept["statistics"]._worker.is_alive() is False
+    assert statistics_of(client)._worker.is_alive() is False
 
 
 def test_a_function_may_close_the_client(cluster: EmbeddedCluster) -> None:
@@ -224,7 +225,7 @@ def test_it_holds_no_client_alive(cluster: EmbeddedCluster, monkeypatch: pytest.
     handler, reference, worker = (
         client.cluster.handler,
         weakref.ref(client.cluster),
-        client.cluster.kept["statistics"]._worker,
+        statistics_of(client)._worker,
     )
     del client, producer
     gc.collect()

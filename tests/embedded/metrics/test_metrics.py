@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,19 +15,6 @@ from tests.support.waiting import until
 pytestmark = [pytest.mark.timeout(120), pytest.mark.on_asyncio]
 
 COUNT, SIZE = 200, 50
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(brokers=2) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def topic(cluster: EmbeddedCluster, request: pytest.FixtureRequest) -> str:
-    name = f"metrics-{abs(hash(request.node.name))}"
-    cluster.create_topic(name, 2)
-    return name
 
 
 def fill(client: KafkaClient, topic: str, count: int = COUNT) -> Any:

@@ -21,19 +21,6 @@ pytestmark = [pytest.mark.timeout(120)]
 COUNT = 40
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(brokers=2) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def topic(cluster: EmbeddedCluster, request: pytest.FixtureRequest) -> str:
-    name = f"kinds-{abs(hash(request.node.name))}"
-    cluster.create_topic(name, 2)
-    return name
-
-
 def fill(client: KafkaClient, topic: str, count: int = COUNT) -> None:
     with client.producer(linger_ms=0) as producer:
         for number in range(count):
