@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
+from typing import Any
 
 from pykafka._version import __version__
 
@@ -51,10 +52,10 @@ def copies(path: Sequence[str] | None = None) -> list[Copy]:
 
 def _version(spec: ModuleSpec, directory: str) -> str:
     """Return the version of a copy that is not imported: 3 has a file for it, 2 has it in the package itself."""
-    read = getattr(spec.loader, "get_data", None)  # an unknown kind of loader may have none
-    for name in ("_version.py", "__init__.py") if read is not None else ():
+    loader: Any = spec.loader
+    for name in ("_version.py", "__init__.py") if hasattr(loader, "get_data") else ():
         try:
-            found = _VERSION.search(read(os.path.join(directory, name)))
+            found = _VERSION.search(loader.get_data(os.path.join(directory, name)))
         except OSError:  # PyKafka 2 has no such file, and an unreadable copy is still a copy
             continue
         if found is not None:
