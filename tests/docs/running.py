@@ -114,7 +114,10 @@ class Runner:
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "test_page.py"
             path.write_text(source)
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join([self.directory, *(path for path in sys.path if path)])}
+            environment = {
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join([self.directory, *(path for path in sys.path if path)]),
+            }
             ended = subprocess.run(
                 [*command, str(path)],
                 check=False,
