@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import dedent
 
 import pyarrow.parquet as pq
 import pytest
@@ -26,12 +27,11 @@ SCHEMA = record("Flight", carrier="string", delay="int")
 
 def shown(language: str) -> str:
     """Return the block of docs/spark.md about declarative pipelines."""
-    (section,) = re.findall(r"^## Declarative Pipelines\n(.*?)^## ", (ROOT / "docs/spark.md").read_text(), re.M | re.S)
+    page = (ROOT / "docs/spark.md").read_text()
+    section = page.partition("\n## Declarative Pipelines\n")[2].partition("\n## ")[0]
     if language == "python":
-        return re.findall(r"^```python\n(.*?)^```", section, re.M | re.S)[0]
-    return "".join(
-        line.removeprefix("    ") for line in re.findall(r"^    name: flights\n(?:    .*\n)+", section, re.M)
-    )
+        return re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)[0]
+    return dedent(re.findall(r"^    name: flights\n(?:    .*\n)+", section, re.MULTILINE)[0])
 
 
 def run(project: Path) -> None:
