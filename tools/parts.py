@@ -487,6 +487,7 @@ MATRIX = {
     "shipping": Part(
         "4.3.1", [*(f"tests/spark/test_{name}.py" for name in ("connect", "shipping")), "-m", "matrix"], 6
     ),
+    "spark-declarative": Part("4.3.1", ["tests/spark/test_declarative_pipelines.py", "-m", "matrix"], 4),
     "spark-formats": Part("4.3.1", [*SPARK_FORMATS, "-m", "matrix"], 5),
     "tools": Part(
         "4.3.1", [f"{INTEGRATION}/cli/test_old_brokers.py", f"{INTEGRATION}/cli/test_page.py", "-m", "matrix"], 5

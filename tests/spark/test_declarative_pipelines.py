@@ -19,7 +19,7 @@ from tests.support.realschemas import record
 from tests.support.spark.topics import Record, Topics
 
 pytestmark = [
-    *(pytest.mark.matrix, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)),
+    *(pytest.mark.matrix, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500)),
     pytest.mark.usefixtures("quick_spark"),
 ]
 SCHEMA = record("Flight", carrier="string", delay="int")
@@ -49,7 +49,7 @@ def run(project: Path) -> None:
         cwd=project,
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
