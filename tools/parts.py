@@ -168,7 +168,7 @@ SPARK_CONNECTOR = [f"tests/spark/test_{name}.py" for name in ("interchange", "jv
 #: All other tests of Spark.
 SPARK_ALONE = ["tests/spark", *without([*SPARK_PIPELINES, *SPARK_PROGRAMS, *SPARK_CONNECTOR]), "-m", "not matrix"]
 #: Avro, Protobuf and JSON Schema, with a real registry.
-SPARK_FORMATS = ["tests/spark/test_formats.py"]
+SPARK_FORMATS = ["tests/spark/test_formats.py", "tests/spark/test_from_avro.py"]
 #: Reading from PySpark.
 SPARK = [f"tests/spark/test_{name}.py" for name in ("batch_read", "positions", "transactions")]
 #: Source and sink, compared with Spark's own connector on the same topics.
@@ -489,7 +489,8 @@ MATRIX = {
     "shipping": Part(
         "4.3.1", [*(f"tests/spark/test_{name}.py" for name in ("connect", "shipping")), "-m", "matrix"], 6
     ),
-    "spark-formats": Part("4.3.1", [*SPARK_FORMATS, "-m", "matrix"], 4),
+    "spark-declarative": Part("4.3.1", ["tests/spark/test_declarative_pipelines.py", "-m", "matrix"], 4),
+    "spark-formats": Part("4.3.1", [*SPARK_FORMATS, "-m", "matrix"], 5),
     "tools": Part(
         "4.3.1", [f"{INTEGRATION}/cli/test_old_brokers.py", f"{INTEGRATION}/cli/test_page.py", "-m", "matrix"], 5
     ),

@@ -14,6 +14,8 @@ from pykafka.registry.schemas import AVRO, Schema
 
 #: Types may nest so deep, as one record in another: code that follows them calls itself.
 DEPTH_MAX = 50
+_PRIMITIVE = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+_NAMED = ("record", "error", "enum", "fixed")
 #: No digit is lost by it: Python's own context has 28.
 _EXACT = Context(prec=1_000)
 
@@ -70,9 +72,74 @@ def refused() -> Iterator[None]:
 def check_bounded(schema: Parsed) -> None:
     """Refuse schemas by which a few bytes end or fill the process.
 
-    :raises SchemaError: a type contains itself, types nest too deep, or an array has items without bytes
+    :raises SchemaError: values of a type nest without end, types nest too deep, or an array has items without bytes
     """
+    _check_ends(schema.names)
     _check(schema.tree, schema.names, (), 0, {})
+
+
+def is_recursive(schema: Parsed) -> bool:
+    """Return whether a type contains itself; of a schema from `check_bounded`."""
+    return _leads_back(schema.tree, schema.names, (), set())
+
+
+def _leads_back(tree: Any, names: Mapping[str, Any], around: tuple[str, ...], done: set[str]) -> bool:
+    """Return whether a type has one in it that contains itself.
+
+    :param around: names of those that it lies in
+    :param done: names of those that have none in them
+    """
+    if isinstance(tree, list):
+        return any(_leads_back(one, names, around, done) for one in tree)
+    if not isinstance(tree, dict):
+        return tree in names and _leads_back(names[tree], names, around, done)
+    name: Any = tree.get("name") if tree["type"] in _NAMED else None
+    if name is None or name in around or name in done:
+        return (
+            name in around if name is not None else any(_leads_back(one, names, around, done) for one in _parts(tree))
+        )
+    found = any(_leads_back(one, names, (*around, name), done) for one in _parts(tree))
+    done.add(name)
+    return found
+
+
+def _parts(tree: Mapping[str, Any]) -> list[Any]:
+    """Return the types that a type has in it, and None."""
+    return [tree.get(key) for key in ("type", "items", "values")] + [field["type"] for field in tree.get("fields", ())]
+
+
+def _check_ends(names: Mapping[str, Any]) -> None:
+    """Refuse types of which each value contains another one: some have no bytes.
+
+    :raises SchemaError: there is one
+    """
+    ending: set[str] = set()
+    left = dict(names)
+    while left:
+        more = [name for name, tree in left.items() if _ends(tree, ending, outer=True)]
+        if not more:
+            name = next(iter(left))
+            raise SchemaError(f"each {name} contains another one: such a value has no end")
+        ending.update(more)
+        for name in more:
+            del left[name]
+
+
+def _ends(tree: Any, ending: set[str], outer: bool = False) -> bool:
+    """Return whether a type has values that end.
+
+    :param ending: names of types that have
+    :param outer: whether the type is to be searched, though it has a name
+    """
+    if isinstance(tree, list):
+        return any(_ends(one, ending) for one in tree)
+    if not isinstance(tree, dict):
+        return tree in ending or tree in _PRIMITIVE
+    if tree["type"] in _NAMED and not outer:
+        return tree["name"] in ending
+    if tree["type"] in ("record", "error"):
+        return all(_ends(field["type"], ending) for field in tree["fields"])
+    return tree["type"] in ("array", "map", "enum", "fixed") or _ends(tree["type"], ending)
 
 
 def _check(tree: Any, names: Mapping[str, Any], around: tuple[str, ...], depth: int, known: dict[str, int]) -> int:
@@ -88,15 +155,14 @@ def _check(tree: Any, names: Mapping[str, Any], around: tuple[str, ...], depth: 
         return _check(names[tree], names, around, depth, known) if tree in names else 0
     name: Any = tree.get("name")
     if name in around:
-        raise SchemaError(f"it has a {name} within a {name}: such records are not read, for they can nest without end")
+        return 0
     if depth + known.get(name, 1) > DEPTH_MAX:
         raise SchemaError(f"it has types that nest more than {DEPTH_MAX} deep: such records are not read")
     if name in known:
         return known[name]
     inner = around if name is None else (*around, name)
-    parts = [tree.get(key) for key in ("type", "items", "values")] + [field["type"] for field in tree.get("fields", ())]
-    height = 1 + max(_check(part, names, inner, depth + 1, known) for part in parts)
-    # Behind the walk, which has found types that contain themselves.
+    height = 1 + max(_check(part, names, inner, depth + 1, known) for part in _parts(tree))
+    # Behind the walk, which has bounded the depth.
     if tree["type"] == "array" and _is_empty(tree["items"], names):
         raise SchemaError("it has an array whose items have no bytes: not read, for few bytes can fill the memory")
     if name is not None:
@@ -105,7 +171,7 @@ def _check(tree: Any, names: Mapping[str, Any], around: tuple[str, ...], depth: 
 
 
 def _is_empty(tree: Any, names: Mapping[str, Any]) -> bool:
-    """Return whether values of a type have no bytes; of a type that does not contain itself, or of one in a union."""
+    """Return whether values of a type have no bytes; of a type whose values end."""
     if isinstance(tree, dict):
         if tree["type"] in ("record", "error"):
             return all(_is_empty(field["type"], names) for field in tree["fields"])

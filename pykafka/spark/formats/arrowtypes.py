@@ -102,7 +102,8 @@ class Bounds:
             raise SchemaError(f"{path} is nested more than {DEPTH_MAX} deep: take a schema with fewer levels")
         if self._columns > COLUMNS_MAX:
             raise TooManyColumnsError(
-                f"{path} is one of more than {COLUMNS_MAX:,} structs, lists and maps: take a smaller schema"
+                f"{path} is one of more than {COLUMNS_MAX:,} structs, lists and maps: take a smaller schema, or fewer levels "
+                "of types that contain themselves"
             )
         try:
             yield

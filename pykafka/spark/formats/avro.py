@@ -12,9 +12,11 @@ from pykafka.registry import avro
 from pykafka.registry.schemas import Schema
 from pykafka.spark.errors import SinkError
 from pykafka.spark.formats.arrowtypes import Bounds, decimal, settled
+from pykafka.spark.formats.avromembers import Unions, member, member_columns, members, merged
 from pykafka.spark.formats.avroplan import ColumnRows
 from pykafka.spark.formats.decoder import Decoder, Read
 from pykafka.spark.formats.encoder import Encoder, Write
+from pykafka.spark.formats.options import recursion_refused
 
 #: The field of rows whose schema is no record.
 VALUE = "value"
@@ -37,8 +39,6 @@ _LOGICAL = {
     ("long", "local-timestamp-micros"): pa.timestamp("us"),
     ("long", "local-timestamp-nanos"): pa.timestamp("ns"),
 }
-#: Types of a union that are one column, widest last.
-_PROMOTED = ({"int", "long"}, "long"), ({"float", "double"}, "double")
 
 
 class AvroDecoder(Decoder):
@@ -48,8 +48,10 @@ class AvroDecoder(Decoder):
         assert self.schema is not None
         parsed = avro.parsed(self.schema, self.needed)
         with avro.refused():
-            kind = _Types(parsed.names).of(parsed.tree, "the schema", ())
+            kind = _Types(parsed.names, self.side.max_depth).of(parsed.tree, "the schema", {})
             avro.check_bounded(parsed)
+            if kind is None:
+                raise SchemaError("the schema has nothing but types within themselves, deeper than rows may have them")
             self._is_record = pa.types.is_struct(kind)
             return kind if self._is_record else pa.struct([(VALUE, kind)])
 
@@ -96,13 +98,14 @@ class AvroEncoder(Encoder):
 
     def _writer(self) -> Write:
         assert self.schema is not None
-        (tree, _), required = avro.parsed(self.schema, self.needed), self._required
+        (tree, names), required = avro.parsed(self.schema, self.needed), self._required
+        convert = Unions(names).converter(tree, "")
 
         def write(row: dict[str, Any]) -> bytes:
             for name in required:
                 if row.get(name) is None:
                     raise ValueError(f"{name} has no value, and no default in the schema")
-            return avro.written(row, tree)
+            return avro.written(row if convert is None else convert(row), tree)
 
         return write
 
@@ -141,8 +144,11 @@ class _Fits:
         :raises SinkError: it is of another type, or a value is too large
         """
         if isinstance(schema, list):
-            left = [one for one in schema if one != "null"]
-            if len(left) != 1:  # fastavro chooses by value
+            left = members(schema, self._names)
+            if len(left) != 1:
+                # Without such columns fastavro chooses by value.
+                for name, column, kind in member_columns(values, schema, self._names) or ():
+                    self.column(column, kind, f"{path}.{name}")
                 return
             schema = left[0]
         schema = self._names.get(schema, schema) if isinstance(schema, str) else schema
@@ -183,17 +189,19 @@ class _Types:
     """The types of columns of Avro's types.
 
     :param names: the definitions of named types
+    :param max_depth: levels of a record that contains itself; 0 refuses such records
     """
 
-    def __init__(self, names: Mapping[str, Any]) -> None:
+    def __init__(self, names: Mapping[str, Any], max_depth: int) -> None:
         self._names = names
+        self._max_depth = max_depth
         self._bounds = Bounds()
 
-    def of(self, schema: Any, path: str, around: tuple[str, ...]) -> pa.DataType:
-        """Return a type.
+    def of(self, schema: Any, path: str, around: Mapping[str, int]) -> pa.DataType | None:
+        """Return a type; None for what has a record within itself too often, and nothing else.
 
         :param path: of the field, for errors
-        :param around: names of the records that it lies in
+        :param around: how often it lies in each record, by name
         :raises SchemaError: Spark has none for it
         """
         if isinstance(schema, list):
@@ -203,7 +211,7 @@ class _Types:
         with self._bounds.within(path):
             return self._of_dict(schema, path, around)
 
-    def _of_dict(self, schema: Mapping[str, Any], path: str, around: tuple[str, ...]) -> pa.DataType:
+    def _of_dict(self, schema: Mapping[str, Any], path: str, around: Mapping[str, int]) -> pa.DataType | None:
         kind: Any = schema["type"]
         logical: Any = schema.get("logicalType")
         if logical == "decimal" and kind in ("bytes", "fixed"):
@@ -213,42 +221,51 @@ class _Types:
         if kind in ("record", "error"):
             return self._of_record(schema, path, around)
         if kind == "array":
-            return pa.list_(self.of(schema["items"], f"{path}[]", around))
+            items = self.of(schema["items"], f"{path}[]", around)
+            return None if items is None else pa.list_(items)
         if kind == "map":
-            return pa.map_(pa.string(), self.of(schema["values"], f"{path}{{}}", around))
+            items = self.of(schema["values"], f"{path}{{}}", around)
+            return None if items is None else pa.map_(pa.string(), items)
         if kind == "enum":
             return pa.string()
         if kind == "fixed":
             return pa.binary()
         return self.of(kind, path, around)
 
-    def _of_record(self, schema: Mapping[str, Any], path: str, around: tuple[str, ...]) -> pa.DataType:
-        name = schema["name"]
-        if name in around:
-            raise SchemaError(f"{path} is a {name} within a {name}: Spark has no type that contains itself")
+    def _of_record(self, schema: Mapping[str, Any], path: str, around: Mapping[str, int]) -> pa.DataType | None:
+        name, depth = schema["name"], around.get(schema["name"], 0)
+        if depth and not self._max_depth:
+            raise recursion_refused("avro", path, name)
+        if depth and depth >= self._max_depth:
+            return None
         if not schema["fields"]:
             raise SchemaError(f"{path} is a record without fields, {name}: Spark has no such type")
-        return pa.struct(
-            [
-                (
-                    field["name"],
-                    self.of(field["type"], field["name"] if not around else f"{path}.{field['name']}", (*around, name)),
-                )
-                for field in schema["fields"]
-            ]
-        )
+        inside = {**around, name: depth + 1}
+        fields = {
+            field["name"]: self.of(field["type"], f"{path}.{field['name']}" if around else field["name"], inside)
+            for field in schema["fields"]
+        }
+        return _struct(fields)
 
-    def _of_union(self, schema: list[Any], path: str, around: tuple[str, ...]) -> pa.DataType:
-        left = [one for one in schema if one != "null"]
-        if len(left) == 1:
-            return self.of(left[0], path, around)
-        plain = {one for one in left if isinstance(one, str)}
-        for narrow, wide in _PROMOTED:
-            if len(plain) == len(left) and plain <= narrow and plain:
-                return _PRIMITIVE[wide]
+    def _of_union(self, schema: list[Any], path: str, around: Mapping[str, int]) -> pa.DataType | None:
+        left = members(schema, self._names)
+        if any(isinstance(one, list) for one in left):
+            raise SchemaError(f"not a valid Avro schema: {path} is a union with a union in it")
         if not left:
             return _PRIMITIVE["null"]
-        shown = ", ".join(one if isinstance(one, str) else str(one.get("name") or one["type"]) for one in left)
-        raise SchemaError(
-            f"{path} is a union of {shown}: a column of Spark has one type; only unions with null are read"
-        )
+        if len(left) == 1:
+            return self.of(left[0], path, around)
+        number = merged(schema, self._names)
+        if number is not None:
+            return _PRIMITIVE[number]
+        with self._bounds.within(path):
+            names = [member(number) for number in range(len(left))]
+            return _struct(
+                {name: self.of(one, f"{path}.{name}", around) for name, one in zip(names, left, strict=True)}
+            )
+
+
+def _struct(fields: Mapping[str, pa.DataType | None]) -> pa.DataType | None:
+    """Return a struct of the fields that have a type; None if none has."""
+    there = [(name, kind) for name, kind in fields.items() if kind is not None]
+    return pa.struct(there) if there else None

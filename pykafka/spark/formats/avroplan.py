@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from pykafka.exceptions import SchemaError
-from pykafka.registry.avro import Parsed
+from pykafka.registry.avro import Parsed, is_recursive
 from pykafka.spark.formats.arrowtypes import VALUES_MAX, fields_of
+from pykafka.spark.formats.avromembers import is_struct, kind_of, member, members, merged, named
 from pykafka.spark.formats.avrorows import (
     INT,
     LONG,
@@ -21,6 +21,8 @@ from pykafka.spark.formats.avrorows import (
     Fields,
     Items,
     Leaf,
+    Member,
+    Nested,
     Number,
     Parser,
     Real,
@@ -174,6 +176,7 @@ class _Resolution:
         self._writer = writer.names
         self._reader = reader.names
         self._tree = writer.tree  # so that no identity changes its meaning
+        self._is_recursive = is_recursive(writer)
         #: By name, and by the identities of type and column: each is made once, however often it is in the schema.
         self._skips: dict[str, Step] = {}
         self._steps: dict[tuple[int, int], Step] = {}
@@ -188,7 +191,7 @@ class _Resolution:
         :param path: of the field, for errors
         :raises SchemaError: a default is no value of its type
         """
-        writer = _named(writer, self._writer)
+        writer = named(writer, self._writer)
         found = self._steps.get((id(writer), id(column)))
         if found is None:
             found = self._steps[id(writer), id(column)] = self._stepping(writer, reader, column, kind, path)
@@ -197,33 +200,55 @@ class _Resolution:
     def _stepping(self, writer: Any, reader: Any, column: Any, kind: pa.DataType, path: str) -> Step:
         if isinstance(writer, list):
             return Union(path, [self.step(one, reader, column, kind, path) for one in writer])
-        for one in reader if isinstance(reader, list) else [reader]:
-            wanted = _named(one, self._reader)
-            if not isinstance(wanted, list) and _matches(writer, wanted):
-                return self._same(writer, wanted, column, kind, path)
-        return Wrong(path, f"is {_shown(writer)} in the schema of the record, and {_shown(reader)} in that of the rows")
+        fits = _best(writer, [named(one, self._reader) for one in (reader if isinstance(reader, list) else [reader])])
+        if fits is None:
+            why = f"is {_shown(writer)} in the schema of the record, and {_shown(reader)} in that of the rows"
+            return Wrong(path, why)
+        if isinstance(reader, list) and kind_of(fits) != "null":
+            if is_struct(reader, self._reader):
+                return self._member(writer, reader, fits, column, kind, path)
+            fits = merged(reader, self._reader) or fits
+        return self._same(writer, fits, column, kind, path)
+
+    def _member(self, writer: Any, reader: list[Any], fits: Any, column: Fields, kind: pa.DataType, path: str) -> Step:
+        """Return what reads values of one type of a union of several.
+
+        :param fits: the type in the reader's union
+        """
+        types = [named(one, self._reader) for one in members(reader, self._reader)]
+        name = member(next(number for number, one in enumerate(types) if one is fits))
+        others = [one for other, one in column.columns.items() if other != name]
+        if name not in column.columns:  # it contains itself too often
+            return Member(path, column, self.skip(writer, path), others)
+        step = self.step(writer, fits, column.columns[name], kind.field(name).type, _joined(path, name))
+        return Member(path, column, step, others)
 
     def skip(self, writer: Any, path: str) -> Step:
         """Return what reads values of a type that the rows do not have."""
-        writer = _named(writer, self._writer)
+        made = self._skip(writer, path)
+        return Nested(path, made) if self._is_recursive and isinstance(made, Record | Union | Blocks) else made
+
+    def _skip(self, writer: Any, path: str) -> Step:
+        """Return the same for use within others: it may lead to itself."""
+        writer = named(writer, self._writer)
         name = writer.get("name") if isinstance(writer, dict) else None
         if name is not None and name in self._skips:
             return self._skips[name]
-        made = self._skipping(writer, path)
-        if name is not None:
-            self._skips[name] = made
-        return made
+        if kind_of(writer) == "record":
+            steps: list[Step] = []
+            self._skips[writer["name"]] = made = Record(path, None, steps)
+            steps += [self._skip(one["type"], f"{path}.{one['name']}") for one in writer["fields"]]
+            return made
+        return self._skipping(writer, path)
 
     def _skipping(self, writer: Any, path: str) -> Step:
         if isinstance(writer, list):
-            return Union(path, [self.skip(one, path) for one in writer])
-        kind = _kind(writer)
-        if kind == "record":
-            return Record(path, None, [self.skip(one["type"], f"{path}.{one['name']}") for one in writer["fields"]])
+            return Union(path, [self._skip(one, path) for one in writer])
+        kind = kind_of(writer)
         if kind == "array":
-            return Blocks(path, None, self.skip(writer["items"], f"{path}[]"))
+            return Blocks(path, None, self._skip(writer["items"], f"{path}[]"))
         if kind == "map":
-            return Blocks(path, None, Bytes(path, None), self.skip(writer["values"], f"{path}{{}}"))
+            return Blocks(path, None, Bytes(path, None), self._skip(writer["values"], f"{path}{{}}"))
         if kind in _LIMITS:
             return Number(path, None, _LIMITS[kind])
         if kind in _SIZES:
@@ -238,7 +263,7 @@ class _Resolution:
 
     def _same(self, writer: Any, reader: Any, column: Any, kind: pa.DataType, path: str) -> Step:
         """Return what reads values of a type that matches that of the column."""
-        form, wanted = _kind(writer), _kind(reader)
+        form, wanted = kind_of(writer), kind_of(reader)
         if form == "record":
             return self._record(writer, reader, column, kind, path)
         if form == "array":
@@ -269,9 +294,10 @@ class _Resolution:
         return Bytes(path, column, writer["size"] if form == "fixed" else -1)
 
     def _record(self, writer: Any, reader: Any, column: Fields, kind: pa.DataType, path: str) -> Step:
-        fields = {field["name"]: field for field in reader["fields"]}
+        # Fields whose type contains itself too often are no columns.
+        fields = {field["name"]: field for field in reader["fields"] if field["name"] in column.columns}
         # A field's own name comes before the other names of another one.
-        names = {alias: one for one in reader["fields"] for alias in one.get("aliases", ())} | fields
+        names = {alias: one for one in fields.values() for alias in one.get("aliases", ())} | fields
         left, steps = dict(fields), list[Step]()
         own = {one["name"] for one in writer["fields"]}
         for one in writer["fields"]:
@@ -297,12 +323,13 @@ class _Resolution:
 
     def _default(self, value: Any, reader: Any, path: str) -> Any:
         """Return a default as the columns have it."""
-        reader = _named(reader, self._reader)
+        reader = named(reader, self._reader)
         if value is None:
             return None
         if isinstance(reader, list):
-            return self._default(value, next((one for one in reader if one != "null"), "null"), path)
-        kind = _kind(reader)
+            made = self._default(value, next(iter(members(reader, self._reader)), "null"), path)
+            return {member(0): made} if is_struct(reader, self._reader) else made
+        kind = kind_of(reader)
         if kind == "record":
             # The fields' own defaults are in it already.
             return {one["name"]: self._default(value.get(one["name"]), one["type"], path) for one in reader["fields"]}
@@ -325,7 +352,7 @@ def _width(kind: pa.DataType) -> int:
 
 def _number(writer: Any, reader: Any, column: Leaf, path: str) -> Step:
     """Return what reads whole numbers; what counts in another unit is converted, and what counts something else is wrong."""
-    form, wanted = _kind(writer), _kind(reader)
+    form, wanted = kind_of(writer), kind_of(reader)
     written, counted = _counted(writer), _counted(reader)
     if written is not None and counted is not None and written.what != counted.what:
         return Wrong(path, f"counts {written.what} in the schema of the record, and {counted.what} in that of the rows")
@@ -340,16 +367,16 @@ def _number(writer: Any, reader: Any, column: Leaf, path: str) -> Step:
 
 def _counted(schema: Any) -> Counted | None:
     """Return what values of a type count; None for mere numbers."""
-    if not isinstance(schema, dict) or _kind(schema) not in _LIMITS:
+    if not isinstance(schema, dict) or kind_of(schema) not in _LIMITS:
         return None
     found = _COUNTS.get(str(schema.get("logicalType")))
     wants_int = schema.get("logicalType") in ("date", "time-millis")
-    return None if found is None or wants_int != (_kind(schema) == "int") else Counted(*found)
+    return None if found is None or wants_int != (kind_of(schema) == "int") else Counted(*found)
 
 
 def _matches(writer: Any, reader: Any) -> bool:
     """Return whether values of a type may be values of another one; what is in them is matched later."""
-    form, wanted = _kind(writer), _kind(reader)
+    form, wanted = kind_of(writer), kind_of(reader)
     if form in ("record", "enum", "fixed"):
         if form != wanted or (form == "fixed" and writer["size"] != reader["size"]):
             return False
@@ -358,20 +385,16 @@ def _matches(writer: Any, reader: Any) -> bool:
     return wanted in _BECOMES.get(form, {form})
 
 
-def _named(schema: Any, names: Mapping[str, Any]) -> Any:
-    """Return the definition if a schema is a name, or has nothing but another schema in it."""
-    while True:
-        if isinstance(schema, str) and schema in names:
-            schema = names[schema]
-        elif isinstance(schema, dict) and (not isinstance(schema["type"], str) or schema["type"] in names):
-            schema = schema["type"]
-        else:
-            return schema
+def _best(writer: Any, wanted: list[Any]) -> Any:
+    """Return the type that values of a type become: one of the same name, or else kind, before those that it may become."""
+    fits = [one for one in wanted if not isinstance(one, list) and _matches(writer, one)]
+    return min(fits, key=lambda one: _distance(writer, one), default=None)
 
 
-def _kind(schema: Any) -> str:
-    kind = str(schema["type"] if isinstance(schema, dict) else schema)
-    return "record" if kind == "error" else kind
+def _distance(writer: Any, reader: Any) -> int:
+    if kind_of(writer) != kind_of(reader):
+        return 2
+    return int(isinstance(writer, dict) and isinstance(reader, dict) and writer.get("name") != reader.get("name"))
 
 
 def _short(name: str) -> str:

@@ -124,6 +124,18 @@ cdef class Union(Step):
     @cython.locals(index="long long", step=Step)
     cdef int read(self, Cursor cursor) except -1
 
+    cdef int refuse(self, long long index) except -1
+
+
+cdef class Member(Step):
+    cdef list _present
+    cdef Step _step
+    cdef list _leaves
+    cdef list _others
+
+    @cython.locals(values=list)
+    cdef int read(self, Cursor cursor) except -1
+
 
 cdef class Record(Step):
     cdef list _present
@@ -139,6 +151,16 @@ cdef class Blocks(Step):
     cdef long long _width
 
     @cython.locals(total="long long", count="long long", step=Step)
+    cdef int read(self, Cursor cursor) except -1
+
+
+cdef class Nested(Step):
+    cdef Step _step
+
+    @cython.locals(
+        left=list, numbers=list, steps=list, step=Step, inner=Step, record=Record, union=Union, blocks=Blocks,
+        number="long long",
+    )
     cdef int read(self, Cursor cursor) except -1
 
 

@@ -473,23 +473,56 @@ class Union(Step):
 
     def read(self, cursor: Cursor) -> None:
         index = cursor.varint()
-        if index < 0 or index >= len(self._branches):
-            raise ValueError(f"{self.path} has branch {index} of a union of {len(self._branches)}")
-        step = self._branches[index]
-        step.read(cursor)
+        if 0 <= index < len(self._branches):
+            step = self._branches[index]
+            step.read(cursor)
+        else:
+            self.refuse(index)
+
+    def refuse(self, index: int) -> None:
+        """Refuse a type that the union does not have.
+
+        :raises ValueError: in any case
+        """
+        raise ValueError(f"{self.path} has branch {index} of a union of {len(self._branches)}")
+
+
+class Member(Step):
+    """A value of a union of several types, which is a struct with a column for each type.
+
+    :param column: of the structs
+    :param step: for the value
+    :param others: the columns of the other types, which become null
+    """
+
+    def __init__(self, path: str, column: Fields, step: Step, others: Iterable[Any]) -> None:
+        super().__init__(path)
+        self._present = column.present
+        self._step = step
+        left = list(others)
+        self._leaves = [one.values for one in left if isinstance(one, Leaf)]
+        self._others = [one for one in left if not isinstance(one, Leaf)]
+
+    def read(self, cursor: Cursor) -> None:
+        self._step.read(cursor)
+        for values in self._leaves:
+            values.append(None)
+        for column in self._others:
+            column.put(None)
+        self._present.append(True)
 
 
 class Record(Step):
     """A record: its fields one after the other.
 
     :param column: None to skip it
-    :param steps: for the fields, and for fields of the column that it lacks
+    :param steps: for the fields, and for fields of the column that it lacks; a list that may be filled later
     """
 
-    def __init__(self, path: str, column: Fields | None, steps: Iterable[Step]) -> None:
+    def __init__(self, path: str, column: Fields | None, steps: list[Step]) -> None:
         super().__init__(path)
         self._present = None if column is None else column.present
-        self._steps = list(steps)
+        self._steps = steps
 
     def read(self, cursor: Cursor) -> None:
         for step in self._steps:
@@ -526,6 +559,55 @@ class Blocks(Step):
             count = cursor.block()
         if self._column is not None:
             self._column.close(total)
+
+
+class Nested(Step):
+    """A value of a type that may contain itself, which is skipped: in a loop, as it nests as deep as a record is long.
+
+    :param step: skips the value; steps below may lead to it again
+    """
+
+    def __init__(self, path: str, step: Step) -> None:
+        super().__init__(path)
+        self._step = step
+
+    def read(self, cursor: Cursor) -> None:
+        # Beside each step is a number: of the next field of a record, or how many steps of a block of items are left.
+        left, numbers = [self._step], [0]
+        while left:
+            step = left.pop()
+            number = numbers.pop()
+            if isinstance(step, Union):
+                union = step
+                number = cursor.varint()
+                if number < 0 or number >= len(union._branches):
+                    union.refuse(number)
+                left.append(union._branches[number])
+                numbers.append(0)
+                continue
+            if isinstance(step, Record):
+                record = step
+                steps = record._steps
+                if number == len(steps):
+                    continue
+                inner = steps[number]
+                number += 1
+            elif isinstance(step, Blocks):
+                blocks = step
+                steps = blocks._steps
+                if number == 0:
+                    number = cursor.block() * len(steps)
+                    if number == 0:
+                        continue
+                inner = steps[-number % len(steps)]
+                number -= 1
+            else:
+                step.read(cursor)
+                continue
+            left.append(step)
+            numbers.append(number)
+            left.append(inner)
+            numbers.append(0)
 
 
 class Parser:

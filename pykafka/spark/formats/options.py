@@ -18,6 +18,10 @@
 | column | "value" or "key" |
 | register | on writing with `schema_file`: "true" adds it to the subject if it is not there |
 | validate | JSON Schema: whether records are checked against the schema; "false" on reading, "true" on writing |
+| recursive.fields.max.depth | Avro, Protobuf: levels of a type that contains itself, as in Spark; "-1" refuses such types |
+| convert.any.fields.to.json | Protobuf: "true" makes JSON text of each `google.protobuf.Any`, as in Spark |
+
+Names with dots are Spark's own. Spark's `from_avro` says `recursiveFieldMaxDepth`, which Avro takes as well.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pykafka.config.references import resolved
+from pykafka.exceptions import SchemaError
 from pykafka.handlers import ThreadingHandler
 from pykafka.registry.client import Registry, check_urls
 from pykafka.registry.schemas import AVRO, JSON, PROTOBUF, Registered, Schema, topic_subject
@@ -46,8 +51,16 @@ _REGISTRY = (
 )
 #: Options of all formats.
 COMMON = ("registry", *_REGISTRY, "topic", "subject", "version", "schema_file", "framing", "column")
+#: The option about types that contain themselves; its name in Spark's `from_avro`; Spark's largest values, by format.
+MAX_DEPTH, _AVRO_MAX_DEPTH = "recursive.fields.max.depth", "recursiveFieldMaxDepth"
+DEPTHS = {"avro": 15, "protobuf": 10}
+ANY_AS_JSON = "convert.any.fields.to.json"
 #: Options of one format, or of writing.
-_OWN = {"avro": (), "protobuf": ("descriptor_file", "message"), "json-schema": ("validate",)}
+_OWN = {
+    "avro": (MAX_DEPTH, _AVRO_MAX_DEPTH),
+    "protobuf": ("descriptor_file", "message", MAX_DEPTH, ANY_AS_JSON),
+    "json-schema": ("validate",),
+}
 #: Options that no text may show.
 SECRETS = ("registry_password", "registry_token", "registry_key_password")
 _TIMEOUT_MS = 60_000
@@ -116,6 +129,8 @@ class Side:
     :param column: "key" or "value"
     :param register: whether to add the schema to the subject
     :param validate: whether to check records of JSON Schema; None for what is usual
+    :param max_depth: levels of a type that contains itself; 0 refuses such types
+    :param any_as_json: whether rows have Protobuf's Any as JSON text
     """
 
     format: str
@@ -129,6 +144,8 @@ class Side:
     column: str
     register: bool
     validate: bool | None
+    max_depth: int = 0
+    any_as_json: bool = False
 
     @classmethod
     def read(cls, format: str, options: Mapping[str, str]) -> Side:
@@ -186,6 +203,8 @@ class Side:
             column,
             _flag(options, "register") or False,
             _flag(options, "validate"),
+            _depth(format, options),
+            _flag(options, ANY_AS_JSON) or False,
         )
 
     @staticmethod
@@ -236,6 +255,37 @@ def _flag(options: Mapping[str, str], name: str) -> bool | None:
     if value not in ("true", "false"):
         raise OptionError(f"{name!r} must be 'true' or 'false', not {value!r}")
     return value == "true"
+
+
+def _depth(format: str, options: Mapping[str, str]) -> int:
+    """Return how many levels of a type that contains itself rows have; 0 if such types are refused.
+
+    :raises OptionError: the option is none of Spark's values, or its two names contradict each other
+    """
+    names = [name for name in (MAX_DEPTH, _AVRO_MAX_DEPTH) if name in options]
+    if not names:
+        return 0
+    texts = {options[name] for name in names}
+    if len(texts) > 1:
+        raise OptionError(f"{_AVRO_MAX_DEPTH!r} contradicts {MAX_DEPTH!r}: give one of them")
+    (text,), most = texts, DEPTHS[format]
+    if text not in ("-1", *map(str, range(most + 1))):
+        raise OptionError(
+            f"{names[0]!r} must be a number from 1 to {most}, or -1 to refuse types that contain themselves, not {text!r}"
+        )
+    return max(0, int(text))
+
+
+def recursion_refused(format: str, path: str, name: str) -> SchemaError:
+    """Return the error about a type that contains itself, if the options allow none.
+
+    :param path: of the field
+    :param name: of the type
+    """
+    return SchemaError(
+        f"{path} is a {name} within a {name}: Spark has no type that contains itself; set the option {MAX_DEPTH!r} to 1 - "
+        f"{DEPTHS[format]} to read so many levels of it"
+    )
 
 
 def _version(text: str) -> int | None:

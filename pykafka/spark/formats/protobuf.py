@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -15,16 +15,18 @@ from pykafka.spark.errors import OptionError
 from pykafka.spark.formats.arrowtypes import TIMESTAMP, VALUES_MAX, Bounds
 from pykafka.spark.formats.decoder import Decoder, Read
 from pykafka.spark.formats.encoder import Encoder, Write
-from pykafka.spark.formats.options import NONE, Side
+from pykafka.spark.formats.options import NONE, Side, recursion_refused
 from pykafka.spark.formats.protobuf_messages import (
     ENUM,
     GROUP,
     MESSAGE,
     REPEATED,
     described_fields,
+    is_any,
     is_map,
     is_timestamp,
     is_wrapper,
+    json_of_any,
     message_of,
     method,
     without_values,
@@ -46,6 +48,17 @@ _SCALARS = {
 _NAMED_MAX = 20
 #: Makes a value of Arrow of one of Protobuf; None if it is the same.
 _Convert = Callable[[Any], Any] | None
+
+
+class _Column(NamedTuple):
+    """A column of fields.
+
+    :param kind: its type
+    :param convert: makes a value of Arrow from a message
+    """
+
+    kind: pa.DataType
+    convert: Callable[[Any], Any]
 
 
 class _Message:
@@ -76,13 +89,13 @@ class ProtobufDecoder(_Message, Decoder):
     def _arrow(self) -> pa.StructType:
         _, message = self.found()
         self._name = message.full_name
-        columns = _Columns(message)
+        columns = _Columns(message, self.side.max_depth, self.side.any_as_json)
         columns.warn()
         return columns.kind
 
     def _reader(self, schema: Schema | None, path: bytes | None) -> Read:
         own, mine = self.found()
-        parse, columns = method(mine, "FromString"), _Columns(mine)
+        parse, columns = method(mine, "FromString"), _Columns(mine, self.side.max_depth, self.side.any_as_json)
         convert, bounds = columns.convert, columns.bounds
 
         def parsed(data: bytes, start: int) -> Any:
@@ -132,7 +145,7 @@ class ProtobufEncoder(_Message, Encoder):
     def _names(self) -> list[str]:
         file, message = self.found()
         self._at = file.path_of(message.full_name) if self.side.framing != NONE else ()
-        _Columns(message)  # what has no type cannot be written either
+        _Columns(message, self.side.max_depth or 1, self.side.any_as_json)  # what has no type cannot be written either
         return [field.name for field in message.fields]
 
     def _path(self) -> bytes:
@@ -140,7 +153,7 @@ class ProtobufEncoder(_Message, Encoder):
 
     def _writer(self) -> Write:
         _, message = self.found()
-        return writer(message)
+        return writer(message, self.side.any_as_json)
 
 
 def _some(schema: Schema | None) -> Schema:
@@ -152,18 +165,22 @@ class _Columns:
     """The columns of a message.
 
     :param message: its descriptor
+    :param max_depth: levels of a message that contains itself; 0 refuses such messages
+    :param any_as_json: whether `google.protobuf.Any` is a column of JSON text
     :raises SchemaError: Spark has no type for it
     :ivar kind: their type
     :ivar convert: makes a row of a message
     :ivar bounds: of the schema
     """
 
-    def __init__(self, message: Any) -> None:
+    def __init__(self, message: Any, max_depth: int, any_as_json: bool) -> None:
         self.bounds = Bounds()
         self._name = message.full_name
+        self._max_depth = max_depth
+        self._any_as_json = any_as_json
         self._empty = without_values(message)
         self._left_out: dict[str, str] = {}
-        self.kind, self.convert = self._of_message(message, (), "")
+        self.kind, self.convert = self._of_fields(message, {}, "")
 
     def warn(self) -> None:
         """Log a warning with the fields that are no columns, since their messages have no fields."""
@@ -178,21 +195,26 @@ class _Columns:
         if not self.kind.num_fields:
             warn(f"the rows have no columns, as the message {self._name} has no fields that a column could hold")
 
-    def _of_message(
-        self, message: Any, around: tuple[str, ...], path: str
-    ) -> tuple[pa.StructType, Callable[[Any], Any]]:
-        """Return the type of a message, and what makes a dict of one.
+    def _of_message(self, message: Any, around: Mapping[str, int], path: str) -> _Column | None:
+        """Return the type of a message, and what makes a dict of one; None if all in it is within itself too often.
 
-        :param around: names of the messages that it lies in
+        :param around: how often it lies in each message, by name
         :param path: of the field, for errors
         :raises SchemaError: Spark has no type for it
         """
-        name = message.full_name
-        if name in around:
-            raise SchemaError(f"{path} is a {name} within a {name}: Spark has no type that contains itself")
+        name, depth = message.full_name, around.get(message.full_name, 0)
+        if depth and not self._max_depth:
+            raise recursion_refused("protobuf", path, name)
+        if depth and depth >= self._max_depth:
+            return None
+        column = self._of_fields(message, around, path)
+        return column if column.kind.num_fields else None
+
+    def _of_fields(self, message: Any, around: Mapping[str, int], path: str) -> _Column:
         kinds: list[tuple[str, pa.DataType]] = []
         getters: list[tuple[str, Callable[[Any], Any]]] = []
         described = described_fields(message)
+        within = {**around, message.full_name: around.get(message.full_name, 0) + 1}
         with self.bounds.within(path or "the schema"):
             for field in message.fields:
                 inside = f"{path}.{field.name}" if path else field.name
@@ -200,9 +222,10 @@ class _Columns:
                 if inner is not None and inner.full_name in self._empty:
                     self._left_out[inside] = inner.full_name
                     continue
-                kind, get = self._of_field(field, described[field.name], (*around, name), inside)
-                kinds.append((field.name, kind))
-                getters.append((field.name, get))
+                column = self._of_field(field, described[field.name], within, inside)
+                if column is not None:
+                    kinds.append((field.name, column.kind))
+                    getters.append((field.name, column.convert))
 
         def convert(value: Any) -> dict[str, Any]:
             # A message of two bytes may have a thousand fields, and a list any number of those.
@@ -211,34 +234,42 @@ class _Columns:
                 raise ValueError(f"{path} makes it more than {VALUES_MAX:,} values: such records are not read")
             return {field: get(value) for field, get in getters}
 
-        return pa.struct(kinds), convert
+        return _Column(pa.struct(kinds), convert)
 
-    def _of_field(
-        self, field: Any, described: Any, around: tuple[str, ...], path: str
-    ) -> tuple[pa.DataType, Callable[[Any], Any]]:
+    def _of_field(self, field: Any, described: Any, around: Mapping[str, int], path: str) -> _Column | None:
         """Return the type of a field, and what gets it of its message."""
-        name = field.name
         if is_map(field):
-            parts = field.message_type.fields_by_name
-            key, _ = self._of_value(parts["key"], parts["key"].type, around, path)
-            item, convert = self._of_value(parts["value"], parts["value"].type, around, f"{path}{{}}")
-            if convert is None:
-                return pa.map_(key, item), lambda message: list(getattr(message, name).items())
-            return pa.map_(key, item), lambda message: [(k, convert(v)) for k, v in getattr(message, name).items()]
-        repeated = described.label == REPEATED
-        kind, convert = self._of_value(field, described.type, around, f"{path}[]" if repeated else path)
+            return self._of_map(field, around, path)
+        name, repeated = field.name, described.label == REPEATED
+        found = self._of_value(field, described.type, around, f"{path}[]" if repeated else path)
+        if found is None:
+            return None
+        kind, convert = found
         if repeated:
             if convert is None:
-                return pa.list_(kind), lambda message: list(getattr(message, name))
-            return pa.list_(kind), lambda message: [convert(each) for each in getattr(message, name)]
+                return _Column(pa.list_(kind), lambda message: list(getattr(message, name)))
+            return _Column(pa.list_(kind), lambda message: [convert(each) for each in getattr(message, name)])
         if field.has_presence:
             same, has = convert or _same, method(field.containing_type, "HasField")
-            return kind, lambda message: same(getattr(message, name)) if has(message, name) else None
+            return _Column(kind, lambda message: same(getattr(message, name)) if has(message, name) else None)
         if convert is None:
-            return kind, lambda message: getattr(message, name)
-        return kind, lambda message: convert(getattr(message, name))
+            return _Column(kind, lambda message: getattr(message, name))
+        return _Column(kind, lambda message: convert(getattr(message, name)))
 
-    def _of_value(self, field: Any, type: int, around: tuple[str, ...], path: str) -> tuple[pa.DataType, _Convert]:
+    def _of_map(self, field: Any, around: Mapping[str, int], path: str) -> _Column | None:
+        name, parts = field.name, field.message_type.fields_by_name
+        keys = self._of_value(parts["key"], parts["key"].type, around, path)
+        items = self._of_value(parts["value"], parts["value"].type, around, f"{path}{{}}")
+        if keys is None or items is None:
+            return None
+        kind, convert = pa.map_(keys[0], items[0]), items[1]
+        if convert is None:
+            return _Column(kind, lambda message: list(getattr(message, name).items()))
+        return _Column(kind, lambda message: [(k, convert(v)) for k, v in getattr(message, name).items()])
+
+    def _of_value(
+        self, field: Any, type: int, around: Mapping[str, int], path: str
+    ) -> tuple[pa.DataType, _Convert] | None:
         """Return the type of one value of a field, and what makes a value of Arrow."""
         if type == ENUM:
             # Of several names of a number the first one counts, as in Protobuf's JSON.
@@ -250,7 +281,9 @@ class _Columns:
             return TIMESTAMP, _micros
         if is_wrapper(field.message_type):
             (inner,) = field.message_type.fields
-            return self._of_value(inner, inner.type, around, path)[0], lambda value: value.value
+            return _SCALARS[inner.type], lambda value: value.value
+        if self._any_as_json and is_any(field.message_type):
+            return pa.string(), json_of_any
         return self._of_message(field.message_type, around, path)
 
 

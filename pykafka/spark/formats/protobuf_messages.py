@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from decimal import Decimal
 from math import isfinite
 from typing import Any
 
 _TIMESTAMP = "google.protobuf.Timestamp"
+_ANY = "google.protobuf.Any"
 _WRAPPERS = {
     f"google.protobuf.{name}Value"
     for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
@@ -57,6 +59,28 @@ def is_wrapper(message: Any) -> bool:
     return message.full_name in _WRAPPERS and list(message.fields_by_name) == ["value"]
 
 
+def is_any(message: Any) -> bool:
+    """Return whether a message is the well-known one around a message of any type."""
+    return message.full_name == _ANY and set(message.fields_by_name) == {"type_url", "value"}
+
+
+def json_of_any(value: Any) -> str:
+    """Return a `google.protobuf.Any` as JSON text.
+
+    :raises TypeError: the schema and its imports do not have the type of the message in it
+    """
+    from google.protobuf.json_format import MessageToDict
+
+    made = MessageToDict(value, descriptor_pool=value.DESCRIPTOR.file.pool)
+    return json.dumps(made, ensure_ascii=False, separators=(",", ":"))
+
+
+def _set_any(target: Any, text: str) -> None:
+    from google.protobuf.json_format import Parse
+
+    Parse(text, target, descriptor_pool=target.DESCRIPTOR.file.pool)
+
+
 def message_of(field: Any) -> Any:
     """Return the message of a field's values, of a map that of its items; None if they are none."""
     return (field.message_type.fields_by_name["value"] if is_map(field) else field).message_type
@@ -93,15 +117,16 @@ class FieldError(ValueError):
     """A value does not fit a field, which the text begins with."""
 
 
-def writer(message: Any) -> Callable[[dict[str, Any]], bytes]:
+def writer(message: Any, any_as_json: bool) -> Callable[[dict[str, Any]], bytes]:
     """Return what makes the bytes of a message from a row; null leaves a field out.
 
     :param message: its descriptor
+    :param any_as_json: whether rows have `google.protobuf.Any` as JSON text
     """
     from google.protobuf.message_factory import GetMessageClass
 
     make, serialize = GetMessageClass(message), method(message, "SerializeToString")
-    fill = _Putters(without_values(message)).of_row(message, "")
+    fill = _Putters(without_values(message), any_as_json).of_row(message, "")
 
     def write(row: dict[str, Any]) -> bytes:
         made = make()
@@ -115,10 +140,12 @@ class _Putters:
     """Functions that set the fields of messages.
 
     :param empty: names of the messages that can hold no value
+    :param any_as_json: whether rows have `google.protobuf.Any` as JSON text
     """
 
-    def __init__(self, empty: set[str]) -> None:
+    def __init__(self, empty: set[str], any_as_json: bool) -> None:
         self._empty = empty
+        self._any_as_json = any_as_json
 
     def of_row(self, message: Any, path: str) -> _Put:
         """Return what fills a message from a dict.
@@ -204,7 +231,16 @@ class _Putters:
         if is_wrapper(message):
             value_of = _scalar(message.fields_by_name["value"])
             return lambda target, value: setattr(target, "value", value_of(value))
-        return self.of_row(message, path)
+        if self._any_as_json and is_any(message):
+            return _set_any
+        made: list[_Put] = []
+
+        def fill(target: Any, value: Any) -> None:
+            if not made:  # not before there is a value: it may contain itself
+                made.append(self.of_row(message, path))
+            made[0](target, value)
+
+        return fill
 
 
 def _kind(field: Any, described: Any) -> str:

@@ -143,7 +143,11 @@ def schema_options(table: Table, kind: str, topics: list[str], writing: bool) ->
     """
     options: dict[str, str] = {}
     for name in known(kind, writing):
-        if name != "topic":
+        first = name.partition(".")[0]
+        if first != name and first in table:
+            table.value(first, (dict,))
+            table.problem(first, f'in TOML a.b = 1 is a table a: write "{name}" in quotes')
+        elif name != "topic":
             value = table.value(name, (str, bool, int))
             options |= {} if value is None else {name: as_text(value)}
     if len(topics) == 1:

@@ -1,4 +1,4 @@
-"""Spark's own Kafka connector, which ours is compared with: for the releases of PySpark for which it can be had."""
+"""Spark's own jars, which ours is compared with: the Kafka connector, for the releases that have one, and Avro."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ CONNECTORS = {
         ("4.2", "4.2.0", "4.2.0"),
     )
 }
+
+#: The jar of `from_avro`, by the release of PySpark. That of 4.3 cannot be had; most of its classes are in Spark itself.
+AVRO = {"4.0": "4.0.1", "4.1": "4.1.1", "4.2": "4.2.0", "4.3": "4.2.0"}
 
 
 def pyspark_release() -> str:
@@ -48,3 +51,11 @@ def connector_jars() -> list[Path]:
     :raises KeyError: there is none for this release
     """
     return [maven_jar(coordinate) for coordinate in CONNECTORS[pyspark_release()]]
+
+
+def avro_jar() -> Path:
+    """Fetch the jar of Spark's functions for Avro, once; return it.
+
+    :raises KeyError: there is none for the installed PySpark
+    """
+    return maven_jar(f"org.apache.spark:spark-avro_2.13:{AVRO[pyspark_release()]}")

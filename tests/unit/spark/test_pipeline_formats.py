@@ -41,6 +41,12 @@ def test_the_options_of_a_decoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "hunter2" not in repr(parsing)
 
 
+def test_names_with_dots(tmp_path: Path) -> None:
+    parsing = load(tmp_path, REGISTRY + '"recursive.fields.max.depth" = 3').inputs[0].parsing
+    assert parsing is not None
+    assert parsing.options["recursive.fields.max.depth"] == "3"
+
+
 @pytest.mark.parametrize(
     ("parse", "more", "words"),
     [
@@ -58,6 +64,16 @@ def test_the_options_of_a_decoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             "[parse] framing: needs the column headers",
         ),
         (REGISTRY + 'column = "key"', {"source": 'columns = ["value"]'}, "[parse] column: 'key' is not read"),
+        (
+            REGISTRY + '"recursive.fields.max.depth" = 16',
+            {},
+            "[parse] recursive.fields.max.depth: 'recursive.fields.max.depth' must",
+        ),
+        (
+            REGISTRY + "recursive.fields.max.depth = 2",
+            {},
+            '[parse] recursive: in TOML a.b = 1 is a table a: write "recursive.f',
+        ),
         ('schema_file = "/nowhere"', {"format": "json-schema"}, "[parse] schema_file: 'schema_file': /nowhere cannot"),
     ],
 )

@@ -84,10 +84,25 @@ class Maker:
             case 8:
                 inner = self.schema(depth - 1)
                 left = "long" if inner == "null" or isinstance(inner, list) else inner
-                return chance.choice([["null", left], [left, "null"], [left], chance.sample(PRIMITIVES, 3)])
+                return chance.choice(
+                    [["null", left], [left, "null"], [left], chance.sample(PRIMITIVES, 3), self.union(depth)]
+                )
             case 9:
                 return self.record(depth)
         return chance.choice([*PRIMITIVES, {"type": "fixed", "name": self.name("F"), "size": chance.randint(1, 16)}])
+
+    def union(self, depth: int) -> Any:
+        """Return a union of several types, of different kinds; without logical types, which fastavro makes no mere numbers."""
+        kinds = {
+            str(one["type"] if isinstance(one, dict) else one): one
+            for one in (self.schema(depth - 1) for _ in range(5))
+        }
+        left = [
+            one
+            for kind, one in kinds.items()
+            if kind != "null" and not isinstance(one, list) and "logicalType" not in one
+        ]
+        return left if len(left) > 1 else ["int", "string"]
 
     def record(self, depth: int) -> Any:
         fields = [{"name": f"f{n}", "type": self.schema(depth - 1)} for n in range(self.chance.randint(1, 5))]
@@ -201,6 +216,8 @@ def comparable(value: Any, kind: pa.DataType) -> Any:
         return None
     if pa.types.is_struct(kind):
         fields = [kind.field(n) for n in range(kind.num_fields)]
+        if fields[0].name == "member0":
+            return of_member(value, fields)
         return {one.name: comparable(value[one.name], one.type) for one in fields}
     if pa.types.is_list(kind):
         return [comparable(one, kind.value_type) for one in value]
@@ -216,6 +233,27 @@ def comparable(value: Any, kind: pa.DataType) -> Any:
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value.astimezone(UTC)
     return (type(value).__name__, value) if isinstance(value, bool) else value
+
+
+def of_member(value: Any, fields: list[pa.Field]) -> Any:
+    """Return a value of a union: the only one of a row, or what it can be of one of fastavro's."""
+    if isinstance(value, dict) and "member0" in value:
+        (there,) = [one for one in fields if value[one.name] is not None]
+        return comparable(value[there.name], there.type)
+    fitting = [one for one in fields if fits(value, one.type)]
+    return comparable(value, fitting[0].type)
+
+
+def fits(value: Any, kind: pa.DataType) -> bool:
+    """Return whether a value of fastavro's is of a type; long and double before int and float, which print the same."""
+    if isinstance(value, dict):
+        return bool(pa.types.is_map(kind) or (pa.types.is_struct(kind) and value.keys() == {one.name for one in kind}))
+    try:
+        pa.array([value], kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return False
+    alike = ((str, pa.types.is_string), (bool, pa.types.is_boolean), (datetime, pa.types.is_timestamp))
+    return all(isinstance(value, one) == is_one(kind) for one, is_one in alike)
 
 
 def read(old: Any, new: Any, data: bytes) -> Any:
@@ -253,6 +291,6 @@ def test_rows_are_what_fastavro_reads(tmp_path: Path) -> None:
                 assert why is None, shown
                 assert comparable(row, rows.type) == comparable(theirs, rows.type), shown
                 same += 1
-    assert all("is a union of" in why or "items have no bytes" in why for why in unfit), unfit
+    assert all("items have no bytes" in why for why in unfit), unfit
     assert same > 500
     assert refused > 100

@@ -96,7 +96,6 @@ def test_a_schema_that_is_no_record_is_one_column(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("schema", "words"),
     [
-        (field("a", ["int", "string"]), "a is a union of int, string"),
         (field("a", ["null", "R"]), "a is a R within a R"),
         (field("a", {"type": "record", "name": "Empty", "fields": []}), "a is a record without fields"),
         (field("a", {"type": "bytes", "logicalType": "decimal", "precision": 40}), "a is a decimal of 40 digits"),

@@ -69,14 +69,14 @@ def test_garbage_is_told_by_record(stub: RegistryStub) -> None:
 
 
 def test_records_that_nest_without_end_are_refused(stub: RegistryStub) -> None:
-    # A hundred thousand levels end the process in fastavro, which has no limit.
-    old = {**CLICK, "fields": [*CLICK["fields"], field("next", ["null", "shop.Click"])["fields"][0]]}
+    # They have no bytes, so reading one would not end.
+    old = {**CLICK, "fields": [*CLICK["fields"], field("next", "shop.Click")["fields"][0]]}
     stub.add("clicks-value", old)
     stub.add("clicks-value", CLICK)
     decoder = make_decoder("avro", {"registry": stub.url, "topic": "clicks"})
-    rows, reasons = decoder.decode(values(with_id(1) + b"\2\0\2" * 100_000 + b"\2\0\0"), None)
+    rows, reasons = decoder.decode(values(with_id(1) + b"\2\0"), None)
     assert rows.to_pylist() == [None]
-    assert "schema 1: it has a shop.Click within a shop.Click" in reasons[0].as_py()
+    assert "schema 1: each shop.Click contains another one" in reasons[0].as_py()
 
 
 def test_times_that_microseconds_cannot_count_are_told(tmp_path: Path) -> None:
