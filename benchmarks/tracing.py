@@ -1,4 +1,4 @@
-"""The CPU that spans cost, by hand and by `pykafka.otel`: `python -m benchmarks.tracing --help`; docs/tracing.md has figures."""
+"""The CPU that spans cost, by hand and by `pykafka.otel`: `python -m benchmarks.tracing --help`."""
 
 from __future__ import annotations
 

@@ -38,8 +38,14 @@ class Processing:
 
     __slots__ = (
         *("_began", "_context", "_counts", "_group", "_links", "_place", "_previous", "_record", "_seconds", "_tracer"),
+        # `due`: until when the error of a block may still come, of the handler's clock (s); 0.0 for none.
         *("done", "due", "error", "span"),
     )
+
+    span: Span
+    error: BaseException | None
+    due: float
+    done: bool
 
     def __init__(
         self,
@@ -49,6 +55,7 @@ class Processing:
         links: Sequence[SpanContext | None] = (),
         counts: bool = False,
     ) -> None:
+        # Nothing more: this is made for each record, and a field costs.
         self._tracer = tracer
         self._record = record
         self._group = group
@@ -57,31 +64,27 @@ class Processing:
         self._context: Context | None = None
         #: None while no span is to be ended.
         self._place: Place | None = None
-        self.span: Span = INVALID_SPAN
-        self.error: BaseException | None = None
-        #: Until when the error of a block may still come, of the handler's clock (s).
-        self.due = 0.0
-        self.done = False
 
     def begin(self) -> None:
         """Start the span, and make it current."""
-        tracer = self._tracer
         try:
-            self._start(tracer)
+            self._start()
         except Exception as error:  # noqa: BLE001 - it must not cost the record
-            tracer.spans.failed("starting a span", error)
+            self.span = INVALID_SPAN
+            self._tracer.spans.failed("starting a span", error)
 
-    def _start(self, tracer: RecordSpans) -> None:
-        record, self._record = self._record, None  # it need not wait for the finisher
+    def _start(self) -> None:
+        tracer, record = self._tracer, self._record
+        self._record = None  # it need not wait for the finisher
         spans = tracer.spans
         began = self._began = spans.now()
-        previous = self._previous = contexts.get_current()
-        headers = record.headers
-        parent = tracer.headers.extracted(headers, previous) if headers else previous
-        links = self._links
-        if tracer.links_only and headers:
-            links = (*links, tracer.headers.creation(headers))
-            parent = set_span_in_context(get_current_span(previous), parent)
+        previous = self._previous = parent = contexts.get_current()
+        headers, links = record.headers, self._links
+        if headers:
+            parent = tracer.headers.extracted(headers, previous)
+            if tracer.links_only:
+                links = (*links, tracer.headers.creation(headers))
+                parent = set_span_in_context(get_current_span(previous), parent)
         if spans.is_silent(began):
             if parent is not previous:
                 self._make_current(parent)
@@ -89,44 +92,44 @@ class Processing:
             return
         place = tracer.place_of(record, self._group, began)
         attributes = place.attributes.copy()
-        tracer.add_record(attributes, record)
-        span = spans.start(place.name, SpanKind.CONSUMER, attributes, context=parent, links=links)
-        self.span = span
+        attributes[names.OFFSET] = record.offset
+        if record.raw_value is None:
+            attributes[names.TOMBSTONE] = True
+        if tracer.record_keys:
+            tracer.add_key(attributes, record.raw_key)
+        span = self.span = spans.start(place.name, SpanKind.CONSUMER, attributes, parent, links)
         held = record._held()
         if held is not None and hasattr(held, "trace") and held.trace is None:
             held.trace = span.get_span_context()
-        if span.is_recording() or spans.providers.instruments is not None:
+        if spans.providers.instruments is not None or span.is_recording():
             self._place = place
-        self._make_current(set_span_in_context(span, parent))
+        context = self._context = set_span_in_context(span, parent)
+        contexts.attach(context)
 
     def _make_current(self, context: Context) -> None:
         self._context = context
         contexts.attach(context)
 
-    def leave(self) -> None:
-        """Make current what was before, unless this runs elsewhere, or the application has made something else current.
-
-        Tokens would have to be given back in the same context, which a loop cannot promise.
-        """
-        if self._context is not None and contexts.get_current() is self._context:
-            contexts.attach(self._previous)
-        self._context = None
-
     def finish(self, error: BaseException | None = None, grace_s: float = 0.0) -> Processing | None:
-        """End the span, and make current what was before; return what the finisher ends, if there is something.
+        """End the span; return what the finisher ends, if there is something.
+
+        What was current before is so again, unless this runs elsewhere, or the application has made something else current.
+        Tokens would have to be given back in the same context, which a loop cannot promise.
 
         :param error: that has ended the handling
         :param grace_s: how long the error may still come (s)
         """
-        self.leave()
+        context = self._context
+        if context is not None and contexts.get_current() is context:
+            contexts.attach(self._previous)
         if self._place is None:
             return None
         spans = self._tracer.spans
         now = spans.now()
         self._seconds = now - self._began
         self.error = error
-        if grace_s:
-            self.due = now + grace_s
+        self.due = now + grace_s if grace_s else 0.0
+        self.done = False
         spans.finisher.add(self)
         return self
 

@@ -94,26 +94,16 @@ class RecordSpans:
 
     def of_send(self, topic: str) -> tuple[str, dict[str, Any]]:
         """Return the name of the spans of a topic's messages, and their common attributes."""
-        found = self._of_send.get(topic)
-        if found is None:
-            attributes = {
-                **self.spans.common,
-                names.OPERATION_NAME: "send",
-                names.OPERATION_TYPE: names.SEND,
-                names.TOPIC: topic,
-            }
-            if len(self._of_send) >= PLACES_MAX:
-                self._of_send.clear()
-            found = self._of_send[topic] = f"send {topic}", attributes
+        attributes = {
+            **self.spans.common,
+            names.OPERATION_NAME: "send",
+            names.OPERATION_TYPE: names.SEND,
+            names.TOPIC: topic,
+        }
+        if len(self._of_send) >= PLACES_MAX:
+            self._of_send.clear()
+        found = self._of_send[topic] = f"send {topic}", attributes
         return found
-
-    def add_record(self, attributes: dict[str, Any], record: Any) -> None:
-        """Add what is a record's own."""
-        attributes[names.OFFSET] = record.offset
-        if record.raw_value is None:
-            attributes[names.TOMBSTONE] = True
-        if self.record_keys:
-            self.add_key(attributes, record.raw_key)
 
     def of_record(self, record: Any, group: str | None) -> dict[str, Any]:
         """Return the attributes of a record."""
@@ -123,7 +113,11 @@ class RecordSpans:
         }
         if group is not None:
             attributes[names.GROUP] = group
-        self.add_record(attributes, record)
+        attributes[names.OFFSET] = record.offset
+        if record.raw_value is None:
+            attributes[names.TOMBSTONE] = True
+        if self.record_keys:
+            self.add_key(attributes, record.raw_key)
         return attributes
 
     def of_server(self, topic: str, partition: int) -> dict[str, Any]:

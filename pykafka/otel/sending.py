@@ -54,17 +54,19 @@ class Sending:
     :param began: of the handler's clock (s)
     """
 
-    __slots__ = ("_began", "_error", "_offset", "_outcome", "_span", "_topic", "_tracer", "after", "due")
+    __slots__ = ("_began", "_error", "_offset", "_outcome", "_span", "_topic", "_tracer", "after")
+
+    _error: BaseException | None
+    _offset: int
+    #: It waits for nothing.
+    due = 0.0
 
     def __init__(self, tracer: RecordSpans, span: Span | None, topic: str, began: float) -> None:
         self._tracer = tracer
         self._span = span
         self._topic = topic
         self._began = began
-        self._error: BaseException | None = None
-        self._offset = -1
         self._outcome: _Outcome | None = None
-        self.due = 0.0
         #: The callback of the application.
         self.after: Any = None
 
@@ -75,29 +77,33 @@ class Sending:
 
     def delivered(self, batch: Any, traced: list[tuple[Sending, int]]) -> None:
         """End the spans of the messages of a batch."""
-        spans = self._tracer.spans
+        tracer = self._tracer
+        spans = tracer.spans
+        others: list[tuple[Sending, int]] = []  # of a client that was instrumented anew meanwhile
         try:
             topic, partition = batch.topic, batch.partition_id
-            places = {names.PARTITION: str(partition), **self._tracer.of_server(topic, partition)}
+            places = {names.PARTITION: str(partition), **tracer.of_server(topic, partition)}
             outcome = _Outcome(spans.now(), topic, places)
             error_of, offset_of = batch.error_of, batch.offset_of
             endings = []
             for sending, index in traced:
-                if sending._outcome is None:  # `produce()` has not raised for it
-                    sending._outcome = outcome
-                    sending._error = error_of(index)
-                    sending._offset = offset_of(index)
+                if sending._tracer is not tracer:
+                    others.append((sending, index))
+                elif sending._outcome is None:  # else `produce()` has raised for it
+                    sending._outcome, sending._error, sending._offset = outcome, error_of(index), offset_of(index)
                     endings.append(sending)
             spans.finisher.add_all(endings)
         except Exception as problem:  # noqa: BLE001 - it must not cost messages
             spans.failed("ending a span", problem)
+        if others:
+            others[0][0].delivered(batch, others)
 
     def failed(self, error: BaseException) -> None:
         """End the span of a message that `produce()` did not take."""
         if self._outcome is None:
             spans: Spans = self._tracer.spans
             self._outcome = _Outcome(spans.now(), self._topic, {})
-            self._error = error
+            self._error, self._offset = error, -1
             spans.finisher.add(self)
 
     def end(self, tally: Tally) -> None:

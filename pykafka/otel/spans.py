@@ -136,7 +136,6 @@ class Spans:
         name: str,
         kind: SpanKind,
         attributes: Attributes,
-        *,
         context: Context | None = None,
         links: Sequence[SpanContext | None] = (),
         start_ns: int | None = None,
@@ -150,8 +149,7 @@ class Spans:
         """
         try:
             linked = [Link(one) for one in links if one is not None] if links else None
-            start_span = self.providers.tracer.start_span
-            return start_span(name, context, kind, attributes, linked, start_ns, False, False)
+            return self.providers.tracer.start_span(name, context, kind, attributes, linked, start_ns, False, False)
         except Exception as error:  # noqa: BLE001 - of a span processor or a sampler
             self.failed("starting a span", error)
             return INVALID_SPAN
@@ -180,7 +178,7 @@ class Spans:
         if topic is not None:
             attributes[names.TOPIC] = topic
         name = operation if topic is None else f"{operation} {topic}"
-        return self.start(name, of, {**self.common, **attributes}, links=links, start_ns=start_ns)
+        return self.start(name, of, {**self.common, **attributes}, None, links, start_ns)
 
     def end(
         self,

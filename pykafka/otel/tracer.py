@@ -53,7 +53,7 @@ class ClientTracer(RecordSpans):
         began, current = spans.now(), contexts.get_current()
         if spans.is_silent(began):
             return carried.injected(headers, current) if carried.writes(current) else headers, None
-        name, common = self.of_send(topic)
+        name, common = self._of_send.get(topic) or self.of_send(topic)
         attributes = common.copy()
         if partition is not None:
             attributes[names.PARTITION] = str(partition)
@@ -64,7 +64,7 @@ class ClientTracer(RecordSpans):
         links: tuple[SpanContext | None, ...] = current.get(LINKED, ()) if current else ()
         if headers:  # those of a record that is passed on have the span that has sent it
             links = (*links, carried.creation(headers))
-        span = spans.start(name, SpanKind.PRODUCER, attributes, context=current, links=links)
+        span = spans.start(name, SpanKind.PRODUCER, attributes, current, links)
         headers = carried.injected(headers, set_span_in_context(span, current))
         records = span.is_recording()
         if not records and spans.providers.instruments is None:
