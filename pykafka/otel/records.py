@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import KafkaException
 from pykafka.otel import names
@@ -11,13 +11,19 @@ from pykafka.otel import names
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.otel.headers import TraceHeaders
-    from pykafka.otel.processing import Processing
     from pykafka.otel.spans import Spans
 
 #: How long the attributes of a partition are kept: its leader may change (s).
 PLACE_S = 1.0
 #: Of how many partitions, and of how many topics, attributes are kept.
 PLACES_MAX = 10_000
+
+
+class Parked(Protocol):
+    """The end of a loop's last span, until the finisher has ended it."""
+
+    done: bool
+    error: BaseException | None
 
 
 class Place:
@@ -58,7 +64,7 @@ class RecordSpans:
         self.record_keys = record_keys
         self.links_only = links_only
         # The last span of each consumer whose loop was left, by the id of the consumer.
-        self._parked: dict[int, Processing] = {}
+        self._parked: dict[int, Parked] = {}
         # By topic, partition and group; and the name and the attributes of spans `send`, by topic. State: single steps.
         self._kept_places: dict[tuple[str, int, str | None], Place] = {}
         self._of_send: dict[str, tuple[str, dict[str, Any]]] = {}
@@ -136,7 +142,7 @@ class RecordSpans:
         if key is not None:
             attributes[names.KEY] = key.decode(errors="backslashreplace") if isinstance(key, bytes) else str(key)
 
-    def park(self, consumer: Any, ending: Processing | None) -> None:
+    def park(self, consumer: Any, ending: Parked | None) -> None:
         """Keep the end of a loop's last span, for the error of the block around the loop."""
         if ending is not None:
             parked = {id_: one for id_, one in self._parked.items() if not one.done}

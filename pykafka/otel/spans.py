@@ -13,12 +13,11 @@ from pykafka.otel.providers import Providers
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
+    from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import Span, SpanContext, TracerProvider
 
     from pykafka.handlers import Handler
     from pykafka.otel.finisher import Tally
-
-    MeterProvider = Any
 
 Attributes = dict[str, Any]
 Counted = Mapping[str | None, int]

@@ -107,7 +107,7 @@ class Always:
 
 
 def test_a_propagator_that_always_writes(client: KafkaClient, topic: str) -> None:
-    otel.instrument(client, propagator=Always())  # type: ignore[arg-type]  # it has all that is called
+    otel.instrument(client, propagator=Always())  # it has all that is called
     with client.producer() as producer:
         assert producer.produce(topic, b"1").get(20).headers == [("always", b"1")]
 
