@@ -12,7 +12,7 @@ from pykafka.handlers.exit_calls import note_block
 from pykafka.health import ProducerHealthCalls, watched
 from pykafka.partitioners import Murmur2Partitioner
 from pykafka.producer.delivery import Delivery
-from pykafka.producer.delivery_callbacks import Callback, traced
+from pykafka.producer.delivery_callbacks import Callback
 from pykafka.producer.fastpath import FastPath
 from pykafka.producer.options import KafkaProducerOptions
 from pykafka.producer.produce_request import PRODUCE_RECORD_BATCHES, PRODUCE_V1_MESSAGES
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.metadata.partition import Partition
-    from pykafka.metrics.tracing import RecordTracer, SendTrace
+    from pykafka.metrics.tracing import Headers, RecordTracer, SendTrace
     from pykafka.serialization import SerializerLike
 
 __all__ = ["Delivery", "KafkaProducer", "ProducerRecord"]
@@ -181,8 +181,9 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
         self._tracer = tracer
         if self._is_observed:  # for good: messages under way may have a callback that reports nothing
             self._engine.completion.observed = True
-        #: Whether a message needs nothing but to be written.
-        self._plain = self._of_key is None and self._of_value is None and not self._is_observed
+        #: Whether messages are neither serialized nor intercepted, and whether they need nothing but to be written.
+        self._bare = self._of_key is None and self._of_value is None and self._interceptors is None
+        self._plain = self._bare and tracer is None
 
     @property
     def _is_observed(self) -> bool:
@@ -214,31 +215,83 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
     ) -> Delivery[K, V]:
         """Produce with whatever was asked for: the way of a message that is not plain, or found no room."""
         if self._tracer is not None:
-            return self._produce_traced(topic, value, key, headers, timestamp, partition, on_delivery)
+            return self._produce_traced(self._tracer, topic, value, key, headers, timestamp, partition, on_delivery)
         placed = self._engine.append(self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery))
         assert placed is not None
         return placed
 
     def _produce_traced(
-        self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
+        self,
+        tracer: RecordTracer,
+        topic: Any,
+        value: Any,
+        key: Any,
+        headers: Any,
+        timestamp: Any,
+        partition: Any,
+        on_delivery: Any,
+        begun: list[tuple[Headers, SendTrace | None]] | None = None,
     ) -> Delivery[K, V]:
-        """Do the same, and end the trace of a message that is not taken."""
-        traces: list[SendTrace] = []
+        """Do the same, and end the trace of a message that is not taken.
+
+        :param begun: what the tracer has begun, if the message found no room at once
+        """
+        begun = [] if begun is None else begun
         try:
-            made = self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery, traces)
+            if not begun and self._bare and headers is timestamp is partition is None:
+                found = self._send_traced(tracer, topic, value, key, on_delivery, begun)
+                if found is not None:
+                    return found
+            made = self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery, tracer, begun)
             placed = self._engine.append(made)
         except BaseException as error:  # also a greenlet's timeout
-            for trace in traces:
-                trace.failed(error)
+            for _, trace in begun:
+                if trace is not None:
+                    trace.failed(error)
             raise
         assert placed is not None
         return placed
+
+    def _send_traced(
+        self,
+        tracer: RecordTracer,
+        topic: Any,
+        value: Any,
+        key: Any,
+        on_delivery: Any,
+        begun: list[tuple[Headers, SendTrace | None]],
+    ) -> Delivery[K, V] | None:
+        """Write a message that needs nothing but its trace; return None if there is no room, or something is wrong with it.
+
+        :param begun: gets what the tracer has begun
+        """
+        if type(topic) is not str:
+            return None
+        callback: Any = self._callback
+        if on_delivery is not None:
+            valid_callable(on_delivery, "on_delivery")
+            callback = self._make_callback(on_delivery)
+        traced = tracer.sending(topic, value, key, [], None)
+        begun.append(traced)
+        pairs, trace = traced
+        if trace is not None:
+            trace.after, callback = callback, trace
+        return self._accumulator.send(topic, value, key, -1, pairs or None, -1, callback, value, key)
 
     def _try_fully(
         self, topic: Any, value: Any, key: Any, headers: Any, timestamp: Any, partition: Any, on_delivery: Any
     ) -> Delivery[K, V] | Callable[[], Delivery[K, V]]:
         """The same, but without waiting; as `_try_produce`."""
-        if self._may_wait or self._tracer is not None:
+        tracer = self._tracer
+        if tracer is not None:
+            begun: list[tuple[Headers, SendTrace | None]] = []
+            if self._bare and headers is timestamp is partition is None:
+                found = self._send_traced(tracer, topic, value, key, on_delivery, begun)
+                if found is not None:
+                    return found
+            more = headers, timestamp, partition, on_delivery, begun
+            return lambda: self._produce_traced(tracer, topic, value, key, *more)
+        if self._may_wait:
             return lambda: self._produce_fully(topic, value, key, headers, timestamp, partition, on_delivery)
         made = self._outgoing(topic, value, key, headers, timestamp, partition, on_delivery)
         placed = self._engine.append(made, wait=False)
@@ -284,11 +337,13 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
         timestamp: Any,
         partition: Any,
         on_delivery: Any,
-        traces: list[SendTrace] | None = None,
+        tracer: RecordTracer | None = None,
+        begun: list[tuple[Headers, SendTrace | None]] | None = None,
     ) -> Outgoing:
         """Return the arguments of `KafkaProducerEngine.append`: checked, intercepted and serialized.
 
-        :param traces: gets the trace of the message; None for none
+        :param tracer: None for none
+        :param begun: gets what the tracer has begun for the message, unless it is there already
         """
         engine = self._engine
         if engine.starts.due:
@@ -300,21 +355,23 @@ class KafkaProducer(Transacting, FastPath[K, V], ProducerHealthCalls, Generic[K,
             topic, value, key = record.topic, record.value, record.key
             headers, timestamp, partition = record.headers, record.timestamp, record.partition
         topic = get_string(topic, "topic")
-        pairs = header_pairs(headers) if headers is not None else []
+        own = pairs = header_pairs(headers) if headers is not None else []
         trace = None
-        if self._tracer is not None and traces is not None:
-            trace = self._tracer.sending(topic, value, key, pairs, partition)
-            traces.append(trace)
-            pairs = trace.headers
+        if tracer is not None and begun is not None:
+            if not begun:
+                begun.append(tracer.sending(topic, value, key, pairs, partition))
+            pairs, trace = begun[0]
+        carried = len(pairs)
         octets = as_bytes("key", key) if self._of_key is None else self._of_key(topic, key, pairs)
         payload = as_bytes("value", value) if self._of_value is None else self._of_value(topic, value, pairs)
         number = -1 if partition is None else valid_int(partition, allow_zero=True, name="partition")
         when = -1 if timestamp is None else timestamp_ms(timestamp)
-        callback = self._callback if on_delivery is None else self._make_callback(on_delivery)
+        callback: Any = self._callback if on_delivery is None else self._make_callback(on_delivery)
         if trace is not None:
-            callback = traced(trace, callback)
-        if pairs or timestamp is not None:
-            self._check_format(topic, bool(pairs), timestamp is not None)
+            trace.after, callback = callback, trace
+        has_headers = bool(own) or len(pairs) > carried  # for an old broker the trace is left out without an error
+        if has_headers or timestamp is not None:
+            self._check_format(topic, has_headers, timestamp is not None)
         return topic, payload, octets, when, pairs or None, number, callback, value, key
 
     def _make_callback(self, on_delivery: Callable[..., object] | None) -> Callback | None:

@@ -391,7 +391,7 @@ class Sends(Sending[K, V], Closing["KafkaProducer[K, V]"], Generic[K, V]):
             headers = tuple(headers)  # they may be read twice
         callback = None if on_delivery is None else sync(on_delivery)
         options = {"headers": headers, "timestamp": timestamp, "partition": partition, "on_delivery": callback}
-        if not self._may_try or self._inner._tracer is not None:
+        if not self._may_try:
             return await bridged(partial(self._here.produce, topic, value, key=key, **options))
         try:
             made = self._inner._try_produce(topic, value, key=key, **options)

@@ -12,14 +12,25 @@ from typing import Any, Protocol, TypeVar
 R = TypeVar("R")
 
 
+Headers = list[tuple[str, bytes | None]]
+
+
 class SendTrace(Protocol):
-    """The trace of one message, from `produce()` to its acknowledgement."""
+    """The trace of one message, from `produce()` to its acknowledgement. It stands in the place of the message's callback."""
 
-    #: Those to send, with what carries the trace: a list of its own.
-    headers: list[tuple[str, bytes | None]]
+    #: The callback of the application, to be called after that; None for none.
+    after: Any
 
-    def ended(self, error: BaseException | None, delivery: Any) -> None:
-        """End the trace of a message that is acknowledged, or has failed by an error."""
+    @property
+    def reports(self) -> bool:
+        """Whether that callback reports the outcome to the application."""
+
+    def delivered(self, batch: Any, traced: list[tuple[Any, int]]) -> None:
+        """End the traces of all messages of a completed batch; the first trace is called.
+
+        :param batch: its `topic`, `partition_id`, `offset_of()` and `error_of()` are read
+        :param traced: the trace of each message, and the index of the message in the batch
+        """
 
     def failed(self, error: BaseException) -> None:
         """End the trace of a message that `produce()` did not take."""
@@ -29,9 +40,12 @@ class RecordTracer(Protocol):
     """The tracer of one client. Groups are names; None without one."""
 
     def sending(
-        self, topic: Any, value: Any, key: Any, headers: list[tuple[str, bytes | None]], partition: int | None
-    ) -> SendTrace:
-        """Begin the trace of a message: value and key as the application gave them."""
+        self, topic: Any, value: Any, key: Any, headers: Headers, partition: int | None
+    ) -> tuple[Headers, SendTrace | None]:
+        """Begin the trace of a message: value and key as the application gave them.
+
+        :returns: the headers to send, and the trace; None if nothing is to be said at the acknowledgement
+        """
 
     def reading(self, read: Callable[..., R], group: str | None) -> Callable[..., R]:
         """Return a function that does what `read` does: it returns a record, several, a table, or nothing."""
@@ -49,12 +63,13 @@ class RecordTracer(Protocol):
         """Note the error that has ended the block of a consumer, and perhaps the loop in it."""
 
     def handling(
-        self, handle: Callable[[Any], None], dead_letters: Any, group: str | None, manual_ack: bool
+        self, handle: Callable[[Any], None], dead_letters: Any, group: str | None
     ) -> tuple[Callable[[Any], None], Any]:
         """Return a function that handles a record, and the place for dead letters, in place of the given ones.
 
+        What a record holds for its acknowledgement by hand has a field `trace`, which is the tracer's.
+
         :param handle: waits until the record is handled
-        :param manual_ack: whether a record may still be refused when that has returned
         """
 
     def committing(self, offsets: Collection[Any] | Mapping[Any, Any], group: str) -> AbstractContextManager[object]:

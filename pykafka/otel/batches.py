@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: The header of the W3C's trace context, and where the id of the trace stands in it.
 TRACEPARENT, TRACE_ID = "traceparent", slice(3, 35)
+#: How many hashes of traces a task keeps, and how many hashes there are.
+KEPT_MAX, HASHES = 2048, 1 << 61
 #: How long the end of a task waits for its span, while a span processor blocks (s).
 END_S = 1.0
 
@@ -25,24 +27,55 @@ END_S = 1.0
 _spans: Spans | None = None
 
 
+class DistinctCount:
+    """How many distinct things have been seen: exact up to `KEPT_MAX`, beyond that an estimate, within some 5 %.
+
+    It keeps the lowest hashes of all: the more distinct things there are, the lower is the highest of these (KMV).
+    """
+
+    def __init__(self) -> None:
+        self._lowest: set[int] = set()
+        #: Hashes from this one on are not among the lowest.
+        self._bound = HASHES
+
+    def add(self, things: Iterable[bytes]) -> None:
+        """See some."""
+        bound = self._bound
+        self._lowest.update(hashed for one in things if (hashed := hash(one) % HASHES) < bound)
+        if len(self._lowest) > KEPT_MAX:
+            kept = sorted(self._lowest)[:KEPT_MAX]
+            self._lowest, self._bound = set(kept), kept[-1] + 1
+
+    @property
+    def value(self) -> int:
+        """The number."""
+        if self._bound == HASHES:
+            return len(self._lowest)
+        return round((KEPT_MAX - 1) * HASHES / self._bound)
+
+
 class BatchCounts:
     """The counts of the rows that have gone by.
 
     State: of the task that looks.
+
+    :param failed: called with what has failed, and the error
     """
 
-    def __init__(self) -> None:
+    def __init__(self, failed: Callable[[str, BaseException], None]) -> None:
         self.rows = 0
-        self._traces: set[bytes] = set()
-        self._is_known = False
+        self._failed = failed
+        self._traces: DistinctCount | None = None
 
     def look(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield Arrow batches, and count their rows and, by a column of headers, their traces."""
         for batch in batches:
             self.rows += batch.num_rows
-            if "headers" in batch.schema.names:
-                self._is_known = True
-                self._count(batch.column("headers"))
+            try:
+                if "headers" in batch.schema.names:
+                    self._count(batch.column("headers"))
+            except Exception as error:  # noqa: BLE001 - of a column of another shape, which must not cost the rows
+                self._failed("counting the traces of rows", error)
             yield batch
 
     def _count(self, headers: Any) -> None:
@@ -51,13 +84,15 @@ class BatchCounts:
 
         pairs = headers.flatten()
         key, value = pairs.field(0), pairs.field(1)
-        chosen = value.filter(pc.equal(key.cast(pa.string()), TRACEPARENT))
-        self._traces.update(bytes(one)[TRACE_ID] for one in chosen.to_pylist() if one is not None)
+        chosen = value.filter(pc.equal(key.cast(pa.string()), TRACEPARENT)).cast(pa.binary())
+        ids = pc.unique(pc.binary_slice(chosen, TRACE_ID.start, TRACE_ID.stop))
+        self._traces = self._traces or DistinctCount()
+        self._traces.add(one for one in ids.to_pylist() if one is not None)
 
     @property
     def traces(self) -> int | None:
         """How many traces the rows belong to; None if they have no column of headers."""
-        return len(self._traces) if self._is_known else None
+        return None if self._traces is None else self._traces.value
 
 
 @contextmanager
@@ -73,7 +108,10 @@ def batch_span(
     """
     global _spans
     spans = _spans = _spans or Spans(handler, None, None, {names.SYSTEM: "kafka"})
-    began, began_ms, counts = spans.now(), spans.now_ms(), BatchCounts()
+    began, began_ms, counts = spans.now(), spans.now_ms(), BatchCounts(spans.failed)
+    if spans.is_silent(began):
+        yield iter
+        return
     failure: BaseException | None = None
     try:
         yield counts.look
@@ -91,6 +129,6 @@ def batch_span(
                 attributes[names.TRACES] = counts.traces
             sends = operation == "send"
             kind, of = (names.SEND, SpanKind.PRODUCER) if sends else (names.RECEIVE, SpanKind.CLIENT)
-            span = spans.start(operation, kind, topic, attributes, of=of, start_ns=began_ms * 1_000_000)
+            span = spans.start_operation(operation, kind, topic, attributes, of=of, start_ns=began_ms * 1_000_000)
             spans.end(span, began, attributes, failure, {topic: counts.rows})
             spans.finisher.join(END_S)

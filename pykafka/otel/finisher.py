@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.metadata.lifecycle import Tether
 
@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 #: How many spans may wait for their end; those beyond are dropped, and the first time that is logged.
 WAITING_MAX = 20_000
-#: How long the worker waits for more before it ends (s).
+#: How long the worker lets spans gather before it ends them (s): to wake it for each one costs more than the span.
+GATHER_S = 0.01
+#: So many spans wake it at once.
+MANY = 1000
+#: How long the worker sleeps before it ends (s).
 IDLE_S = 1.0
 #: How long `stop` waits while no span ends (s).
 STOP_S = 1.0
@@ -23,12 +27,36 @@ STOP_S = 1.0
 LOOK_S = 0.002
 
 
-class Ending(Protocol):
+class Tally:
+    """Counts that are added to their counters together, at the end of a round of the worker."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, list[Any]] = {}
+
+    def count(self, counter: Any, labels: dict[str, Any]) -> None:
+        """Count one message.
+
+        :param labels: the same object for the same labels
+        """
+        entry = self._counts.get(id(labels))
+        if entry is None:
+            self._counts[id(labels)] = [counter, labels, 1]
+        else:
+            entry[2] += 1
+
+    def add(self) -> None:
+        """Add to the counters."""
+        counts, self._counts = self._counts, {}
+        for counter, labels, count in counts.values():
+            counter.add(count, labels)
+
+
+class FinishedSpan(Protocol):
     """The end of a span; `due`: what it waits for comes until then (s)."""
 
     due: float
 
-    def end(self) -> None: ...
+    def end(self, tally: Tally) -> None: ...
 
 
 class SpanFinisher(Tether):
@@ -37,7 +65,7 @@ class SpanFinisher(Tether):
     Its worker is an OS thread beside gevent's hub, or an event loop. It starts when there is something to end, and ends when
     there has been nothing for a while. As a `Tether`, it is stopped with the client, after all producers and consumers.
 
-    State: `_waiting` by single steps; `_running` under `_lock`.
+    State: `_waiting` by single steps; `_running` under `_lock`; `_asleep` and `_called` by single stores.
 
     :param handler: of the client
     :param failed: called with what has failed, and the error
@@ -55,32 +83,54 @@ class SpanFinisher(Tether):
         self._native = self._handler.native
         super().__init__(self._native.Event())
         self._lock = self._native.Lock()
-        self._waiting: deque[Ending] = deque()
+        self._waiting: deque[FinishedSpan] = deque()
         self._running = self._ending = self._hurried = False
+        #: Whether the worker sleeps until something comes, and whether it was called because of many.
+        self._asleep = self._called = False
         #: Spans that found no place.
         self.dropped = 0
 
-    def add(self, ending: Ending) -> None:
+    def add(self, ending: FinishedSpan) -> None:
         """End a span soon; never waits."""
-        if len(self._waiting) >= WAITING_MAX:
-            self.dropped += 1
-            self._failed(
-                "ending spans", RuntimeError(f"{WAITING_MAX} spans wait: a span processor blocks; more are dropped")
-            )
+        waiting = self._waiting
+        if len(waiting) >= WAITING_MAX:
+            self._drop(1)
             return
-        self._waiting.append(ending)
+        waiting.append(ending)
+        if self._asleep or not self._running or len(waiting) >= MANY:
+            self._call()
+
+    def add_all(self, endings: Sequence[FinishedSpan]) -> None:
+        """End some spans soon; never waits."""
+        waiting = self._waiting
+        room = WAITING_MAX - len(waiting)
+        if len(endings) > room:
+            self._drop(len(endings) - max(room, 0))
+            endings = endings[: max(room, 0)]
+        waiting.extend(endings)
+        if self._asleep or not self._running or len(waiting) >= MANY:
+            self._call()
+
+    def _drop(self, count: int) -> None:
+        self.dropped += count
+        error = RuntimeError(f"{WAITING_MAX} spans wait: a span processor blocks; more are dropped")
+        self._failed("ending spans", error)
+
+    def _call(self) -> None:
+        """Make the worker look."""
         if (self._stopped or sys.is_finalizing()) and not self._running:
             self._end_here()
             return
         if not self._running:
             self._start()
-        self.wake.set()
+        elif self._asleep or not self._called:
+            self._called = True
+            self.wake.set()
 
     def _end_here(self) -> None:
         """End what comes after the client's end, as of a loop that the interpreter's end lets go: no thread starts then."""
-        with suppress(IndexError):
-            while True:
-                self._end(self._waiting.popleft())
+        while self._waiting:
+            self._end_some()
 
     def _start(self) -> None:
         with self._lock:
@@ -119,35 +169,59 @@ class SpanFinisher(Tether):
             self._failed("ending spans", RuntimeError("a span processor blocks: the last spans may be lost"))
         self.wake.set()
 
+    # -- the worker --------------------------------------------------------------------------------------------------
+
     def _run(self) -> None:
         try:
-            while (ending := self._next()) is not None:
-                self._end(ending)
+            while self._goes_on():
+                self._end_some()
         finally:
-            self._ending = False
+            self._ending = self._asleep = False
 
-    def _next(self) -> Ending | None:
-        """Return the next ending; None if this worker must end."""
-        waited = False
-        while True:
-            self._ending = True  # before the look: `join` must not miss what is taken
-            try:
-                return self._waiting.popleft()
-            except IndexError:
-                self._ending = False
-            with self._lock:
-                if waited and not self._waiting:
-                    self._running = False
-                    return None
-            waited = not self.wake.wait(0.0 if self._stopped else IDLE_S)
-            self.wake.clear()
+    def _goes_on(self) -> bool:
+        """Wait until spans have gathered; return False if this worker must end."""
+        if not (self._stopped or self._hurried):
+            self.wake.wait(GATHER_S)
+            self._clear()
+        if self._waiting:
+            return True
+        self._asleep = True  # before the look: `add` must see that, or this what it adds
+        woken = bool(self._waiting) or self.wake.wait(0.0 if self._stopped else IDLE_S)
+        self._asleep = False
+        self._clear()
+        with self._lock:
+            # `_running` before the look: an `add` that comes after the look then starts another worker.
+            self._running = woken
+            self._running = self._running or bool(self._waiting)
+            return self._running
 
-    def _end(self, ending: Ending) -> None:
-        now = self._native.now
-        while not (self._hurried or self._stopped) and (left := ending.due - now()) > 0:
-            self.wake.wait(left)
-            self.wake.clear()
+    def _clear(self) -> None:
+        self.wake.clear()
+        self._called = False
+
+    def _end_some(self) -> None:
+        """End the spans that wait, up to a number."""
+        tally = Tally()
+        self._ending = True  # before the look: `join` must not miss what is taken
+        with suppress(IndexError):
+            for _ in range(MANY):
+                self._end(self._waiting.popleft(), tally)
         try:
-            ending.end()
+            tally.add()
+        except Exception as error:  # noqa: BLE001 - of a meter
+            self._failed("counting messages", error)
+        self._ending = False
+
+    def _end(self, ending: FinishedSpan, tally: Tally) -> None:
+        if ending.due:
+            self._await(ending.due)
+        try:
+            ending.end(tally)
         except Exception as error:  # noqa: BLE001 - of a span processor or a meter, which must not end this worker
             self._failed("ending a span", error)
+
+    def _await(self, due: float) -> None:
+        now = self._native.now
+        while not (self._hurried or self._stopped) and (left := due - now()) > 0:
+            self.wake.wait(left)
+            self._clear()

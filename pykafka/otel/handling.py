@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opentelemetry import context as contexts
@@ -30,50 +32,61 @@ class _Tries(NamedTuple):
 class Handling:
     """A function that handles a record in its span, and keeps the tries of records that are not done.
 
+    A record that the application acknowledges by hand keeps its tries itself, with what it holds for that: nobody says here
+    when that is done.
+
     State: `_tries` by single steps, from all workers of the pool.
 
     :param tracer: of the client
     :param handle: what handles a record, and waits until it is handled
     :param group: of the consumer
-    :param keeps: whether a record whose handling has returned may still be refused
     """
 
-    def __init__(self, tracer: RecordSpans, handle: Callable[[Any], None], group: str | None, keeps: bool) -> None:
+    def __init__(self, tracer: RecordSpans, handle: Callable[[Any], None], group: str | None) -> None:
         self._tracer = tracer
         self._handle = handle
         self._group = group
-        self._keeps = keeps
-        self._tries: dict[tuple[str, int, int], _Tries] = {}
+        self._tries: OrderedDict[tuple[str, int, int], _Tries] = OrderedDict()
 
     def __call__(self, record: Any) -> None:
+        if self._tracer.passes(record):
+            self._handle(record)
+            return
         place = (record.topic, record.partition, record.offset)
-        before = self._tries.get(place)
+        held = record._held()
+        kept = self._tries.get(place) if held is None else held.trace
+        before = kept if isinstance(kept, _Tries) else None
         step = Processing(self._tracer, record, self._group, () if before is None else (before.first,))
         step.begin()
         context = step.span.get_span_context()
         tries = _Tries(context if before is None else before.first, context)
+        if held is not None:
+            held.trace = tries
         try:
             self._handle(record)
         except BaseException as error:
-            step.end(error)
-            self._keep(place, tries)
+            step.finish(error)
+            if held is None:
+                self._keep(place, tries)
             raise
-        step.end()
-        if self._keeps:
-            self._keep(place, tries)
-        elif before is not None:
+        step.finish()
+        if before is not None:
             self._tries.pop(place, None)
 
     def _keep(self, place: tuple[str, int, int], tries: _Tries) -> None:
-        if not tries.first.is_valid:
-            return
-        if len(self._tries) >= TRIES_MAX:
-            self._tries.pop(next(iter(self._tries)), None)
-        self._tries[place] = tries
+        if tries.first.is_valid:
+            self._tries[place] = tries
+            if len(self._tries) > TRIES_MAX:
+                with suppress(KeyError):  # other workers have taken all
+                    self._tries.popitem(last=False)
 
     def take(self, record: Any) -> _Tries | None:
         """Return the tries of a record, and forget them."""
-        return self._tries.pop((record.topic, record.partition, record.offset), None)
+        held = record._held()
+        if held is None:
+            return self._tries.pop((record.topic, record.partition, record.offset), None)
+        tries, held.trace = held.trace, None
+        return tries if isinstance(tries, _Tries) and tries.first.is_valid else None
 
 
 class TracedLetters:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from opentelemetry import trace
@@ -20,7 +20,10 @@ class _Setter:
     """Puts a header in the place of those of its name: a record that is passed on has one from before."""
 
     def set(self, carrier: list[tuple[str, bytes | None]], key: str, value: str) -> None:
-        carrier[:] = [pair for pair in carrier if pair[0] != key]
+        for name, _ in carrier:
+            if name == key:
+                carrier[:] = [pair for pair in carrier if pair[0] != key]
+                break
         carrier.append((key, value.encode()))
 
 
@@ -41,26 +44,47 @@ _SETTER, _GETTER = _Setter(), _Getter()
 
 
 class TraceHeaders:
-    """Writes the context of a trace into headers, and reads it.
+    """Writes the context of a trace into headers, and reads it. A propagator that raises writes and reads nothing.
 
     :param propagator: the way of writing; None for the global one of the moment
+    :param failed: called with what has failed, and the error
     """
 
-    def __init__(self, propagator: TextMapPropagator | None) -> None:
+    def __init__(self, propagator: TextMapPropagator | None, failed: Callable[[str, BaseException], None]) -> None:
         self._propagator = propagator
+        self._failed = failed
+        # The propagator that was looked at last, and whether it writes something for an empty context.
+        self._known: object = None
+        self._writes_always = False
+
+    def writes(self, context: Context) -> bool:
+        """Return whether there may be something to write for a context."""
+        propagator = self._propagator or get_global_textmap()
+        if propagator is not self._known:
+            self._writes_always = bool(self.injected((), Context()))
+            self._known = propagator
+        return self._writes_always or bool(context)
 
     def injected(self, headers: Headers, context: Context) -> list[tuple[str, bytes | None]]:
         """Return a copy of headers with a context."""
         found = list(headers)
-        (self._propagator or get_global_textmap()).inject(found, context, _SETTER)
+        try:
+            (self._propagator or get_global_textmap()).inject(found, context, _SETTER)
+        except Exception as error:  # noqa: BLE001 - of a propagator; the message goes all the same
+            self._failed("writing a context into headers", error)
+            return list(headers)
         return found
 
-    def extracted(self, headers: Headers, context: Context | None = None) -> Context:
+    def extracted(self, headers: Headers, context: Context) -> Context:
         """Return a context with what headers have.
 
-        :param context: what it is added to; None for the present one
+        :param context: what it is added to
         """
-        extracted: Context = (self._propagator or get_global_textmap()).extract(headers, context, _GETTER)
+        try:
+            extracted: Context = (self._propagator or get_global_textmap()).extract(headers, context, _GETTER)
+        except Exception as error:  # noqa: BLE001 - of a propagator; the record is handled all the same
+            self._failed("reading a context from headers", error)
+            return context
         return extracted
 
     def creation(self, headers: Headers) -> SpanContext | None:

@@ -38,7 +38,7 @@ class Instrumentation:
         common = {names.SYSTEM: "kafka", names.CLIENT_ID: cluster.client_id}
         self._spans = Spans(cluster.handler, tracer_provider, meter_provider, common)
         self.tracer: ClientTracer | None = ClientTracer(
-            cluster, self._spans, TraceHeaders(propagator), record_keys, links_only
+            cluster, self._spans, TraceHeaders(propagator, self._spans.failed), record_keys, links_only
         )
         self.tracer.owner = self
         cluster.stop_at_close(self._spans.finisher)

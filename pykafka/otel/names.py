@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 SYSTEM = "messaging.system"
 OPERATION_NAME = "messaging.operation.name"
 OPERATION_TYPE = "messaging.operation.type"
@@ -32,6 +35,13 @@ BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 
 
 #: The attributes of spans that metrics have, too: partitions, offsets and clients would make too many series.
 OF_METRICS = (OPERATION_NAME, TOPIC, GROUP, ERROR_TYPE, SERVER_ADDRESS, SERVER_PORT)
+
+
+def labels(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes that the metrics of a span have."""
+    found = {name: attributes[name] for name in OF_METRICS if name in attributes}
+    found[SYSTEM] = "kafka"
+    return found
 
 
 def error_type(error: BaseException) -> str:

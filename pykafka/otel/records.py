@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.exceptions import KafkaException
 from pykafka.otel import names
@@ -11,7 +11,38 @@ from pykafka.otel import names
 if TYPE_CHECKING:
     from pykafka.metadata.cluster import BaseCluster
     from pykafka.otel.headers import TraceHeaders
-    from pykafka.otel.spans import Ending, Spans
+    from pykafka.otel.spans import Spans
+
+#: How long the attributes of a partition are kept: its leader may change (s).
+PLACE_S = 1.0
+#: Of how many partitions, and of how many topics, attributes are kept.
+PLACES_MAX = 10_000
+
+
+class Parked(Protocol):
+    """The end of a loop's last span, until the finisher has ended it."""
+
+    done: bool
+    error: BaseException | None
+
+
+class Place:
+    """What the spans `process` of one partition have in common.
+
+    :param until: when it is made anew, of the handler's clock (s)
+    :param topic: of the records
+    :param attributes: of the spans
+    """
+
+    __slots__ = ("attributes", "consumed", "durations", "name", "until")
+
+    def __init__(self, until: float, topic: str, attributes: dict[str, Any]) -> None:
+        self.until = until
+        self.name = f"process {topic}"
+        self.attributes = attributes
+        #: Of the metrics.
+        self.durations = names.labels(attributes)
+        self.consumed = {**self.durations, names.OPERATION_NAME: "poll"}
 
 
 class RecordSpans:
@@ -30,23 +61,69 @@ class RecordSpans:
         self._cluster = weakref.ref(cluster)
         self.spans = spans
         self.headers = headers
-        self._record_keys = record_keys
+        self.record_keys = record_keys
         self.links_only = links_only
         # The last span of each consumer whose loop was left, by the id of the consumer.
-        self._parked: dict[int, Ending] = {}
+        self._parked: dict[int, Parked] = {}
+        # By topic, partition and group; and the name and the attributes of spans `send`, by topic. State: single steps.
+        self._kept_places: dict[tuple[str, int, str | None], Place] = {}
+        self._of_send: dict[str, tuple[str, dict[str, Any]]] = {}
+
+    def passes(self, record: Any) -> bool:
+        """Return whether a record is handled without a span, and has no context to pass on."""
+        spans = self.spans
+        return spans.is_silent(spans.now()) and not record.headers
+
+    def place_of(self, record: Any, group: str | None, now: float) -> Place:
+        """Return what the spans of a record's partition have in common.
+
+        :param now: by the handler's clock (s)
+        """
+        topic, partition = record.topic, record.partition
+        key = topic, partition, group
+        place = self._kept_places.get(key)
+        if place is None or now >= place.until:
+            attributes: dict[str, Any] = {
+                **self.spans.common,
+                names.OPERATION_NAME: "process",
+                names.OPERATION_TYPE: names.PROCESS,
+                names.TOPIC: topic,
+                names.PARTITION: str(partition),
+                **self.of_server(topic, partition),
+            }
+            if group is not None:
+                attributes[names.GROUP] = group
+            if len(self._kept_places) >= PLACES_MAX:
+                self._kept_places.clear()
+            place = self._kept_places[key] = Place(now + PLACE_S, topic, attributes)
+        return place
+
+    def of_send(self, topic: str) -> tuple[str, dict[str, Any]]:
+        """Return the name of the spans of a topic's messages, and their common attributes."""
+        attributes = {
+            **self.spans.common,
+            names.OPERATION_NAME: "send",
+            names.OPERATION_TYPE: names.SEND,
+            names.TOPIC: topic,
+        }
+        if len(self._of_send) >= PLACES_MAX:
+            self._of_send.clear()
+        found = self._of_send[topic] = f"send {topic}", attributes
+        return found
 
     def of_record(self, record: Any, group: str | None) -> dict[str, Any]:
         """Return the attributes of a record."""
         attributes: dict[str, Any] = {
             names.PARTITION: str(record.partition),
-            names.OFFSET: record.offset,
             **self.of_server(record.topic, record.partition),
         }
         if group is not None:
             attributes[names.GROUP] = group
+        attributes[names.OFFSET] = record.offset
         if record.raw_value is None:
             attributes[names.TOMBSTONE] = True
-        self.add_key(attributes, record.raw_key)
+        if self.record_keys:
+            self.add_key(attributes, record.raw_key)
         return attributes
 
     def of_server(self, topic: str, partition: int) -> dict[str, Any]:
@@ -61,11 +138,11 @@ class RecordSpans:
         return {}
 
     def add_key(self, attributes: dict[str, Any], key: Any) -> None:
-        """Add the key of a message, if spans show keys."""
-        if self._record_keys and key is not None:
+        """Add the key of a message."""
+        if key is not None:
             attributes[names.KEY] = key.decode(errors="backslashreplace") if isinstance(key, bytes) else str(key)
 
-    def park(self, consumer: Any, ending: Ending | None) -> None:
+    def park(self, consumer: Any, ending: Parked | None) -> None:
         """Keep the end of a loop's last span, for the error of the block around the loop."""
         if ending is not None:
             parked = {id_: one for id_, one in self._parked.items() if not one.done}

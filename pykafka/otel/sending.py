@@ -5,86 +5,119 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as contexts
-from opentelemetry.trace import INVALID_SPAN, SpanKind, set_span_in_context
 
 from pykafka.otel import names
+from pykafka.otel.spans import close
 
 if TYPE_CHECKING:
-    from opentelemetry.trace import Span, SpanContext
+    from opentelemetry.trace import Span
 
+    from pykafka.otel.finisher import Tally
     from pykafka.otel.records import RecordSpans
+    from pykafka.otel.spans import Spans
 
 #: The key of a context that has spans to link messages to.
 LINKED = contexts.create_key("pykafka-linked")
 
 
-class Sending:
-    """A message that is being sent.
+class _Outcome:
+    """What the messages of one batch have in common at their end.
 
-    :param tracer: of the client
-    :param topic: name
-    :param value: as the application gave it, and so the others
-    :param headers: pairs; they stay as they are
+    :param ended: when, of the handler's clock (s)
+    :param topic: of the messages
+    :param places: attributes with the partition and its leader, as far as they are known
     """
 
-    __slots__ = ("_attributes", "_began", "_ended", "_span", "_topic", "_tracer", "headers")
+    def __init__(self, ended: float, topic: str, places: dict[str, Any]) -> None:
+        self.ended = ended
+        self.places = places
+        labels = {names.OPERATION_NAME: "send", names.TOPIC: topic, **places}
+        self._labels = names.labels(labels)
+        self._by_error: dict[str | None, tuple[dict[str, Any], dict[str, Any]]] = {}
 
-    def __init__(
-        self,
-        tracer: RecordSpans,
-        topic: str,
-        value: Any,
-        key: Any,
-        headers: list[tuple[str, bytes | None]],
-        partition: int | None,
-    ) -> None:
+    def labels(self, error: BaseException | None) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the attributes of durations, and those of counts."""
+        kind = None if error is None else names.error_type(error)
+        found = self._by_error.get(kind)
+        if found is None:
+            counted = self._labels if kind is None else {**self._labels, names.ERROR_TYPE: kind}
+            found = self._by_error[kind] = {**counted, names.OPERATION_TYPE: names.SEND}, counted
+        return found
+
+
+class Sending:
+    """A message that is being sent; then the end of its span, for the finisher.
+
+    :param tracer: of the client
+    :param span: None if it records nothing, and only metrics are made
+    :param topic: name
+    :param began: of the handler's clock (s)
+    """
+
+    __slots__ = ("_began", "_error", "_offset", "_outcome", "_span", "_topic", "_tracer", "after")
+
+    _error: BaseException | None
+    _offset: int
+    #: It waits for nothing.
+    due = 0.0
+
+    def __init__(self, tracer: RecordSpans, span: Span | None, topic: str, began: float) -> None:
         self._tracer = tracer
+        self._span = span
         self._topic = topic
-        self._ended = False
-        self._span: Span = INVALID_SPAN
-        self._attributes: dict[str, Any] = {}
-        self.headers = headers
-        self._began = tracer.spans.now()
-        try:
-            self._start(topic, value, key, partition)
-        except Exception as error:  # noqa: BLE001 - of a propagator; the message goes all the same
-            tracer.spans.failed("starting a span", error)
+        self._began = began
+        self._outcome: _Outcome | None = None
+        #: The callback of the application.
+        self.after: Any = None
 
-    def _start(self, topic: str, value: Any, key: Any, partition: int | None) -> None:
-        tracer, attributes = self._tracer, self._attributes
-        if partition is not None:
-            attributes[names.PARTITION] = str(partition)
-        if value is None:
-            attributes[names.TOMBSTONE] = True
-        tracer.add_key(attributes, key)
-        current = contexts.get_current()
-        linked = contexts.get_value(LINKED, current)
-        links: list[SpanContext | None] = list(linked) if isinstance(linked, tuple) else []
-        # Headers of a record that is passed on have the span that has sent it.
-        links.append(tracer.headers.creation(self.headers))
-        self._span = tracer.spans.start(
-            "send", names.SEND, topic, attributes, context=current, links=links, of=SpanKind.PRODUCER
-        )
-        self.headers = tracer.headers.injected(self.headers, set_span_in_context(self._span, current))
+    @property
+    def reports(self) -> bool:
+        """Whether the application's callback reports the outcome to it."""
+        return self.after is not None and self.after.reports
 
-    def ended(self, error: BaseException | None, delivery: Any) -> None:
-        """End the span of a message that is acknowledged, or has failed."""
-        attributes = self._attributes
+    def delivered(self, batch: Any, traced: list[tuple[Sending, int]]) -> None:
+        """End the spans of the messages of a batch."""
+        tracer = self._tracer
+        spans = tracer.spans
+        others: list[tuple[Sending, int]] = []  # of a client that was instrumented anew meanwhile
         try:
-            attributes[names.PARTITION] = str(delivery.partition)
-            if delivery.offset >= 0:
-                attributes[names.OFFSET] = delivery.offset
-            attributes |= self._tracer.of_server(delivery.topic, delivery.partition)
-        except Exception as problem:  # noqa: BLE001 - the span ends all the same
-            self._tracer.spans.failed("ending a span", problem)
-        self._end(error)
+            topic, partition = batch.topic, batch.partition_id
+            places = {names.PARTITION: str(partition), **tracer.of_server(topic, partition)}
+            outcome = _Outcome(spans.now(), topic, places)
+            error_of, offset_of = batch.error_of, batch.offset_of
+            endings = []
+            for sending, index in traced:
+                if sending._tracer is not tracer:
+                    others.append((sending, index))
+                elif sending._outcome is None:  # else `produce()` has raised for it
+                    sending._outcome, sending._error, sending._offset = outcome, error_of(index), offset_of(index)
+                    endings.append(sending)
+            spans.finisher.add_all(endings)
+        except Exception as problem:  # noqa: BLE001 - it must not cost messages
+            spans.failed("ending a span", problem)
+        if others:
+            others[0][0].delivered(batch, others)
 
     def failed(self, error: BaseException) -> None:
         """End the span of a message that `produce()` did not take."""
-        self._end(error)
+        if self._outcome is None:
+            spans: Spans = self._tracer.spans
+            self._outcome = _Outcome(spans.now(), self._topic, {})
+            self._error, self._offset = error, -1
+            spans.finisher.add(self)
 
-    def _end(self, error: BaseException | None) -> None:
-        if not self._ended:
-            self._ended = True
-            if names.OPERATION_TYPE in self._attributes:
-                self._tracer.spans.end(self._span, self._began, self._attributes, error, {self._topic: 1})
+    def end(self, tally: Tally) -> None:
+        """End the span, and record the measurements; the finisher calls this."""
+        outcome, error, span = self._outcome, self._error, self._span
+        assert outcome is not None
+        seconds = outcome.ended - self._began
+        if span is not None:
+            late = outcome.places.copy()
+            if self._offset >= 0:
+                late[names.OFFSET] = self._offset
+            close(span, seconds, late, error)
+        instruments = self._tracer.spans.providers.instruments
+        if instruments is not None:
+            durations, counted = outcome.labels(error)
+            instruments.durations.record(seconds, durations)
+            tally.count(instruments.sent, counted)

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from opentelemetry import context as contexts
-from opentelemetry.trace import get_current_span
+from opentelemetry.trace import SpanKind, get_current_span, set_span_in_context
 
 from pykafka.exceptions import ConsumerStoppedException, KafkaException
 from pykafka.otel import names
 from pykafka.otel.handling import Handling, TracedLetters
 from pykafka.otel.processing import EachAsync, Processing, each
 from pykafka.otel.records import RecordSpans
-from pykafka.otel.sending import Sending
+from pykafka.otel.sending import LINKED, Sending
 from pykafka.record import Record
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, SpanContext
+
+    from pykafka.metrics.tracing import Headers
 
 R = TypeVar("R")
 
@@ -36,13 +38,45 @@ class ClientTracer(RecordSpans):
     # -- for the engine --------------------------------------------------------------------------------------------
 
     def sending(
-        self, topic: Any, value: Any, key: Any, headers: list[tuple[str, bytes | None]], partition: int | None
-    ) -> Sending:
-        return Sending(self, topic, value, key, headers, partition)
+        self, topic: Any, value: Any, key: Any, headers: Headers, partition: int | None
+    ) -> tuple[Headers, Sending | None]:
+        try:
+            return self._sending(topic, value, key, headers, partition)
+        except Exception as error:  # noqa: BLE001 - it must not cost the message
+            self.spans.failed("starting a span", error)
+            return headers, None
+
+    def _sending(
+        self, topic: str, value: Any, key: Any, headers: Headers, partition: int | None
+    ) -> tuple[Headers, Sending | None]:
+        spans, carried = self.spans, self.headers
+        began, current = spans.now(), contexts.get_current()
+        if spans.is_silent(began):
+            return carried.injected(headers, current) if carried.writes(current) else headers, None
+        name, common = self._of_send.get(topic) or self.of_send(topic)
+        attributes = common.copy()
+        if partition is not None:
+            attributes[names.PARTITION] = str(partition)
+        if value is None:
+            attributes[names.TOMBSTONE] = True
+        if self.record_keys:
+            self.add_key(attributes, key)
+        links: tuple[SpanContext | None, ...] = current.get(LINKED, ()) if current else ()
+        if headers:  # those of a record that is passed on have the span that has sent it
+            links = (*links, carried.creation(headers))
+        span = spans.start(name, SpanKind.PRODUCER, attributes, current, links)
+        headers = carried.injected(headers, set_span_in_context(span, current))
+        records = span.is_recording()
+        if not records and spans.providers.instruments is None:
+            return headers, None
+        return headers, Sending(self, span if records else None, topic, began)
 
     def reading(self, read: Callable[..., R], group: str | None) -> Callable[..., R]:
         def measured(*args: Any, **kwargs: Any) -> R:
-            began, began_ms = self.spans.now(), self.spans.now_ms()
+            began = self.spans.now()
+            if self.spans.is_silent(began):
+                return read(*args, **kwargs)
+            began_ms = self.spans.now_ms()
             try:
                 found = read(*args, **kwargs)
             except ConsumerStoppedException:
@@ -65,12 +99,14 @@ class ClientTracer(RecordSpans):
         return EachAsync(self, consumer, records, group)
 
     def handling(
-        self, handle: Callable[[Any], None], dead_letters: Any, group: str | None, manual_ack: bool
+        self, handle: Callable[[Any], None], dead_letters: Any, group: str | None
     ) -> tuple[Callable[[Any], None], Any]:
-        handling = Handling(self, handle, group, manual_ack)
+        handling = Handling(self, handle, group)
         return handling, None if dead_letters is None else TracedLetters(handling, dead_letters)
 
     def committing(self, offsets: Collection[Any], group: str) -> AbstractContextManager[object]:
+        if self.spans.is_silent(self.spans.now()):
+            return nullcontext()
         return self._committing(list(offsets), group)
 
     @contextmanager
@@ -80,7 +116,7 @@ class ClientTracer(RecordSpans):
             return
         began, attributes = self.spans.now(), {names.GROUP: group}
         topic = self._places(attributes, {(key[0], key[1]) for key in keys})
-        span = self.spans.start("commit", names.SETTLE, topic, attributes)
+        span = self.spans.start_operation("commit", names.SETTLE, topic, attributes)
         try:
             yield
         except BaseException as error:
@@ -89,7 +125,8 @@ class ClientTracer(RecordSpans):
         self.spans.end(span, began, attributes)
 
     def acknowledging(self, acquired: Any, kind: str, group: str) -> None:
-        self._guarded("acknowledging", partial(self._acknowledging, acquired, kind, group))
+        if not self.spans.is_silent(self.spans.now()):
+            self._guarded("acknowledging", partial(self._acknowledging, acquired, kind, group))
 
     def acknowledged(self, acquired: Collection[Any], error: BaseException | None) -> None:
         for one in acquired:
@@ -131,10 +168,12 @@ class ClientTracer(RecordSpans):
                 attributes = self.of_record(found, group)
             for record in records:
                 counted[record.topic] = counted.get(record.topic, 0) + 1
+                held = record._held()
+                if len(links) >= LINKS_MAX and held is None:
+                    continue
                 creation = self.headers.creation(record.headers)
                 if creation is not None and len(links) < LINKS_MAX:
                     links.append(creation)
-                held = record._held()
                 if hasattr(held, "trace"):
                     held.trace = creation
         else:
@@ -142,7 +181,8 @@ class ClientTracer(RecordSpans):
             if "topic" in found.column_names:
                 counted = {one["values"]: one["counts"] for one in found["topic"].value_counts().to_pylist()}
                 topic = next(iter(counted)) if len(counted) == 1 else None
-        span = self.spans.start("poll", names.RECEIVE, topic, attributes, links=links, start_ns=began_ms * 1_000_000)
+        start_ns = began_ms * 1_000_000
+        span = self.spans.start_operation("poll", names.RECEIVE, topic, attributes, links=links, start_ns=start_ns)
         self.spans.end(span, began, attributes, error, counted)
 
     def _acknowledging(self, acquired: Any, kind: str, group: str) -> None:
@@ -159,7 +199,7 @@ class ClientTracer(RecordSpans):
             **self.of_server(topic, partition),
         }
         links = [] if before is None or not before.is_valid or before == current else [before]
-        span = self.spans.start(kind, names.SETTLE, topic, attributes, links=links)
+        span = self.spans.start_operation(kind, names.SETTLE, topic, attributes, links=links)
         acquired.trace = Settling(span, self.spans.now(), attributes)
 
 

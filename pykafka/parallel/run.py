@@ -56,11 +56,13 @@ class Stats(NamedTuple):
 class _Acknowledger:
     """The receiver of `record.ack()` and `record.nack()`."""
 
-    __slots__ = ("_task", "_pool")
+    __slots__ = ("_pool", "_task", "trace")
 
     def __init__(self, pool: Pool, task: Task) -> None:
         self._pool = pool
         self._task = task
+        #: Of the client's tracer, if there is one.
+        self.trace: object = None
 
     def acknowledge(self) -> bool:
         return self._pool.acknowledge(self._task)
@@ -107,9 +109,7 @@ class ParallelRun:
         if (iscoroutinefunction(handle) or iscoroutinefunction(type(handle).__call__)) and not _takes_async(handler):
             raise TypeError(f"handle must be a plain function on {handler.name}; pykafka.aio takes async ones")
         if tracer is not None:
-            handle, dead_letters = tracer.handling(
-                partial(call, handler, handle), dead_letters, group, options.manual_ack
-            )
+            handle, dead_letters = tracer.handling(partial(call, handler, handle), dead_letters, group)
         self._handler = handler
         self._source = source
         limits = Limits(options.max_unacknowledged, options.max_unacknowledged_bytes)

@@ -138,7 +138,7 @@ class Completion:
         self._limiter = limiter
         queued = Bounds(options.max_queued_messages, options.max_queued_bytes)
         self.failures = Failures(Bounds(options.max_failed_messages, options.max_failed_bytes), any_topic)
-        #: Whether some callbacks only observe (`Callback.reports`): they report no failure.
+        #: Whether some callbacks only observe (`Callback.reports`), or are traces: they report no failure.
         self.observed = False
         # of the event alone: the worker keeps no producer alive
         self.callbacks = DeliveryCallbacks(handler, name, progress.set, queued, listener)
@@ -167,6 +167,8 @@ class Completion:
             return
         if (error is not None or batch.parts is not None) and not self._options.sync and not asked_for:
             self._keep_unreported(batch)
+        if batch.reports and self.observed:
+            self._end_traces(batch)
         if batch.reports:
             self._report(batch)
         else:
@@ -192,6 +194,23 @@ class Completion:
         reported = reports if not self.observed else [one for one in reports if one.delivery_report_q.reports]
         if len(reported) < batch.count:
             self.keep(batch, reported)
+
+    def _end_traces(self, batch: ProducerBatch) -> None:
+        """End the traces of a batch's messages, and leave the callbacks of the application."""
+        traced: list[tuple[Any, int]] = []
+        reports: list[Any] = []
+        contexts: list[Any] = []
+        for message, context in zip(batch.reports, batch.contexts, strict=True):
+            callback = message.delivery_report_q
+            if type(callback) is not Callback:
+                traced.append((callback, message._index))
+                message.delivery_report_q = callback = callback.after
+            if callback is not None:
+                reports.append(message)
+                contexts.append(context)
+        if traced:
+            batch.reports, batch.contexts = reports, contexts
+            traced[0][0].delivered(batch, traced)
 
     def _report(self, batch: ProducerBatch) -> None:
         """Queue the callbacks and the reports of a completed batch."""

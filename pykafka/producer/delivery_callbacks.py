@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler, Worker
     from pykafka.metrics.listener import ClientListener
-    from pykafka.metrics.tracing import SendTrace
     from pykafka.producer.buffer_pool import Bounds
     from pykafka.protocol.message import Message
 
@@ -44,21 +43,6 @@ class Callback:
     def __init__(self, fn: Callable[[Any, Any], object], reports: bool = True) -> None:
         self.fn = fn
         self.reports = reports
-
-
-def traced(trace: SendTrace, after: Callback | None) -> Callback:
-    """Return a callback that ends the trace of a message, and then calls that of the application, if there is one.
-
-    :param trace: of the message
-    :param after: of the application; None for none
-    """
-
-    def call(error: Any, delivery: Any) -> None:
-        trace.ended(error, delivery)
-        if after is not None:
-            after.fn(error, delivery)
-
-    return Callback(call, reports=after is not None and after.reports)
 
 
 class CompletedBatch(Protocol):

@@ -93,6 +93,51 @@ def test_a_task_that_fails(cluster: EmbeddedCluster, telemetry: Telemetry, topic
     assert (span.name, span.attributes["error.type"]) == ("send", "SinkError")
 
 
+def test_distinct_traces_are_counted_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    count = batches.DistinctCount()
+    for _ in range(2):
+        count.add(b"%d" % number for number in range(batches.KEPT_MAX))
+    assert count.value == batches.KEPT_MAX  # exact so far
+    for first in range(0, 200_000, 1000):
+        count.add(b"%d" % number for number in range(first, first + 1000))
+    assert count.value == pytest.approx(200_000, rel=0.15)
+    assert len(count._lowest) <= batches.KEPT_MAX
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["text"]),
+        pa.array([[1]], pa.list_(pa.int64())),
+        pa.array(
+            [[{"key": b"traceparent", "value": 1}]], pa.list_(pa.struct([("key", pa.binary()), ("value", pa.int64())]))
+        ),
+    ],
+)
+def test_headers_of_another_shape(column: pa.Array) -> None:
+    """They cost the count, and not the task; that is reported."""
+    failed: list[str] = []
+    counts = batches.BatchCounts(lambda what, error: failed.append(what))
+    batch = pa.RecordBatch.from_pydict({"headers": column})
+    assert list(counts.look(iter([batch, batch]))) == [batch, batch]
+    assert counts.rows == 2
+    assert failed == ["counting the traces of rows"] * 2
+    assert counts.traces is None
+
+
+def test_no_headers_and_headers_without_a_trace() -> None:
+    failed: list[str] = []
+    counts = batches.BatchCounts(lambda what, error: failed.append(what))
+    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    pairs = [None, [], [{"key": None, "value": b"x"}], [{"key": "traceparent", "value": None}]]
+    large = pa.list_(pa.struct([("key", pa.large_string()), ("value", pa.large_binary())]))
+    more = [[{"key": "traceparent", "value": b"00-" + b"a" * 32 + b"-x"}]]
+    for column in (pa.array(pairs, kind), pa.array(more, large)):
+        list(counts.look(iter([pa.RecordBatch.from_pydict({"headers": column})])))
+    assert counts.traces == 1
+    assert failed == []
+
+
 def test_without_the_option(cluster: EmbeddedCluster, telemetry: Telemetry, topic: str) -> None:
     raw = {"kafka.bootstrap.servers": cluster.hosts, "topic": topic}
     KafkaBatchWriter(write_options(raw, Mode.BATCH_WRITE), frozenset()).write(iter([rows_of(1)]))

@@ -91,6 +91,54 @@ def test_exactly_once_of_coroutines(kafka: KafkaCluster, client: KafkaClient, te
     check_exactly_once(telemetry.exported(), topic, inside)
 
 
+def test_a_transaction_that_is_aborted(client: KafkaClient, telemetry: Telemetry, topic: str) -> None:
+    """A message that was acknowledged has its offset, one that was not sent any more has the error."""
+    telemetry.instrument(client)
+    with client.producer(transactional_id=topic, linger_ms=60_000) as producer:
+        producer.init_transactions()
+        with pytest.raises(ZeroDivisionError), producer.transaction():
+            producer.produce(topic, b"1").get(20)
+            producer.produce(topic, b"2")
+            raise ZeroDivisionError
+    first, second = telemetry.spans("send " + topic)
+    assert first.attributes["messaging.kafka.offset"] == 0
+    assert first.status.is_ok or first.status.status_code.name == "UNSET"
+    assert second.attributes["error.type"]
+    assert "messaging.kafka.offset" not in second.attributes
+
+
+def test_a_rebalance_in_the_body(client: KafkaClient, telemetry: Telemetry, topic: str) -> None:
+    """Another member joins while a record is handled: each span ends once, and the body keeps the span that it has."""
+    telemetry.instrument(client)
+    client.admin.create_partitions({topic: 2})
+    with client.producer() as producer:
+        for number in range(20):
+            producer.produce(topic, b"x", partition=number % 2)
+    handler = client.cluster.handler
+    options: dict[str, Any] = {"group": topic, "consumer_timeout_ms": 3000}
+    seen: list[int] = []
+    beside: list[int] = []
+
+    def join() -> None:
+        with client.consumer(topic, **options) as other:
+            beside.extend(trace.get_current_span().get_span_context().span_id for _ in other)
+
+    with client.consumer(topic, **options) as consumer:
+        worker = None
+        for _ in consumer:
+            inside = trace.get_current_span().get_span_context().span_id
+            seen.append(inside)
+            if worker is None:
+                worker = handler.spawn(join, name="other")
+                handler.sleep(1.0)
+            assert trace.get_current_span().get_span_context().span_id == inside
+        assert worker is not None
+        worker.join(60)
+    processed = [id_of(span) for span in telemetry.spans("process " + topic)]
+    assert sorted(processed) == sorted([*seen, *beside])
+    assert len(set(processed)) == len(processed) >= 20
+
+
 @pytest.mark.needs("share groups")
 @pytest.mark.parametrize("acknowledgement", ["implicit", "explicit"])
 def test_share_group(client: KafkaClient, telemetry: Telemetry, topic: str, acknowledgement: str) -> None:
