@@ -485,7 +485,8 @@ class KafkaClient:
     def record_flight_at(self, number: int, path: str | os.PathLike[str]) -> None:
         """Write that file at each signal; call this in the main thread, as Python handles signals there alone.
 
-        The handler of before is called, too. A child of a fork has the handler, and writes its own events.
+        The handler of before is called, too; without one, SIGTERM and the like end the process as ever, and SIGUSR1 and
+        SIGUSR2 do not. A child of a fork has the handler, and writes its own events. A closed client writes nothing more.
 
         :param number: such as `signal.SIGUSR1`
         :param path: as of `record_flight`
@@ -494,7 +495,8 @@ class KafkaClient:
         """
         from pykafka.metrics.flight_signal import FlightSignal
 
-        FlightSignal.install(self._flight_file(), number, os.fspath(path))
+        self._flight_file()  # or raise
+        FlightSignal.install(self.cluster, number, os.fspath(path))
 
     def _flight_file(self) -> FlightFile:
         from pykafka.metrics.flight_file import FlightFile

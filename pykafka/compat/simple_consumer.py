@@ -32,6 +32,7 @@ from pykafka.exceptions import (
     OffsetOutOfRangeError,
     UnknownTopicOrPartition,
 )
+from pykafka.metrics.listener import COMMIT_SYNC, COMMITTED_READ
 from pykafka.utils import get_string, old_attributes
 from pykafka.utils.error_handlers import valid_int
 from pykafka.utils.name import Name
@@ -446,10 +447,11 @@ class SimpleConsumer:
         :raises OffsetsNotCommitted: some could not be committed after all retries; `.failures` has them
         """
         commits = self._engine.commits_of("commit_offsets()")
-        if partition_offsets is None:
-            commits.commit(self._engine.positions)
-        else:
-            commits.commit({self._own(partition): offset for partition, offset in valid_pairs(partition_offsets, 0)})
+        offsets: Any = self._engine.positions
+        if partition_offsets is not None:
+            offsets = {self._own(partition): offset for partition, offset in valid_pairs(partition_offsets, 0)}
+        with self._engine.timed(COMMIT_SYNC):
+            commits.commit(offsets)
 
     def fetch_offsets(self) -> list[tuple[int, messages.OffsetFetchPartitionResponse]]:
         """Return what the group has committed for each partition, and go there, unless `reset_offset_on_fetch` is False.
@@ -458,7 +460,9 @@ class SimpleConsumer:
         :raises KafkaException: there is no consumer group, or its coordinator did not tell offsets
         """
         engine = self._engine
-        found = engine.commits_of("fetch_offsets()").group.fetch(engine.partitions)
+        group = engine.commits_of("fetch_offsets()").group
+        with engine.timed(COMMITTED_READ):
+            found = group.fetch(engine.partitions)
         if engine.options.reset_offset_on_fetch:
             for key, committed in found.items():
                 if committed.offset >= 0:

@@ -246,7 +246,7 @@ class StatisticsWriter:
             placed = _placed(found, cluster, queue.key, leader)
             entry["partitions"][str(queue.partition_id)] = placed | _queued(queue)
         recorder = engine.listener
-        topics = list(recorder.topics.values()) if isinstance(recorder, PartRecorder) else []
+        topics = [*recorder.topics.values(), recorder.left] if isinstance(recorder, PartRecorder) else []
         found["txmsgs"] = round(sum(topic.records.total for topic in topics))
         found["txmsg_bytes"] = round(sum(topic.bytes.total for topic in topics))
         found["rxmsgs"] = found["rxmsg_bytes"] = 0
@@ -263,7 +263,7 @@ class StatisticsWriter:
             placed = _placed(found, cluster, key, -1 if leader is None else leader)
             entry["partitions"][str(key.partition)] = placed | _fetched(engine, owned)
         recorder = engine.listener
-        topics = list(recorder.topics.values()) if isinstance(recorder, PartRecorder) else []
+        topics = [*recorder.topics.values(), recorder.left] if isinstance(recorder, PartRecorder) else []
         found["txmsgs"] = found["txmsg_bytes"] = 0
         found["rxmsgs"] = round(sum(topic.records.total for topic in topics))
         found["rxmsg_bytes"] = round(sum(topic.bytes.total for topic in topics))

@@ -77,6 +77,7 @@ cdef class Buffers:
     cdef list _waiting
     cdef long long _borrows
     cdef public long long calls
+    cdef public double taken_at
     cdef public object lock
     cdef public bint cooperative
     cdef public object breathe

@@ -10,6 +10,7 @@ delivered, not what was fetched. The records of the last call are in process: it
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -153,6 +154,8 @@ class OwnedPartition:
                 return message
             if self.reader is reader:
                 self.reader = None
+                if self.buffers._listener is not None:
+                    self.buffers.taken_at = self.buffers._now()
                 if reader.max_timestamp >= 0:
                     self.last_timestamp = reader.max_timestamp
                 self.buffers.forget(CURSOR_BYTES + reader._end)
@@ -218,6 +221,8 @@ class Buffers:
         self._waiting: list[EventType] = []
         self._borrows = 0
         self.calls = 0
+        #: When a batch was read to its end, of the handler's clock (s): iteration reports no call that has not to wait.
+        self.taken_at = -math.inf
         self.work = 0
         self.lock = handler.Lock()
         self.cooperative = handler.cooperative

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from pykafka.common import OffsetAndMetadata, TopicPartition
 from pykafka.consumer.committed_offsets import GroupOffsets
 from pykafka.exceptions import ConsumerStoppedException, RebalanceInProgress
+from pykafka.metrics.listener import COMMIT_SYNC
 from pykafka.record import Record
 from pykafka.utils import INT64_MAX, get_string
 
@@ -73,7 +74,8 @@ class Committing:
         :raises KafkaException: there is no group
         """
         commits = self._commits("commit()")
-        commits.commit_with(self._offsets(what, metadata), self._engine.deadline(timeout))
+        with self._engine.timed(COMMIT_SYNC):
+            commits.commit_with(self._offsets(what, metadata), self._engine.deadline(timeout))
 
     def commit_async(self, what: What = None, on_commit: OnCommit | None = None, *, metadata: str = "") -> None:
         """Commit offsets as `commit` does, by a worker; return at once.

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pykafka.consumer.lag import lag_of
-from pykafka.metadata.client_metrics import add_app_info, add_connections, add_throttling, of_api
+from pykafka.metadata.client_metrics import add_throttling, begin_reading, of_api
 from pykafka.metrics.listener import (
     ASSIGNED,
+    COMMIT_SYNC,
     COMMITTED,
+    COMMITTED_READ,
     HEARTBEAT,
     JOINED,
     LOST,
@@ -21,31 +23,28 @@ from pykafka.metrics.listener import (
     SYNCED,
     WAITED,
 )
-from pykafka.metrics.reading import Reading, steps
-from pykafka.metrics.recorder import PartRecorder, TopicSensors
+from pykafka.metrics.reading import steps
 
 if TYPE_CHECKING:
     from pykafka.consumer.assignment import Assignment
     from pykafka.metadata.client_metrics import MeasuredClient
+    from pykafka.metrics.reading import Reading
+    from pykafka.metrics.recorder import PartRecorder, TopicSensors
 
 GROUP, FETCH, COORDINATOR = "consumer-metrics", "consumer-fetch-manager-metrics", "consumer-coordinator-metrics"
 
 
 def read_consumer(engine: Assignment) -> Reading:
     """Return the metrics of a consumer, with those of its client's connections."""
-    part = engine.listener if isinstance(engine.listener, PartRecorder) else None
-    cluster = engine.cluster
-    reading = Reading(part.name if part is not None else cluster.client_id, engine.handler.now())
-    add_connections(reading, cluster, "consumer")
-    add_app_info(reading, engine.made_at_ms)
-    add_polls(reading, GROUP, part)
-    reading.ns_total(GROUP, "commit-sync-time", part, f"{COMMITTED} sync")
-    reading.ns_total(GROUP, "committed-time", part, "committed offsets")
+    (reading, part), cluster = begin_reading(engine, "consumer"), engine.cluster
+    add_polls(reading, GROUP, part, engine.buffers.taken_at)
+    reading.ns_total(GROUP, "commit-sync-time", part, COMMIT_SYNC)
+    reading.ns_total(GROUP, "committed-time", part, COMMITTED_READ)
     add_fetches(reading, FETCH, cluster, "Fetch")
     _add_partitions(reading, engine)
     if part is not None:
         topics = part.topics.copy()
-        add_records(reading, FETCH, [*topics.values()])
+        add_records(reading, FETCH, [*topics.values(), part.left])
         for name, topic in sorted(topics.items()):
             add_records(reading, FETCH, [topic], {"topic": name})
     if engine.options.consumer_group is not None:
@@ -53,9 +52,12 @@ def read_consumer(engine: Assignment) -> Reading:
     return reading
 
 
-def add_polls(reading: Reading, group: str, part: PartRecorder | None) -> None:
-    """Add what an application's calls for records took."""
-    reading.seconds_ago(group, "last-poll-seconds-ago", part, POLLED)
+def add_polls(reading: Reading, group: str, part: PartRecorder | None, taken_at: float = -math.inf) -> None:
+    """Add what an application's calls for records took.
+
+    :param taken_at: when the last batch was read to its end, also by iteration, which reports calls only if they wait (s)
+    """
+    reading.seconds_ago(group, "last-poll-seconds-ago", part, POLLED, taken_at)
     reading.spread(group, "time-between-poll", steps(part, POLLED))
     idle = steps(part, WAITED)
     seconds = idle[0].recent(reading.now)[0] if idle else 0.0
@@ -127,7 +129,7 @@ def _add_partitions(reading: Reading, engine: Assignment) -> None:
 
 def _add_group(reading: Reading, engine: Assignment, part: PartRecorder | None) -> None:
     reading.add(COORDINATOR, "assigned-partitions", len(engine.partitions))
-    commits, rebalances = steps(part, COMMITTED, f"{COMMITTED} sync"), steps(part, REBALANCED)
+    commits, rebalances = steps(part, COMMITTED), steps(part, REBALANCED)
     reading.meter(COORDINATOR, "commit", commits)
     reading.spread(COORDINATOR, "commit-latency", commits)
     reading.spread(COORDINATOR, "rebalance-latency", rebalances)

@@ -6,7 +6,7 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -412,6 +412,19 @@ class ConsumerEngine(Assignment):
     def stopped(self) -> ConsumerStoppedException:
         """Return the error for calls that need a running consumer."""
         return ConsumerStoppedException(self.not_running, topic=self.name)
+
+    @contextmanager
+    def timed(self, kind: str) -> Iterator[None]:
+        """Report how long a call of the application takes, whatever its outcome.
+
+        :param kind: COMMIT_SYNC or COMMITTED_READ
+        """
+        began = self.handler.now()
+        try:
+            yield
+        finally:
+            if self.listener is not None:
+                self.listener.on_event(kind, f"group {self.options.consumer_group}", self.handler.now() - began)
 
     def commits_of(self, what: str) -> Commits:
         """Return the commits of the consumer.

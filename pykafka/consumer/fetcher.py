@@ -197,6 +197,9 @@ class Fetcher:
     :param settings: those of all its partitions
     """
 
+    #: Its connection is a channel of the broker's.
+    connection_count = 0
+
     def __init__(self, broker: Node, handler: Handler, settings: FetchSettings) -> None:
         self._broker = broker
         self._handler = handler

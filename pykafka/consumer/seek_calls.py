@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.common import OffsetAndMetadata, OffsetType, TopicPartition
 from pykafka.consumer.startrules import NEAREST, RAISE, Start, position_of, rule_text
 from pykafka.exceptions import KafkaException, LeaderNotFoundError, OffsetResetNeededError, ResponseTimeoutError
+from pykafka.metrics.listener import COMMITTED_READ
 from pykafka.utils import INT64_MAX, get_string, milliseconds
 from pykafka.utils.error_handlers import left_ms
 
@@ -276,7 +277,9 @@ class Seeking:
         self._check_reads()
         keys = valid_keys(partitions) if partitions else list(self._engine.partitions)
         deadline = self._engine.deadline(timeout)
-        found, errors = self._engine.commits_of("committed()").group.fetch_known(keys, deadline)
+        group = self._engine.commits_of("committed()").group
+        with self._engine.timed(COMMITTED_READ):
+            found, errors = group.fetch_known(keys, deadline)
         self._heed(errors, bool(partitions) or not found, "committed() leaves out")
         return {
             key: OffsetAndMetadata(one.offset, one.metadata) if one.offset >= 0 else None for key, one in found.items()

@@ -83,6 +83,9 @@ class JoinConnections:
     :param broker: the coordinator
     """
 
+    #: They are the broker's channels.
+    connection_count = 0
+
     def __init__(self, broker: Node) -> None:
         self._broker = broker
         self._free: deque[str] = deque()

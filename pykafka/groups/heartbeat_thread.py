@@ -15,7 +15,9 @@ from pykafka.exceptions import (
     ResponseTimeoutError,
     SocketDisconnectedError,
 )
-from pykafka.metrics.listener import CONNECTED, CONNECTION, DISCONNECTED, FAILED
+from pykafka.metrics.listener import CONNECTED, CONNECTION, DISCONNECTED, FAILED, REFUSED, UNREACHABLE
+from pykafka.network.channel import LOGIN_REFUSED
+from pykafka.network.requests import LENGTH_BYTES
 from pykafka.protocol.schema import decode_response, encode_request
 
 if TYPE_CHECKING:
@@ -110,6 +112,12 @@ class HeartbeatThread:
         """Whether the worker runs."""
         worker = self._worker
         return worker is not None and worker.is_alive()
+
+    @property
+    def connection_count(self) -> int:
+        """The number of connections that are up: 1 or 0."""
+        run = self._run
+        return int(run is not None and run.is_connected)
 
     @property
     def error(self) -> BaseException | None:
@@ -247,6 +255,8 @@ class _Run:
         self._in_flight: deque[_InFlight] = deque()
         self._number = 0
         self._connection: BrokerConnection | None = None
+        #: Whether the connection is up, as far as the worker knows.
+        self.is_connected = False
         self._listener = None if broker.listener is None else broker.listener.part(CONNECTION, (broker.id, "heartbeat"))
         self._resume_at = 0.0
         self._checked_at = 0.0
@@ -259,9 +269,7 @@ class _Run:
 
     def close(self) -> None:
         """End the connection, and forget all."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.disconnect()
+        self._disconnect("no member needs the connection any more")
         self._in_flight.clear()
         self._heap.clear()
         self._due.clear()
@@ -351,6 +359,10 @@ class _Run:
             self._in_flight += in_flight
             calls = []
             connection.send(buffers, timeout)
+            if self._listener is not None:
+                now = self._native.now()
+                for request in in_flight:
+                    self._listener.on_request(type(request.call.request), request.sent_bytes, now)
         except KafkaException as error:
             self._break(error)
             self._resume_at = self._native.now() + RETRY_S
@@ -363,12 +375,19 @@ class _Run:
             # No worker reads between heartbeats, and so none has noticed if the broker has closed an idle connection.
             if connection.connected and (self._in_flight or not (connection.login_due or connection.is_hung_up)):
                 return connection
-            connection.disconnect()
+            self._disconnect("the connection was replaced: the broker has closed it, or its login has to be renewed")
         connection = self._connection = self._broker.new_connection(self._native)
         if not self._members:  # all were removed meanwhile, and `cut` may have ended the former one
             connection.give_up()
         began = self._native.now()
-        connection.connect(max(1, round(timeout * 1000)))
+        try:
+            connection.connect(max(1, round(timeout * 1000)))
+        except KafkaException as error:
+            if self._listener is not None:
+                kind = REFUSED if isinstance(error, LOGIN_REFUSED) else UNREACHABLE
+                self._listener.on_event(kind, error.broker or self._broker.address, 0.0, error)
+            raise
+        self.is_connected = True
         if self._listener is not None:
             self._listener.on_event(CONNECTED, connection.address, self._native.now() - began, "heartbeat")
         return connection
@@ -408,7 +427,7 @@ class _Run:
         now = self._native.now()
         if self._listener is not None:
             seconds = now - (deadline - call.timeout)
-            self._listener.on_answer(type(call.request), sent, len(frame), seconds, now)
+            self._listener.on_answer(type(call.request), sent, LENGTH_BYTES + len(frame), seconds, now)
         throttled_ms = getattr(response, "throttle_time_ms", 0)
         if throttled_ms > 0 and call.version in type(response).early_versions:
             self._resume_at = max(self._resume_at, now + throttled_ms / 1000)
@@ -418,14 +437,19 @@ class _Run:
 
     def _break(self, error: KafkaException) -> None:
         """End the connection, and report that to the members whose requests are in flight."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            if self._listener is not None:
-                self._listener.on_event(DISCONNECTED, self._broker.address, 0.0, error)
-            connection.disconnect()
+        self._disconnect(error)
         in_flight, self._in_flight = self._in_flight, deque()
         for request in in_flight:
             self._fail(request.member, request.call, error)
+
+    def _disconnect(self, why: KafkaException | str) -> None:
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        was_up, self.is_connected = self.is_connected, False
+        connection.disconnect()
+        if was_up and self._listener is not None:
+            self._listener.on_event(DISCONNECTED, self._broker.address, 0.0, why)
 
     def _fail(self, member: HeartbeatMember, call: Call, error: KafkaException) -> None:
         if member in self._members:

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from pykafka._version import __version__
-from pykafka.metrics.listener import AUTHENTICATED, CONNECTED, DISCONNECTED, REAUTHENTICATED, REFUSED, THROTTLED
+from pykafka.metrics.listener import (
+    AUTHENTICATED,
+    CONNECTED,
+    DISCONNECTED,
+    NOT_RENEWED,
+    REAUTHENTICATED,
+    REFUSED,
+    THROTTLED,
+    kind_of,
+)
 from pykafka.metrics.reading import Reading, steps
 from pykafka.metrics.recorder import ApiSensors, PartRecorder, Recorder
 from pykafka.metrics.sensors import Sensor
@@ -15,7 +24,6 @@ from pykafka.metrics.sensors import Sensor
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.metrics.listener import ClientListener
-    from pykafka.network.node import Node
 
 #: The groups of one kind of client in Java: those of "producer", "consumer" and "admin-client".
 NODES, CLIENT = "{}-node-metrics", "{}-metrics"
@@ -30,7 +38,33 @@ class MeasuredClient(Protocol):
     made_at_ms: int
 
     @property
-    def brokers(self) -> Mapping[int, Node]: ...
+    def connection_count(self) -> int: ...
+
+
+class MeasuredPart(Protocol):
+    """The engine of a producer or a consumer."""
+
+    @property
+    def cluster(self) -> MeasuredClient: ...
+    @property
+    def handler(self) -> Handler: ...
+    @property
+    def listener(self) -> ClientListener | None: ...
+    @property
+    def made_at_ms(self) -> int: ...
+
+
+def begin_reading(engine: MeasuredPart, kind: str) -> tuple[Reading, PartRecorder | None]:
+    """Begin the metrics of a producer or a consumer, with those of its client's connections.
+
+    :param kind: "producer" or "consumer"
+    :returns: them, and what it has counted; None if it counts nothing
+    """
+    part = engine.listener if isinstance(engine.listener, PartRecorder) else None
+    reading = Reading(part.name if part is not None else engine.cluster.client_id, engine.handler.now())
+    add_connections(reading, engine.cluster, kind)
+    add_app_info(reading, engine.made_at_ms)
+    return reading, part
 
 
 def connections_of(cluster: MeasuredClient) -> list[PartRecorder]:
@@ -56,7 +90,7 @@ def of_api(cluster: MeasuredClient, name: str) -> list[ApiSensors]:
 
 def throttling(cluster: MeasuredClient, api: str) -> list[Sensor]:
     """Return how long brokers have throttled requests of an API (ms)."""
-    return _steps(connections_of(cluster), f"{THROTTLED} {api}")
+    return _steps(connections_of(cluster), kind_of(THROTTLED, api))
 
 
 def add_throttling(reading: Reading, group: str, stem: str, cluster: MeasuredClient, api: str) -> None:
@@ -77,8 +111,7 @@ def add_connections(reading: Reading, cluster: MeasuredClient, kind: str) -> Non
     group, apis = CLIENT.format(kind), apis_of(connections)
     _add_requests(reading, group, apis, None)
     made, ended = _steps(connections, CONNECTED), _steps(connections, DISCONNECTED)
-    nodes = [*cluster.brokers.values()]
-    reading.add(group, "connection-count", sum(node.connection_count for node in nodes))
+    reading.add(group, "connection-count", cluster.connection_count)
     reading.meter(group, "connection-creation", made)
     reading.meter(group, "connection-close", ended)
     reading.meter(group, "network-io", [one for api in apis for one in (api.sent, api.received)])
@@ -87,7 +120,7 @@ def add_connections(reading: Reading, cluster: MeasuredClient, kind: str) -> Non
     reading.meter(group, "failed-authentication", _steps(connections, REFUSED))
     renewals = _steps(connections, REAUTHENTICATED)
     reading.meter(group, "successful-reauthentication", renewals)
-    reading.meter(group, "failed-reauthentication", _steps(connections, f"{REFUSED} again"))
+    reading.meter(group, "failed-reauthentication", _steps(connections, NOT_RENEWED))
     reading.spread(group, "reauthentication-latency", renewals)
     by_node: dict[str, list[PartRecorder]] = {}
     for connection in connections:

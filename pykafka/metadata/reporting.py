@@ -14,6 +14,7 @@ from pykafka.metrics.recorder import Recorder
 if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers import Handler
+    from pykafka.metadata.brokers import Brokers
     from pykafka.metrics.metric import Metric
     from pykafka.metrics.tracing import RecordTracer
 
@@ -25,6 +26,8 @@ class Reporting:
     :param client_id: of the client
     :param settings: what it reports; None for the defaults
     """
+
+    _known_brokers: Brokers
 
     def __init__(self, handler: Handler, client_id: str, settings: MetricsSettings | None) -> None:
         #: The concurrency handler of this cluster and all that is made from it.
@@ -50,6 +53,11 @@ class Reporting:
         self.at_end: Callable[[], object] = int
 
     @property
+    def connection_count(self) -> int:
+        """The number of connections that are up, those to first addresses included, as far as this client knows."""
+        return sum(node.connection_count for node in self._known_brokers.every())
+
+    @property
     def members(self) -> list[Any]:
         """The producers and consumers that were made from it, and are not dropped."""
         return self._closables.owners()
@@ -68,7 +76,7 @@ class Reporting:
         from pykafka.metadata.client_metrics import read_client
 
         parts = self.listener.living() if isinstance(self.listener, Recorder) else []
-        own: list[Metric] = read_client(self).metrics  # type: ignore[arg-type] # a cluster
+        own: list[Metric] = read_client(self).metrics
         return [*own, *(metric for _, part in parts for metric in part.read_metrics())]
 
     def _report_update(self, began: float, outcome: str | KafkaException, is_first: bool = False) -> None:

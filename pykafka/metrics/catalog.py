@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
+from pykafka.metrics.listener import TRANSACTION_STEPS
 from pykafka.metrics.metric import COUNTER, GAUGE, HISTOGRAM
 
 
@@ -74,10 +75,7 @@ last-poll-seconds-ago | s | time since the last poll
 time-between-poll[avg max] | ms | the time between polls
 poll-idle-ratio-avg | ratio | the part of its time that a call waits for records
 """
-_TRANSACTIONS = "\n".join(
-    f"txn-{step}-time[ns-total] | ns | {step} of transactions"
-    for step in ("init", "begin", "send-offsets", "prepare", "commit", "abort")
-)
+_TRANSACTIONS = "\n".join(f"txn-{step}-time[ns-total] | ns | {step} of transactions" for step in TRANSACTION_STEPS)
 _REBALANCE = """
 rebalance[total rate-per-hour] | rebalances | rebalances
 heartbeat[rate total] | requests | heartbeats
@@ -211,6 +209,7 @@ ABSENT: dict[str, str] = {
     "buffer-exhausted-rate": "counted as ProducerQueueFullError by the caller, who gets it",
     "buffer-exhausted-total": "counted as ProducerQueueFullError by the caller, who gets it",
     "bufferpool-wait-ratio": "bufferpool-wait-time-ns-total says it",
+    "txn-prepare-time": "a step of two-phase commits (KIP-939), which brokers do not have yet",
     "record-size-max": "messages are not looked at one by one; batch-size-max says it of batches",
     "records-lag-max": "by partition records-lag has the value of the moment; all partitions have a maximum",
     "records-lead-min": "by partition records-lead has the value of the moment; all partitions have a minimum",

@@ -54,12 +54,16 @@ class FlightFile:
         made = f"{name}.{os.getpid()}-{self.flight.handler.time_ms()}-{next(_NUMBERS)}.tmp"
         try:
             # Only for its owner: it names brokers, topics and groups.
-            with open(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            # Half a character, as Python makes of a byte that is no UTF-8, becomes the escape that JSON has for it.
+            number = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(number, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in self.lines())
             os.replace(made, name)
-        except OSError as error:
+        except BaseException as error:  # an interrupt, too: no half of a file stays
             with suppress(OSError):
                 os.unlink(made)
+            if not isinstance(error, OSError):
+                raise
             raise type(error)(error.errno, f"the flight record was not written: {error.strerror}", name) from None
 
     def lines(self) -> list[dict[str, Any]]:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from pykafka.metrics.listener import BUFFER_WAIT, FLUSH, HEARTBEAT, METADATA_WAIT, POLLED, WAITED
+from pykafka.metrics.listener import (
+    BUFFER_WAIT,
+    COMMIT_SYNC,
+    COMMITTED_READ,
+    FLUSH,
+    HEARTBEAT,
+    METADATA_WAIT,
+    POLLED,
+    WAITED,
+)
 
 if TYPE_CHECKING:
     from pykafka.handlers import Handler
@@ -15,8 +24,9 @@ if TYPE_CHECKING:
 REQUEST_BYTES, EVENT_BYTES = 208, 512
 #: How long a text may be; the rest is cut (characters).
 DETAIL_MAX = 200
-#: Kinds of events that are counted, and not kept: as many as calls of the application, or in step with the clock.
-QUIET = frozenset({POLLED, WAITED, FLUSH, BUFFER_WAIT, METADATA_WAIT, HEARTBEAT})
+#: Kinds of events that are counted, and not kept: as many as calls of the application, or in step with the clock. Of commits
+#: and look-ups of offsets COMMITTED and POSITION are kept.
+QUIET = frozenset({POLLED, WAITED, FLUSH, BUFFER_WAIT, METADATA_WAIT, HEARTBEAT, COMMIT_SYNC, COMMITTED_READ})
 
 
 class FlightRecorder:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pykafka.metrics.flight_file import FORMAT, REQUEST, VERSION, text_of
-from pykafka.metrics.listener import FAILED, LOST, REBALANCE_FAILED, REFUSED, UNREACHABLE
+from pykafka.metrics.listener import FAILED, LOST, NOT_RENEWED, REBALANCE_FAILED, REFUSED, RETRY, UNREACHABLE
 
 #: Kinds of events that are errors, besides those whose detail names one.
-ERRORS = frozenset({FAILED, LOST, REBALANCE_FAILED, REFUSED, UNREACHABLE, "batch failed", "retry"})
-#: Control characters of a terminal, which no field may bring there.
-_CONTROLS = dict.fromkeys((*range(32), 127, *range(128, 160)), "?")
+ERRORS = frozenset({FAILED, LOST, NOT_RENEWED, REBALANCE_FAILED, REFUSED, RETRY, UNREACHABLE})
+#: What no field may bring to a terminal: its control characters, and halves of characters, which cannot be written.
+_CONTROLS = dict.fromkeys((*range(32), 127, *range(128, 160), *range(0xD800, 0xE000)), "?")
 
 
 class Moment(NamedTuple):
@@ -125,6 +125,8 @@ def _entry(line: bytes) -> dict[str, Any] | None:
     entry = _parsed(line)
     if entry is None or not (_is_number(entry.get("at")) and _is_number(entry.get("seconds", 0))):
         return None
+    if not isinstance(entry.get("detail", ""), str):
+        return None
     entry.setdefault("seconds", 0.0)
     if entry.get("kind") == REQUEST:
         whole = (
@@ -132,8 +134,7 @@ def _entry(line: bytes) -> dict[str, Any] | None:
             and {"api", "node", "channel"} <= entry.keys()
         )
         return entry if whole else None
-    texts = isinstance(entry.get("kind"), str) and isinstance(entry.get("subject"), str)
-    return entry if texts and isinstance(entry.get("detail", ""), str) else None
+    return entry if isinstance(entry.get("kind"), str) and isinstance(entry.get("subject"), str) else None
 
 
 def _is_number(value: object) -> bool:

@@ -1,6 +1,7 @@
 cdef class ClientListener:
     cdef object __weakref__
 
+    cpdef on_request(self, api, Py_ssize_t sent, double now)
     cpdef on_answer(self, api, Py_ssize_t sent, Py_ssize_t received, double seconds, double now)
     cpdef on_send(self, batches, double now)
     cpdef on_batch(self, batch, error, double now)

@@ -15,8 +15,9 @@ CONNECTION, PRODUCER, CONSUMER, SHARE = "connection", "producer", "consumer", "s
 
 # Kinds of events: states that change, and steps that took a time.
 CONNECTED, DISCONNECTED, UNREACHABLE = "connected", "disconnected", "unreachable"
-AUTHENTICATED, REAUTHENTICATED, REFUSED = "authenticated", "reauthenticated", "refused"
-THROTTLED, METADATA, FAILED = "throttled", "metadata", "failed"
+AUTHENTICATED, REAUTHENTICATED = "authenticated", "reauthenticated"
+REFUSED, NOT_RENEWED = "refused", "not-renewed"
+THROTTLED, METADATA, FAILED, RETRY = "throttled", "metadata", "failed", "retry"
 COORDINATOR, JOINED, SYNCED, REBALANCED, REBALANCE_FAILED = (
     "coordinator",
     "joined",
@@ -38,8 +39,17 @@ TRANSACTION, STALLED, HELD, CALLBACK, CLOSED = "transaction", "stalled", "held",
 LEFT = "left"
 #: Calls of a producer that have waited: for its messages to be acknowledged, for metadata, and for room.
 FLUSH, METADATA_WAIT, BUFFER_WAIT = "flush", "metadata-wait", "buffer-wait"
+#: Calls of a consumer that have waited, whatever their outcome: `commit()`, and `committed()`.
+COMMIT_SYNC, COMMITTED_READ = "commit-sync", "committed-read"
+#: The steps of transactions that are measured: `kind_of(TRANSACTION, step)`.
+TRANSACTION_STEPS = ("init", "begin", "send-offsets", "commit", "abort")
 #: How many things a detail names at most.
 NAMED_MAX = 5
+
+
+def kind_of(kind: str, about: str) -> str:
+    """Return the kind of those events that are counted by API or step: THROTTLED by "Fetch", TRANSACTION by "commit"."""
+    return f"{kind} {about}"
 
 
 class Measured(Protocol):
@@ -51,7 +61,7 @@ class Measured(Protocol):
 class ClientListener:
     """The listener that a client calls as it works. Each method does nothing here; a subclass takes what it wants.
 
-    Calls come from any worker of the client, are made by one at a time for each connection, and must not wait.
+    Calls come from any worker of the client, and must not wait. The answers of a connection are reported one at a time.
     """
 
     def part(
@@ -73,6 +83,14 @@ class ClientListener:
     def after_fork(self) -> None:
         """Forget what the parent has done, in a forked child, before anything else is called there."""
 
+    def on_request(self, api: type[Any], sent: int, now: float) -> None:
+        """Hear of a request that was sent; its answer, if one is due, may come first.
+
+        :param api: the class of the request
+        :param sent: its size (bytes)
+        :param now: of the handler's clock (s)
+        """
+
     def on_answer(self, api: type[Any], sent: int, received: int, seconds: float, now: float) -> None:
         """Hear of a request that was answered, or that needs no answer.
 
@@ -84,7 +102,7 @@ class ClientListener:
         """
 
     def on_send(self, batches: Sequence[Any], now: float) -> None:
-        """Hear of batches that were sent in one request: `topic`, `partition_id`, `count`, `size`, `wire_size`, `created`.
+        """Hear of batches that were sent in one request, each a `ProducerBatch` of the producer room.
 
         :param now: of the handler's clock (s)
         """

@@ -88,9 +88,15 @@ class Reading:
         """Add how long the steps of a kind took together."""
         self.add(group, f"{stem}-ns-total", sum(one.total for one in steps(part, kind)) * NS_PER_MS)
 
-    def seconds_ago(self, group: str, name: str, part: PartRecorder | None, kind: str) -> None:
-        """Add the time since the last step of a kind; -1 if there was none, as in Java."""
+    def seconds_ago(
+        self, group: str, name: str, part: PartRecorder | None, kind: str, known: float = -math.inf
+    ) -> None:
+        """Add the time since the last step of a kind; -1 if there was none, as in Java.
+
+        :param known: when there was one that is not among the events (s of the handler's clock)
+        """
         last = max((one.last for one in steps(part, kind)), default=-math.inf)
+        last = max(last, known)
         self.add(group, name, max(self.now - last, 0.0) if last > -math.inf else -1.0)
 
 

@@ -17,6 +17,9 @@ cdef class TopicSensors:
     cdef readonly Sensor errors
     cdef readonly Sensor retries
 
+    @cython.locals(other=TopicSensors)
+    cpdef take_over(self, other)
+
 
 cdef class PartRecorder(ClientListener):
     cdef readonly tuple about
@@ -24,6 +27,8 @@ cdef class PartRecorder(ClientListener):
     cdef readonly dict events
     cdef readonly dict apis
     cdef readonly dict topics
+    cdef readonly TopicSensors left
+    cdef Py_ssize_t _tidy_at
     cdef readonly Sensor queued
     cdef readonly Sensor delivered
     cdef readonly Sensor requests
@@ -36,6 +41,9 @@ cdef class PartRecorder(ClientListener):
 
     @cython.locals(sensor=Sensor)
     cpdef on_event(self, kind, subject, double seconds=*, detail=*)
+
+    @cython.locals(sensors=ApiSensors)
+    cpdef on_request(self, api, Py_ssize_t sent, double now)
 
     @cython.locals(sensors=ApiSensors)
     cpdef on_answer(self, api, Py_ssize_t sent, Py_ssize_t received, double seconds, double now)
@@ -53,6 +61,8 @@ cdef class PartRecorder(ClientListener):
     @cython.locals(sensors=TopicSensors)
     cpdef on_records(self, topic, int partition, Py_ssize_t records, Py_ssize_t nbytes, double now)
 
+    cdef TopicSensors _topic(self, name, double now)
+
 
 cdef class Recorder(PartRecorder):
     cdef readonly object flight
@@ -60,3 +70,4 @@ cdef class Recorder(PartRecorder):
     cdef readonly object parts
     cdef dict _named
     cdef object _recorders
+    cdef PartRecorder _make(self, tuple about)

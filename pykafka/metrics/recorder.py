@@ -6,7 +6,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from pykafka.metrics.flight_recorder import DETAIL_MAX, QUIET
-from pykafka.metrics.listener import CONNECTION, POLLED, ClientListener
+from pykafka.metrics.listener import CONNECTION, FAILED, POLLED, RETRY, ClientListener
 from pykafka.metrics.sensors import DURATIONS_MS, Sensor
 
 if TYPE_CHECKING:
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from pykafka.metrics.flight_recorder import FlightRecorder
     from pykafka.metrics.listener import Measured
 
-#: The header of a record batch (bytes).
-BATCH_HEADER = 61
 #: Errors that a producer counts by name at most; further ones count as "other".
 ERRORS_MAX = 50
+#: How many topics a producer or consumer counts before it leaves some, and for how long these were idle (s): as long as a
+#: producer keeps them, and longer than the windows of rates. Topics for replies have ever new names.
+TOPICS_KEPT, TOPIC_IDLE_S = 100, 300.0
 
 
 class ApiSensors:
@@ -41,6 +42,19 @@ class TopicSensors:
         self.wire_bytes = Sensor()
         self.errors = Sensor()
         self.retries = Sensor()
+
+    @property
+    def last(self) -> float:
+        """When something was counted last (s of the handler's clock)."""
+        return max(self.records.last, self.errors.last, self.retries.last)
+
+    def take_over(self, other: TopicSensors) -> None:
+        """Add the totals of a topic that was idle for two windows."""
+        self.records.take_over(other.records)
+        self.bytes.take_over(other.bytes)
+        self.wire_bytes.take_over(other.wire_bytes)
+        self.errors.take_over(other.errors)
+        self.retries.take_over(other.retries)
 
 
 class PartRecorder(ClientListener):
@@ -66,8 +80,10 @@ class PartRecorder(ClientListener):
         self.events: dict[str, Sensor] = {}
         #: Of a connection: {class of the request: what it took}.
         self.apis: dict[type[Any], ApiSensors] = {}
-        #: Of a producer or a consumer.
+        #: Of a producer or a consumer; the topics that are idle are left when others come, and only their totals stay.
         self.topics: dict[str, TopicSensors] = {}
+        self.left = TopicSensors()
+        self._tidy_at = TOPICS_KEPT
         #: From the first message of a batch until it is sent, and until it is acknowledged (ms).
         self.queued = Sensor(DURATIONS_MS)
         self.delivered = Sensor(DURATIONS_MS)
@@ -77,12 +93,18 @@ class PartRecorder(ClientListener):
         self.errors: dict[str, int] = {}
         self.retries: dict[str, int] = {}
 
+    def go_on(self, other: PartRecorder) -> None:
+        """Go on with the counts of an earlier part, which both have from now on."""
+        self.events, self.apis, self.topics, self.left = other.events, other.apis, other.topics, other.left
+        self.queued, self.delivered, self.requests = other.queued, other.delivered, other.requests
+        self.batch_size, self.errors, self.retries = other.batch_size, other.errors, other.retries
+
     def on_event(self, kind: str, subject: str, seconds: float = 0.0, detail: object = "") -> None:
         """Count a step, and keep it in the flight recorder. What POLLED takes is the time since the poll before."""
         now = self._now()
         sensor = self.events.get(kind)
         if sensor is None:
-            sensor = self.events[kind] = Sensor()
+            sensor = self.events.setdefault(kind, Sensor())
         elif kind == POLLED:
             seconds = now - sensor.last
         sensor.record(seconds * 1000, now)
@@ -90,13 +112,19 @@ class PartRecorder(ClientListener):
             text = detail if isinstance(detail, str) else f"{type(detail).__name__}: {detail}"
             self._keep((now, kind, subject[:DETAIL_MAX], seconds, text[:DETAIL_MAX]))
 
-    def on_answer(self, api: type[Any], sent: int, received: int, seconds: float, now: float) -> None:
-        """Count a request."""
+    def on_request(self, api: type[Any], sent: int, now: float) -> None:
+        """Count a request, also one that gets no answer."""
         sensors = self.apis.get(api)
         if sensors is None:
-            sensors = self.apis[api] = ApiSensors()
+            sensors = self.apis.setdefault(api, ApiSensors())
         sensors.sent.record(sent, now)
+
+    def on_answer(self, api: type[Any], sent: int, received: int, seconds: float, now: float) -> None:
+        """Count an answer, and keep the request in the flight recorder."""
         if received:
+            sensors = self.apis.get(api)
+            if sensors is None:
+                sensors = self.apis.setdefault(api, ApiSensors())
             sensors.received.record(received, now)
             sensors.took.record(seconds * 1000, now)
         if self._keep_request is not None:
@@ -109,10 +137,10 @@ class PartRecorder(ClientListener):
             count, wire, created = batch.count, batch.wire, batch.created
             if wire is None:  # given up meanwhile, by stop()
                 continue
-            size = BATCH_HEADER + len(wire[len(wire) - 1])
+            size = batch.header_bytes + len(wire[len(wire) - 1])
             topic = self.topics.get(batch.topic)
             if topic is None:
-                topic = self.topics[batch.topic] = TopicSensors()
+                topic = self._topic(batch.topic, now)
             topic.records.record(count, now)
             topic.bytes.record(batch.builder.size, now)
             topic.wire_bytes.record(size, now)
@@ -127,16 +155,16 @@ class PartRecorder(ClientListener):
         if error is None:
             self.delivered.record((now - created) * 1000, now)
             return
-        topic = self.topics.setdefault(batch.topic, TopicSensors())
+        topic = self._topic(batch.topic, now)
         topic.errors.record(batch.count, now)
-        self._count(self.errors, "failed", batch, error, now)
+        self._count(self.errors, FAILED, batch, error, now)
 
     def on_retry(self, batch: Any, error: KafkaException) -> None:
         """Count a batch that is sent again, by the error."""
         now = self._now()
-        topic = self.topics.setdefault(batch.topic, TopicSensors())
+        topic = self._topic(batch.topic, now)
         topic.retries.record(batch.count, now)
-        self._count(self.retries, "retry", batch, error, now)
+        self._count(self.retries, RETRY, batch, error, now)
 
     def _count(self, counts: dict[str, int], kind: str, batch: Any, error: KafkaException, now: float) -> None:
         name = type(error).__name__
@@ -151,9 +179,19 @@ class PartRecorder(ClientListener):
         """Count records of a partition."""
         sensors = self.topics.get(topic)
         if sensors is None:
-            sensors = self.topics[topic] = TopicSensors()
+            sensors = self._topic(topic, now)
         sensors.records.record(records, now)
         sensors.bytes.record(nbytes, now)
+
+    def _topic(self, name: str, now: float) -> TopicSensors:
+        """Return what was counted of a topic; for a new one, leave those that are idle, now and then."""
+        if name not in self.topics and len(self.topics) >= self._tidy_at:
+            for idle, sensors in list(self.topics.items()):
+                if now - sensors.last >= TOPIC_IDLE_S:
+                    self.topics.pop(idle, None)
+                    self.left.take_over(sensors)
+            self._tidy_at = max(2 * len(self.topics), TOPICS_KEPT)
+        return self.topics.setdefault(name, TopicSensors())
 
 
 class Recorder(PartRecorder):
@@ -202,23 +240,29 @@ class Recorder(PartRecorder):
         before: ClientListener | None = None,
     ) -> ClientListener:
         """Return the recorder of a part. One that comes under the name of an earlier part goes on counting: no total falls."""
-        made = before if isinstance(before, PartRecorder) else None
-        name, number = "" if made is None else made.name, 1
         if kind == CONNECTION:
             made = self.connections.get(about)
-        elif made is not None and source is not None:
-            self.parts[name] = source
-        else:
-            while not name or (source is not None and self.parts.setdefault(name, source) is not source):
-                name, number = f"{about[0]}-{kind}-{number}", number + 1
-            if made is None and source is not None:
-                made = self._named.get(name)
-        if made is None:
-            made = PartRecorder(self._now, self.flight, about)
-            self._recorders.add(made)
-        if kind == CONNECTION:
-            self.connections[about] = made
-        elif source is not None:
-            self._named[name] = made
+            if made is None:
+                made = self.connections.setdefault(about, self._make(about))
+            return made
+        # Unless another part has come under its name since.
+        if isinstance(before, PartRecorder) and source is not None and self._named.get(before.name) is before:
+            self.parts[before.name] = source
+            return before
+        made, number = self._make(about), 1
+        name = f"{about[0]}-{kind}-{number}"
+        while source is not None and self.parts.setdefault(name, source) is not source:
+            number += 1
+            name = f"{about[0]}-{kind}-{number}"
         made.name = name
+        if source is not None:
+            earlier = self._named.get(name)
+            if earlier is not None:
+                made.go_on(earlier)
+            self._named[name] = made
+        return made
+
+    def _make(self, about: tuple[Any, ...]) -> PartRecorder:
+        made = PartRecorder(self._now, self.flight, about)
+        self._recorders.add(made)
         return made

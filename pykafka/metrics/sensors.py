@@ -83,6 +83,16 @@ class Sensor:
         if self.bounds:
             self.buckets[bisect_left(self.bounds, value)] += 1
 
+    def take_over(self, other: Sensor) -> None:
+        """Add the count and the sum of another sensor, whose values are older than both windows."""
+        self.count += other.count
+        self.total += other.total
+        self._count += other.count
+        self._total += other.total
+        self._count_before += other.count
+        self._total_before += other.total
+        self.last = max(self.last, other.last)
+
     def recent(self, now: float) -> tuple[float, int, float, float]:
         """Return the time (s), count, sum and maximum of the last one to two windows; the maximum is NaN without a value."""
         age = now - self._since

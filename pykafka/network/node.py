@@ -15,7 +15,7 @@ from pykafka.exceptions import (
     ThrottledError,
 )
 from pykafka.handlers.base import WeakCall
-from pykafka.metrics.listener import CONNECTION, THROTTLED
+from pykafka.metrics.listener import CONNECTION, THROTTLED, kind_of
 from pykafka.network import requestlog
 from pykafka.network.api_versions import ApiVersions, KnownVersions
 from pykafka.network.channel import LENT, LENT_IDLE_MS, Channel, Channels
@@ -50,6 +50,8 @@ THROTTLE_AGAIN_S = 600.0
 class Stoppable(Protocol):
     """A worker that `Broker.shared` holds."""
 
+    @property
+    def connection_count(self) -> int: ...  # of those that no channel has, the ones that are up
     def stop(self) -> None: ...
     def abandon(self) -> None: ...  # end soon, without touching a lock or a socket
 
@@ -181,7 +183,7 @@ class Node:
         if self.listener is not None:
             # Of this broker, whichever of its connections it was.
             part = self.listener.part(CONNECTION, (self._id, "throttling"))
-            part.on_event(f"{THROTTLED} {api}", self.address, seconds)
+            part.on_event(kind_of(THROTTLED, api), self.address, seconds)
 
     @property
     def reach(self) -> int:
@@ -214,7 +216,8 @@ class Node:
     @property
     def connection_count(self) -> int:
         """The number of connections that are up, as far as this client knows."""
-        return sum(channel.connected for _, channel in self._channels)
+        workers: list[Stoppable] = list(self._shared.values())
+        return sum(channel.connected for _, channel in self._channels) + sum(one.connection_count for one in workers)
 
     @property
     def pending(self) -> int:

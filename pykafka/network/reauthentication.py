@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException, SocketDisconnectedError, WorkerNotStartedError
-from pykafka.metrics.listener import REAUTHENTICATED, REFUSED
+from pykafka.metrics.listener import NOT_RENEWED, REAUTHENTICATED
 from pykafka.network.authentication import RENEW_PAUSE_S, Ask, Login, run_step, session_of
 from pykafka.network.in_flight import InFlightRequest, InFlightRequests
 
@@ -76,7 +76,7 @@ class Reauthentication:
         self._login: Login | None = None
         self._timeout = 0.0
         self._since = 0.0
-        # When the first request was sent, and when the broker has answered it (s).
+        # When the attempt began, or its first request was sent, and when the broker has answered that (s).
         self._sent = self._begun = 0.0
         self._pause = AGAIN_S
 
@@ -96,6 +96,7 @@ class Reauthentication:
             session = self._session
             assert session is not None
             wait_s = timeout if self._is_over() else 0.0
+            self._sent = self._handler.now()
             try:
                 while (early := session.not_before - self._handler.now()) > 0:  # sessions of about a second
                     self._handler.sleep(early)
@@ -143,7 +144,8 @@ class Reauthentication:
             broker=self._connection.address,
         )
         if self._requests.listener is not None:
-            self._requests.listener.on_event(REFUSED, self._connection.address, self._handler.now() - self._sent, ended)
+            seconds = self._handler.now() - self._sent
+            self._requests.listener.on_event(NOT_RENEWED, self._connection.address, seconds, ended)
         self._end(ended)
         return ended
 

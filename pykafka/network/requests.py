@@ -41,6 +41,8 @@ IDLE_POLL_INTERVAL_S = 5.0
 IDLE_AFTER_S = 2.0
 #: How often a worker that reads for itself checks whether another worker has read its answer (s).
 HELP_POLL_INTERVAL_S = 0.05
+#: The length before each request and answer (bytes).
+LENGTH_BYTES = 4
 #: Deadline of a request without one of its own (s): the documented default of socket_timeout_ms.
 DEFAULT_TIMEOUT_S = 30.0
 #: How long `stop` waits for answers that are on their way (s).
@@ -72,7 +74,7 @@ class RequestHandler:
     :param connection: connected; belongs to this object from now on
     :param on_close: called once, with the error, when the connection has ended; a bound method is held weakly
     :param max_idle_s: the reader ends a connection that was not used for so long (s); 0 for never
-    :param listener: hears of each answer, and of the end of the connection; None: nobody listens
+    :param listener: hears of each request and answer, and of the end of the connection; None: nobody listens
     """
 
     class Shared(NamedTuple):
@@ -286,7 +288,7 @@ def _send(
         request.set_error(error)
         return request
     if requests.listener is not None:
-        request.sent_bytes = int.from_bytes(frame[0][:4], "big") + 4
+        request.sent_bytes = int.from_bytes(frame[0][:LENGTH_BYTES], "big") + LENGTH_BYTES
     request.silence_s = timeout + request.early
     request.latest = latest
     while True:
@@ -316,10 +318,13 @@ def _send(
     elif not has_response:
         request.sent_at = at
         if requests.listener is not None:
+            requests.listener.on_request(type(request.request), request.sent_bytes, at)
             requests.listener.on_answer(type(request.request), request.sent_bytes, 0, 0.0, at)
         request.set_response(None)
     else:
         requests.turn.answer_due()
+        if requests.listener is not None:
+            requests.listener.on_request(type(request.request), request.sent_bytes, at)
     return request
 
 
@@ -478,8 +483,9 @@ def _deliver(handler: Handler, shared: RequestHandler.Shared, frame: memoryview)
             if throttle is not None or requests.late:
                 requests.throttle(throttle, handler.now())
             listener, at = requests.listener, requests.used_at
-            if listener is not None:
-                listener.on_answer(type(request.request), request.sent_bytes, len(frame), at - request.sent_at, at)
+            if listener is not None and request.sent_bytes:  # it is none of a login
+                seconds, received = at - request.sent_at, LENGTH_BYTES + len(frame)
+                listener.on_answer(type(request.request), request.sent_bytes, received, seconds, at)
             request.set_response(frame)
     except BaseException:
         # The timeout of a worker that reads for itself, or Ctrl-C: the next reader completes the future.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka.exceptions import ProducerStoppedException, ResponseTimeoutError
 from pykafka.producer.delivery import Delivery
 from pykafka.protocol.message import Message
+from pykafka.protocol.records_read import BATCH_HEADER
 from pykafka.protocol.records_write import LEAST_BATCH, MAX_BATCH, RecordBatchBuilder, record_size
 from pykafka.utils.error_handlers import valid_timeout
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from pykafka.exceptions import KafkaException
     from pykafka.handlers.base import EventType
 
-#: The header of a record batch (bytes).
-BATCH_HEADER = 61
 #: What a batch may take beyond its delivery timeout and the last request's (s).
 MARGIN_S = 5.0
 #: How often waiting callers check whether the producer was stopped, or a sender ended by an error (s).
@@ -71,6 +70,9 @@ class ProducerBatch:
     :param expected: what it will likely take (bytes)
     :param builder: its records, where there are some already
     """
+
+    #: What its header takes in a request (bytes).
+    header_bytes = BATCH_HEADER
 
     def __init__(
         self,

@@ -165,6 +165,8 @@ class BatchResults:
         :param error: of the broker; None if it was not asked
         :param reason: for the log
         """
+        if self._listener is not None and error is not None:  # it was sent, and goes again
+            self._listener.on_retry(batch, error)
         parts = self._owner.divide(batch, error)
         about = (batch.topic, batch.partition_id, batch.count, len(parts))
         log.info("%s/%d: %d messages go in %d parts: %s", *about, reason)

@@ -5,35 +5,29 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from pykafka.metadata.client_metrics import add_app_info, add_connections, add_throttling, apis_of, connections_of
-from pykafka.metrics.listener import BUFFER_WAIT, FLUSH, METADATA_WAIT, TRANSACTION
-from pykafka.metrics.reading import Reading
-from pykafka.metrics.recorder import PartRecorder, TopicSensors
+from pykafka.metadata.client_metrics import add_throttling, apis_of, begin_reading, connections_of
+from pykafka.metrics.listener import BUFFER_WAIT, FLUSH, METADATA_WAIT, TRANSACTION, TRANSACTION_STEPS, kind_of
 
 if TYPE_CHECKING:
+    from pykafka.metrics.reading import Reading
+    from pykafka.metrics.recorder import PartRecorder, TopicSensors
     from pykafka.producer.batch import ProducerBatch
     from pykafka.producer.core import ProducerCore
     from pykafka.producer.routing import Routing
 
 GROUP, TOPICS, ERRORS = "producer-metrics", "producer-topic-metrics", "producer-error-metrics"
-#: The steps of transactions, as `TRANSACTION` events name them.
-STEPS = ("init", "begin", "send-offsets", "prepare", "commit", "abort")
 
 
 def read_producer(engine: ProducerCore, routing: Routing) -> Reading:
     """Return the metrics of a producer, with those of its client's connections."""
-    part = engine.listener if isinstance(engine.listener, PartRecorder) else None
-    cluster = engine.cluster
-    reading = Reading(part.name if part is not None else cluster.client_id, engine.handler.now())
-    add_connections(reading, cluster, "producer")
-    add_app_info(reading, engine.made_at_ms)
+    (reading, part), cluster = begin_reading(engine, "producer"), engine.cluster
     _add_state(reading, engine, routing)
     reading.spread(GROUP, "request-latency", [api.took for api in apis_of(connections_of(cluster))])
     add_throttling(reading, GROUP, "produce-throttle-time", cluster, "Produce")
     for stem, kind in (("flush", FLUSH), ("metadata-wait", METADATA_WAIT), ("bufferpool-wait", BUFFER_WAIT)):
         reading.ns_total(GROUP, f"{stem}-time", part, kind)
-    for step in STEPS:
-        reading.ns_total(GROUP, f"txn-{step}-time", part, f"{TRANSACTION} {step}")
+    for step in TRANSACTION_STEPS:
+        reading.ns_total(GROUP, f"txn-{step}-time", part, kind_of(TRANSACTION, step))
     if part is not None:
         _add_sent(reading, part)
     return reading
@@ -68,7 +62,7 @@ def unacknowledged(routing: Routing) -> list[ProducerBatch]:
 
 def _add_sent(reading: Reading, part: PartRecorder) -> None:
     topics = dict(part.topics)
-    _add_records(reading, GROUP, list(topics.values()), None)
+    _add_records(reading, GROUP, [*topics.values(), part.left], None)
     reading.spread(GROUP, "record-queue-time", [part.queued])
     reading.histogram(GROUP, "record-queue-time", [part.queued])
     reading.spread(GROUP, "record-delivery-time", [part.delivered])

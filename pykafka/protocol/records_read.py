@@ -29,6 +29,9 @@ if not cython.compiled:
 Data = Any
 Fields = tuple[int, int, int, int, int, int, int, int]
 
+#: Bytes before the first record of a batch.
+BATCH_HEADER = 61
+
 #: Timestamps of one batch that differ by no more than this stand for each other (ms).
 _CLOSE_MS = 1000
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from pykafka.exceptions import InvalidMessageError, UnpackedTooLargeError
-from pykafka.protocol.records_read import BatchReader
+from pykafka.protocol.records_read import BATCH_HEADER, BatchReader
 from pykafka.utils.compression import MAX_UNPACKED, decompress
 
 try:
@@ -21,7 +21,7 @@ except ImportError:
 if not cython.compiled:
     from pykafka.protocol.records_read import get_i32, get_i64, get_u32
 
-_HEADER = 61
+_HEADER = BATCH_HEADER
 
 # Offset and length, which the length does not count. The format's byte stands at the same index in all formats.
 _UNCOUNTED = 12

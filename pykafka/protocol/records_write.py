@@ -17,7 +17,7 @@ from crc32c import crc32c
 
 from pykafka.exceptions import MessageSizeTooLarge
 from pykafka.protocol.message import Headers
-from pykafka.protocol.records_read import iterate_records
+from pykafka.protocol.records_read import BATCH_HEADER, iterate_records
 from pykafka.utils.compression import compress
 
 try:
@@ -28,8 +28,7 @@ except ImportError:
 if not cython.compiled:
     from pykafka.compiled.cython import PyBytes_AS_STRING, PyBytes_FromStringAndSize, memcpy, system_time
 
-# Bytes before the first record of a batch.
-_HEADER = 61
+_HEADER = BATCH_HEADER
 #: A batch's size is a signed 32-bit number of bytes; the rest is left for what compression may add.
 MAX_BATCH = 2**31 - 2**16
 #: The initial memory of a batch without a better estimate (bytes).

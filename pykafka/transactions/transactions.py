@@ -22,7 +22,7 @@ from pykafka.exceptions import (
     TransactionUnfinishedError,
 )
 from pykafka.handlers.interrupts import SingleCaller
-from pykafka.metrics.listener import TRANSACTION
+from pykafka.metrics.listener import TRANSACTION, kind_of
 from pykafka.transactions.coordinator import (
     END_TXN,
     FATAL_FOR_BATCHES,
@@ -133,7 +133,7 @@ class Transactions:
             raise
         finally:
             if self._engine.listener is not None:
-                kind = f"{TRANSACTION} {STEPS[what]}"
+                kind = kind_of(TRANSACTION, STEPS[what])
                 about = f"transactional id {self.transactional_id}"
                 self._engine.listener.on_event(kind, about, self._handler.now() - began, failure or "")
             if self.status.state in (State.FATAL, State.UNKNOWN):

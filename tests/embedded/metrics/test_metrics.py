@@ -10,6 +10,7 @@ import pytest
 from pykafka import EmbeddedCluster, KafkaClient
 from pykafka.common import TopicPartition
 from pykafka.exceptions import MessageSizeTooLarge, NotEnoughReplicas
+from pykafka.metrics.listener import CONNECTED, DISCONNECTED
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.on_asyncio]
@@ -23,6 +24,12 @@ def fill(client: KafkaClient, topic: str, count: int = COUNT) -> Any:
         producer.produce(topic, b"v" * SIZE, partition=number % 2)
     producer.flush()
     return producer
+
+
+def leader_of(client: KafkaClient, topic: str) -> int:
+    """Return the leader of the partition 0."""
+    leader = client.topics[topic].partitions[0].leader
+    return next(id_ for id_, broker in client.brokers.items() if broker is leader)
 
 
 def test_a_producer_counts_what_it_sends(client: KafkaClient, topic: str) -> None:
@@ -61,9 +68,7 @@ def test_a_producer_counts_failures_and_retries_by_error(
 ) -> None:
     with client.producer(retry_backoff_ms=1) as producer:
         producer.produce(topic, b"v", partition=0).get(timeout=30)
-        leader = next(
-            id_ for id_, broker in client.brokers.items() if broker is client.topics[topic].partitions[0].leader
-        )
+        leader = leader_of(client, topic)
         cluster.inject_errors("Produce", NotEnoughReplicas, NotEnoughReplicas, broker=leader)
         producer.produce(topic, b"v", partition=0).get(timeout=30)
         cluster.inject_errors("Produce", MessageSizeTooLarge, broker=leader)
@@ -74,6 +79,95 @@ def test_a_producer_counts_failures_and_retries_by_error(
         assert metrics.value("record-retry-total", error="NotEnoughReplicas") == 2
         assert metrics.value("record-error-total", topic=topic) == 1
         assert metrics.value("record-error-total", error="MessageSizeTooLarge") == 1
+
+
+def test_a_batch_that_is_split_counts_as_sent_again(client: KafkaClient, cluster: EmbeddedCluster, topic: str) -> None:
+    with client.producer(linger_ms=10_000) as producer:
+        cluster.inject_errors("Produce", MessageSizeTooLarge, broker=leader_of(client, topic))
+        for _ in range(4):
+            producer.produce(topic, b"v", partition=0)
+        producer.flush()
+        metrics = producer.metrics()
+        assert metrics.value("record-retry-total", error="MessageSizeTooLarge") == 4
+        assert metrics.value("record-send-total", topic=topic) == 8
+        assert metrics.value("record-error-total", topic=topic) == 0
+
+
+def test_requests_count_before_their_answers(client: KafkaClient, cluster: EmbeddedCluster, topic: str) -> None:
+    """So those of a broker that hangs count, too."""
+    with client.producer(linger_ms=0) as producer:
+        producer.produce(topic, b"v", partition=0).get(timeout=30)
+        for broker in client.brokers:
+            cluster.set_latency(broker, 700)
+        before = {
+            name: client.metrics().value(name, "admin-client-metrics") for name in ("request-total", "response-total")
+        }
+        delivery = producer.produce(topic, b"v", partition=0)
+        until(
+            client.cluster.handler,
+            lambda: client.metrics().value("request-total", "admin-client-metrics") > before["request-total"],
+        )
+        assert not delivery.done
+        for broker in client.brokers:
+            cluster.set_latency(broker, 0)
+        delivery.get(timeout=30)
+        after = client.metrics()
+        assert after.value("response-total", "admin-client-metrics") > before["response-total"]
+        until(client.cluster.handler, lambda: _counted(client, "request-total") == _counted(client, "response-total"))
+
+
+def _counted(client: KafkaClient, name: str) -> float:
+    return client.metrics().value(name, "admin-client-metrics")
+
+
+@pytest.mark.parametrize("way", ["iteration", "one", "poll"])
+def test_reading_what_is_buffered_counts_as_polls(client: KafkaClient, topic: str, way: str) -> None:
+    handler = client.cluster.handler
+    for _ in range(4):  # as many batches a partition
+        fill(client, topic, 20).close()
+    with client.consumer(topic, auto_offset_reset="earliest") as consumer:
+        records = iter(consumer)
+        next(records)
+        until(handler, lambda: consumer.metrics().value("buffered-records") == 79)
+
+        def ago() -> float:
+            return consumer.metrics().value("last-poll-seconds-ago")
+
+        handler.sleep(0.3)
+        waited = ago()
+        assert waited >= 0.3
+        if way == "poll":
+            consumer.poll(40)
+        for _ in range(40):
+            if way == "iteration":
+                next(records)
+            elif way == "one":
+                consumer.one()
+        assert 0 <= ago() < waited
+
+
+def test_connections_of_heartbeats_are_counted(client: KafkaClient, cluster: EmbeddedCluster, topic: str) -> None:
+    handler = client.cluster.handler
+    fill(client, topic, 2).close()
+
+    def standing() -> bool:
+        made, ended = _counted(client, "connection-creation-total"), _counted(client, "connection-close-total")
+        return made - ended == _counted(client, "connection-count")
+
+    def of_heartbeats(name: str) -> int:
+        parts: Any = client.cluster.listener
+        beats = [part.events for about, part in list(parts.connections.items()) if about[1] == "heartbeat"]
+        counts: list[int] = [events[name].count for events in beats if name in events]
+        return sum(counts)
+
+    options: dict[str, Any] = {"auto_offset_reset": "earliest", "heartbeat_interval_ms": 100}
+    with client.consumer(topic, group=f"beats {topic}", **options) as consumer:
+        assert consumer.poll(timeout=30)
+        until(handler, lambda: consumer.metrics().value("heartbeat-total") > 0)
+        assert of_heartbeats(CONNECTED) == 1
+        until(handler, standing)
+    until(handler, lambda: of_heartbeats(DISCONNECTED) == 1)
+    until(handler, standing)
 
 
 def test_a_consumer_knows_its_lag_from_the_answers(client: KafkaClient, topic: str) -> None:

@@ -1,18 +1,16 @@
-"""Metrics of parallel work, PyKafka 2's classes and forked children; and that the catalog has no row in vain."""
+"""Metrics of parallel work, PyKafka 2's classes and forked children."""
 
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from pykafka import EmbeddedCluster, KafkaClient
 from pykafka.deadletters import DeadLetters
-from pykafka.exceptions import MessageSizeTooLarge, MessagesNotDelivered, NotEnoughReplicas
-from pykafka.metrics.catalog import catalog
-from pykafka.metrics.metric import Metrics
+from pykafka.exceptions import MessagesNotDelivered, NotEnoughReplicas
 from pykafka.parallel.retry import Retry
 from tests.support.waiting import until
 
@@ -156,34 +154,3 @@ def test_a_forked_child_counts_from_zero(cluster: EmbeddedCluster, topic: str) -
         results.close()
         assert producer.metrics().value("record-send-total", "producer-metrics") == 5
         assert client.metrics().value("request-total", "admin-client-metrics") > 5
-
-
-#: Groups of the catalog that only a real broker brings about: tests/integration/sharegroups/test_share_metrics.py.
-OF_SHARE_GROUPS = "consumer-share-"
-
-
-def all_kinds(cluster: EmbeddedCluster, topic: str) -> Iterator[Metrics]:
-    """Yield the metrics of one client of all kinds, whose producer has failed, too."""
-    with KafkaClient(cluster.hosts) as client, client.producer(linger_ms=0, retry_backoff_ms=1) as producer:
-        cluster.inject_errors("Produce", NotEnoughReplicas, MessageSizeTooLarge)
-        with pytest.raises(MessageSizeTooLarge):
-            producer.produce(topic, b"0", partition=0).get(timeout=30)
-        fill(client, topic)
-        with client.consumer(topic, group=f"all {topic}", auto_offset_reset="earliest", auto_commit=False) as consumer:
-            with consumer.parallel(lambda record: None, workers=2) as run:
-                until(client.cluster.handler, lambda: run.stats().acknowledged == COUNT)
-                yield client.metrics()
-
-
-def test_each_row_of_the_catalog_is_shown(cluster: EmbeddedCluster, topic: str) -> None:
-    shown = {
-        (name.group, name.name, frozenset(tag for tag, _ in name.tags))
-        for metrics in all_kinds(cluster, topic)
-        for name in metrics
-    }
-    missing = {
-        (entry.group, entry.name)
-        for entry in catalog()
-        if (entry.group, entry.name, frozenset(entry.tags)) not in shown and not entry.group.startswith(OF_SHARE_GROUPS)
-    }
-    assert missing == set()

@@ -132,11 +132,21 @@ def test_the_next_caller_goes_on_where_one_is_cut_off(client: KafkaClient, monke
 
 
 @pytest.mark.parametrize("max_block_ms", [0, 1])
-def test_callers_that_cannot_wait_find_the_topic_later(client: KafkaClient, max_block_ms: int) -> None:
+def test_callers_that_cannot_wait_find_the_topic_later(
+    client: KafkaClient, max_block_ms: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     topic, made = f"later-{client.cluster.handler.name}-{max_block_ms}", []
     with client.producer(max_block_ms=max_block_ms) as producer:
+        look_up, go_on = engine_of(producer).metadata_wait._look_up, client.cluster.handler.Event()
+
+        def held(topic: str, deadline: float) -> None:
+            go_on.wait(20)  # or the broker may answer within the millisecond
+            look_up(topic, deadline)
+
+        monkeypatch.setattr(engine_of(producer).metadata_wait, "_look_up", held)
         with pytest.raises(NoBrokersAvailableError, match="it is being asked for: produce again"):
             producer.produce(topic, b"0")
+        go_on.set()
 
         def again() -> bool:
             try:

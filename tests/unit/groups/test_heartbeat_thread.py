@@ -17,6 +17,10 @@ from pykafka.groups.classic.heartbeat import ClassicHeartbeats, HeartbeatTarget,
 from pykafka.groups.heartbeat_sender import Activity, Heartbeat
 from pykafka.groups.heartbeat_thread import HeartbeatThread
 from pykafka.handlers import Handler
+from pykafka.metrics.flight_recorder import FlightRecorder
+from pykafka.metrics.listener import CONNECTED, DISCONNECTED, UNREACHABLE
+from pykafka.metrics.recorder import Recorder
+from pykafka.protocol import wire
 from tests.support.inside import worker_of
 from tests.support.waiting import until
 
@@ -118,6 +122,32 @@ def test_members_share_a_thread_and_a_connection(
     broker.close()
     assert [sender.is_alive for sender in members[:1]] == [False]
     assert [news.code for news in members[0].reports] == [0]
+
+
+def test_a_connection_that_never_stood_does_not_end(
+    handler: Handler, coordinators: tuple[Coordinator, Coordinator]
+) -> None:
+    one, _ = coordinators
+    listener = Recorder(handler, FlightRecorder(handler, "c", 1024 * 1024))
+    broker = broker_of(handler, one)
+    broker.listener = listener
+
+    def count(kind: str) -> int:
+        part = listener.connections[1, "heartbeat"]
+        return part.events[kind].count if kind in part.events else 0
+
+    sender = member(handler)
+    sender.set_target(beat(broker))
+    until(handler, lambda: one.asked > 2)
+    assert (count(CONNECTED), broker.connection_count) == (1, 1)
+    one.close()
+    until(handler, lambda: count(UNREACHABLE) >= 2)
+    assert (count(CONNECTED), count(DISCONNECTED), broker.connection_count) == (1, 1, 0)
+    sender.stop()
+    broker.close()
+    api = listener.connections[1, "heartbeat"].apis[wire.HeartbeatRequest]
+    assert api.sent.count >= api.received.count > 2
+    assert api.received.total == 14 * api.received.count  # with the length before each
 
 
 def test_a_connection_that_breaks_is_made_anew_once_for_all(

@@ -8,8 +8,11 @@ import logging
 import os
 import signal
 import stat
+import subprocess
+import sys
 import threading
 import tracemalloc
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from pykafka.handlers import Handler, ThreadingHandler
 from pykafka.metrics.flight_file import FlightFile
 from pykafka.metrics.flight_recorder import EVENT_BYTES, REQUEST_BYTES, FlightRecorder
 from pykafka.metrics.flight_signal import FlightSignal
+from pykafka.metrics.flight_timeline import FlightTimeline
 from pykafka.metrics.listener import CONNECTION, FAILED, POLLED, REBALANCED, WAITED
 from pykafka.metrics.options import MetricsSettings
 from pykafka.metrics.recorder import Recorder
@@ -126,6 +130,29 @@ def test_a_file_that_cannot_be_written_is_named_and_the_old_one_stays(tmp_path: 
     assert list(tmp_path.iterdir()) == [folder]
 
 
+def test_text_that_is_no_unicode_is_written_and_read(tmp_path: Path) -> None:
+    listener, flight = recorder()
+    listener.on_event(FAILED, "group \udcff", 0.0, os.fsdecode(b"caf\xe9 caf\xc3\xa9"))
+    FlightFile(flight).write(tmp_path / "f")
+    assert [(line["subject"], line["detail"]) for line in lines_of(tmp_path / "f")[1:]] == [
+        ("group \udcff", "caf\udce9 café")
+    ]
+    (moment,) = FlightTimeline(tmp_path / "f").moments()
+    assert moment.text == "failed  group ?  caf? café"
+
+
+def test_what_interrupts_the_writing_leaves_no_half_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = FlightFile(recorder()[1])
+
+    def interrupted() -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(file, "lines", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        file.write(tmp_path / "f")
+    assert not list(tmp_path.iterdir())
+
+
 def test_no_secret_is_in_the_file(tmp_path: Path) -> None:
     listener, flight = recorder()
     listener.on_event(FAILED, "login", 0.0, KafkaException("sasl.jaas.config='x password=\"hunter2 x\"' is wrong"))
@@ -155,6 +182,15 @@ def test_rings_that_change_while_they_are_read() -> None:
         worker.join()
 
 
+class Client:
+    """A client as far as a signal's handler knows it."""
+
+    def __init__(self) -> None:
+        self.listener, made = recorder()
+        self.flight: FlightRecorder | None = made
+        self.ended = False
+
+
 @pytest.fixture
 def sigusr1() -> Any:
     """Restore the handler of the signal."""
@@ -166,10 +202,10 @@ def sigusr1() -> Any:
 def test_a_signal_writes_the_file_and_calls_the_handler_of_before(sigusr1: int, tmp_path: Path) -> None:
     called: list[int] = []
     signal.signal(sigusr1, lambda number, _: called.append(number))
-    listener, flight = recorder()
-    listener.on_event(FAILED, "x")
-    FlightSignal.install(FlightFile(flight), sigusr1, str(tmp_path / "former"))
-    FlightSignal.install(FlightFile(flight), sigusr1, str(tmp_path / "f"))  # replaces it
+    client = Client()
+    client.listener.on_event(FAILED, "x")
+    FlightSignal.install(client, sigusr1, str(tmp_path / "former"))
+    FlightSignal.install(client, sigusr1, str(tmp_path / "f"))  # replaces it
     os.kill(os.getpid(), sigusr1)
     assert len(lines_of(tmp_path / "f")) == 2
     assert called == [sigusr1]
@@ -177,8 +213,10 @@ def test_a_signal_writes_the_file_and_calls_the_handler_of_before(sigusr1: int, 
 
 
 def test_a_signal_while_the_same_file_is_written(sigusr1: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = FlightFile(recorder()[1])
-    FlightSignal.install(file, sigusr1, str(tmp_path / "f"))
+    client = Client()
+    assert client.flight is not None
+    file = FlightFile(client.flight)
+    FlightSignal.install(client, sigusr1, str(tmp_path / "f"))
     lines = file.lines
     sent: list[int] = []
 
@@ -190,20 +228,80 @@ def test_a_signal_while_the_same_file_is_written(sigusr1: int, tmp_path: Path, m
 
     monkeypatch.setattr(file, "lines", interrupted)
     file.write(tmp_path / "f")
+    assert sent
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
 
 
 def test_two_clients_may_name_one_signal(sigusr1: int, tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        FlightSignal.install(FlightFile(recorder()[1]), sigusr1, str(tmp_path / name))
+    clients = {name: Client() for name in ("a", "b")}
+    for name, client in clients.items():
+        FlightSignal.install(client, sigusr1, str(tmp_path / name))
     os.kill(os.getpid(), sigusr1)
     assert {path.name for path in tmp_path.iterdir()} == {"a", "b"}
 
 
+def test_a_closed_client_leaves_the_signal_to_others(sigusr1: int, tmp_path: Path) -> None:
+    called: list[int] = []
+    signal.signal(sigusr1, lambda number, _: called.append(number))
+    clients = {name: Client() for name in ("closed", "dropped", "open")}
+    for name, client in clients.items():
+        FlightSignal.install(client, sigusr1, str(tmp_path / name))
+    reference = weakref.ref(clients["dropped"].flight)
+    clients["closed"].ended = True
+    del clients["dropped"], client
+    gc.collect()
+    assert reference() is None
+    os.kill(os.getpid(), sigusr1)
+    assert ([path.name for path in tmp_path.iterdir()], called) == (["open"], [sigusr1])
+    clients["open"].ended = True
+    for number in range(100):  # handlers of former clients do not pile up
+        FlightSignal.install(other := Client(), sigusr1, str(tmp_path / str(number)))
+        other.ended = True
+    assert not isinstance(signal.getsignal(sigusr1).before, FlightSignal)  # type: ignore[union-attr]
+
+
+def test_a_signal_of_the_applications_ends_nothing_without_a_client(sigusr1: int, tmp_path: Path) -> None:
+    client = Client()
+    signal.signal(sigusr1, signal.SIG_DFL)
+    FlightSignal.install(client, sigusr1, str(tmp_path / "f"))
+    os.kill(os.getpid(), sigusr1)
+    assert (tmp_path / "f").exists()
+    client.ended = True
+    os.kill(os.getpid(), sigusr1)  # its default would end the process
+
+
+ENDS = """
+import os, signal, sys
+from pykafka.metrics.flight_signal import FlightSignal
+from pykafka.metrics.flight_timeline import FlightTimeline
+from tests.unit.metrics.test_flight_recorder import Client
+
+number, path = int(sys.argv[1]), sys.argv[2]
+clients = [Client(), Client()]
+for i, client in enumerate(clients):
+    FlightSignal.install(client, number, f"{path}{i}")
+clients[0].ended = True
+for _ in range(2):  # the second is for those whose default ends nothing
+    os.kill(os.getpid(), number)
+assert type(signal.getsignal(number)) is FlightSignal
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGWINCH, signal.SIGINT])
+def test_a_signal_does_what_it_would_without_a_handler(number: signal.Signals, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", ENDS, str(int(number)), str(tmp_path / "f")]
+    ended = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    expected = {signal.SIGWINCH: 0}.get(number, -number)
+    assert ended.returncode == expected, ended.stderr
+    assert ("KeyboardInterrupt" in ended.stderr) == (number == signal.SIGINT)
+    assert [path.name for path in tmp_path.iterdir()] == ["f1"]
+
+
 def test_a_signal_whose_file_cannot_be_written_raises_nothing(sigusr1: int, capfd: pytest.CaptureFixture[str]) -> None:
-    FlightSignal.install(FlightFile(recorder()[1]), sigusr1, "/nowhere/f")
+    FlightSignal.install(client := Client(), sigusr1, "/nowhere/f")
     os.kill(os.getpid(), sigusr1)
     assert "/nowhere/f" in capfd.readouterr().err
+    assert not client.ended
 
 
 def test_the_main_thread_alone_may_name_a_signal() -> None:
@@ -211,7 +309,7 @@ def test_the_main_thread_alone_may_name_a_signal() -> None:
 
     def work() -> None:
         try:
-            FlightSignal.install(FlightFile(recorder()[1]), signal.SIGUSR1, "f")
+            FlightSignal.install(Client(), signal.SIGUSR1, "f")
         except ValueError as error:
             errors.append(error)
 

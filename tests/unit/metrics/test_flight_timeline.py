@@ -70,7 +70,7 @@ def test_filters(tmp_path: Path, filters: dict[str, Any], left: list[int]) -> No
 
 
 def test_nonsense_between_the_lines_is_counted(tmp_path: Path) -> None:
-    bad = [
+    bad: list[Any] = [
         *(
             b"\xff\xfe\n",
             b"[1]\n",
@@ -83,8 +83,10 @@ def test_nonsense_between_the_lines_is_counted(tmp_path: Path) -> None:
         *(b'{"at": 1, "kind": 5, "subject": "b"}\n', b'{"at": true, "kind": "a", "subject": "b"}\n'),
         b'{"at": 1, "kind": "a", "subject": "b", "detail": {}}\n',
     ]
+    bad += [{**request(1), "detail": detail} for detail in (5, None, ["x"], True)]
     timeline = FlightTimeline(written(tmp_path, HEADER, event(1), *bad, event(2)))
-    assert (len(timeline.entries), timeline.bad_lines) == (2, 11)
+    assert (len(timeline.entries), timeline.bad_lines) == (2, 15)
+    assert len([*timeline.moments(broker="x", errors=True), *timeline.moments(grouped=False)]) == 2
 
 
 def test_a_text_brings_no_control_character_to_the_terminal(tmp_path: Path) -> None:

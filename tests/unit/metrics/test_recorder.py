@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 from typing import Any
 
+from pykafka.exceptions import KafkaException
 from pykafka.handlers import Handler
 from pykafka.metrics.listener import CONNECTION, PRODUCER
-from pykafka.metrics.recorder import PartRecorder, Recorder
+from pykafka.metrics.recorder import TOPIC_IDLE_S, TOPICS_KEPT, PartRecorder, Recorder
+from pykafka.protocol import wire
 
 
 class Source:
@@ -37,8 +39,88 @@ def test_a_part_under_the_name_of_an_earlier_one_goes_on_counting(handler: Handl
     gc.collect()
     other = Source()
     again = part(recorder, other)
-    assert again is first
-    assert again.delivered.count == 1
+    assert again.name == first.name
+    again.delivered.record(1.0, 0.0)
+    assert again.delivered.count == 2
+
+
+def test_a_part_does_not_take_the_name_of_another_back(handler: Handler) -> None:
+    """Its first source was freed, and another part has come under its name, before its next one came."""
+    recorder, source = Recorder(handler), Source()
+    inner = part(recorder, source)
+    inner.delivered.record(1.0, 0.0)
+    del source
+    gc.collect()
+    third, fresh, later = Source(), Source(), Source()
+    assert part(recorder, third).name == inner.name
+    other = part(recorder, fresh, inner)
+    assert dict(recorder.parts) == {"app-producer-1": third, "app-producer-2": fresh}
+    assert (other.name, other.delivered.count) == ("app-producer-2", 0)
+    assert part(recorder, later, other) is other
+    assert recorder.parts["app-producer-2"] is later
+
+
+class Batch:
+    """A batch as a recorder sees it."""
+
+    def __init__(self, topic: str, count: int = 1) -> None:
+        self.topic, self.partition_id, self.count, self.created = topic, 0, count, 0.0
+        self.wire, self.header_bytes, self.builder = [b"", b"12345"], 61, self
+        self.size = 10
+
+
+def counts(recorder: PartRecorder, now: float) -> tuple[int, int, float, float]:
+    topics = [*recorder.topics.values(), recorder.left]
+    return (
+        sum(topic.records.count for topic in topics),
+        sum(topic.errors.count for topic in topics),
+        sum(topic.wire_bytes.total for topic in topics),
+        sum(topic.records.recent(now)[2] for topic in topics),
+    )
+
+
+def test_topics_that_are_idle_are_left_and_their_totals_stay() -> None:
+    """As topics for replies, which have ever new names."""
+    recorder = PartRecorder(lambda: now, None, ())
+    error = KafkaException("no")
+    most = 0
+    for number in range(20_000):
+        now = float(number)
+        recorder.on_send([Batch(f"reply-{number}"), Batch("always")], now)
+        recorder.on_batch(Batch(f"reply-{number}"), error, now)
+        recorder.on_records(f"read-{number}", 0, 1, 10, now)
+        most = max(most, len(recorder.topics))
+    assert most < 2 * 2 * TOPIC_IDLE_S + TOPICS_KEPT
+    assert recorder.topics["always"].records.count == 20_000
+    assert counts(recorder, now)[:3] == (60_000, 20_000, 66.0 * 40_000)
+    # Its rate is of the last windows alone.
+    assert 90 <= counts(recorder, now)[3] <= 180
+    assert counts(recorder, now + 1000)[3] == 0
+
+
+def test_few_topics_are_kept_however_idle() -> None:
+    recorder = PartRecorder(lambda: 0.0, None, ())
+    for number in range(TOPICS_KEPT):
+        recorder.on_records(str(number), 0, 1, 10, 1000.0 * number)
+    assert len(recorder.topics) == TOPICS_KEPT
+    recorder.on_records("other", 0, 1, 10, 1_000_000.0)
+    assert list(recorder.topics) == ["other"]
+    assert counts(recorder, 1_000_000.0)[0] == TOPICS_KEPT + 1
+    recorder.forget()
+    assert counts(recorder, 1_000_000.0)[0] == 0
+
+
+def test_requests_count_as_they_are_sent_and_answers_as_they_come(handler: Handler) -> None:
+    recorder = Recorder(handler)
+    connection = recorder.part(CONNECTION, (1, "main"))
+    assert isinstance(connection, PartRecorder)
+    for _ in range(3):
+        connection.on_request(wire.FetchRequest, 100, 1.0)
+    connection.on_answer(wire.FetchRequest, 100, 1000, 0.1, 2.0)
+    connection.on_answer(wire.FetchRequest, 100, 0, 0.0, 2.0)  # none was due
+    api = connection.apis[wire.FetchRequest]
+    assert (api.sent.count, api.sent.total) == (3, 300)
+    assert (api.received.count, api.received.total, api.took.count) == (1, 1000, 1)
 
 
 def test_a_part_in_place_of_another_has_its_name_and_counts(handler: Handler) -> None:
