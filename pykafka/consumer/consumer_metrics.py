@@ -39,6 +39,7 @@ def read_consumer(engine: Assignment) -> Reading:
     add_connections(reading, cluster, "consumer")
     add_app_info(reading, engine.made_at_ms)
     add_polls(reading, GROUP, part)
+    reading.stalls(GROUP, part)
     reading.ns_total(GROUP, "commit-sync-time", part, f"{COMMITTED} sync")
     reading.ns_total(GROUP, "committed-time", part, "committed offsets")
     add_fetches(reading, FETCH, cluster, "Fetch")
@@ -113,6 +114,9 @@ def _add_partitions(reading: Reading, engine: Assignment) -> None:
         if lag.seconds is not None:
             reading.add(FETCH, "records-lag-seconds", lag.seconds, tags)
             seconds.append(lag.seconds)
+        if engine.progress is not None and lag.records is not None:
+            still = engine.progress.still_for(key, reading.now) if lag.records else 0.0
+            reading.add(FETCH, "still-seconds", still, tags)
         if owned.log_start_offset >= 0 and owned.position >= 0:
             leads.append(max(owned.position - owned.log_start_offset, 0))
             reading.add(FETCH, "records-lead", leads[-1], tags)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from pykafka._version import __version__
-from pykafka.metrics.listener import AUTHENTICATED, CONNECTED, DISCONNECTED, REAUTHENTICATED, REFUSED, THROTTLED
+from pykafka.metrics.listener import AUTHENTICATED, CONNECTED, DISCONNECTED, HELD, REAUTHENTICATED, REFUSED, THROTTLED
 from pykafka.metrics.reading import Reading, steps
 from pykafka.metrics.recorder import ApiSensors, PartRecorder, Recorder
 from pykafka.metrics.sensors import Sensor
@@ -127,6 +127,9 @@ def read_client(cluster: MeasuredClient) -> Reading:
     reading = Reading(cluster.client_id, cluster.handler.now())
     add_connections(reading, cluster, "admin-client")
     add_app_info(reading, cluster.made_at_ms)
+    listener = cluster.listener
+    holds = steps(listener, HELD) if isinstance(listener, Recorder) else []
+    reading.add("client-hub-metrics", "holds-total", sum(sensor.count for sensor in holds))
     for name, sensors in _by_api(connections_of(cluster)):
         tags = {"api": name}
         group = "client-api-metrics"
