@@ -117,6 +117,8 @@ def _add_partitions(reading: Reading, engine: Assignment) -> None:
         if engine.progress is not None and lag.records is not None:
             still = engine.progress.still_for(key, reading.now) if lag.records else 0.0
             reading.add(FETCH, "still-seconds", still, tags)
+        trouble = owned.trouble_since
+        reading.add(FETCH, "failing-seconds", 0.0 if trouble is None else max(reading.now - trouble, 0.0), tags)
         if owned.log_start_offset >= 0 and owned.position >= 0:
             leads.append(max(owned.position - owned.log_start_offset, 0))
             reading.add(FETCH, "records-lead", leads[-1], tags)

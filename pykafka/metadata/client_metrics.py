@@ -7,7 +7,16 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from pykafka._version import __version__
-from pykafka.metrics.listener import AUTHENTICATED, CONNECTED, DISCONNECTED, HELD, REAUTHENTICATED, REFUSED, THROTTLED
+from pykafka.metrics.listener import (
+    AUTHENTICATED,
+    CONNECTED,
+    DISCONNECTED,
+    HELD,
+    REAUTHENTICATED,
+    REFUSED,
+    THROTTLED,
+    UNREACHABLE,
+)
 from pykafka.metrics.reading import Reading, steps
 from pykafka.metrics.recorder import ApiSensors, PartRecorder, Recorder
 from pykafka.metrics.sensors import Sensor
@@ -17,6 +26,8 @@ if TYPE_CHECKING:
     from pykafka.metrics.listener import ClientListener
     from pykafka.network.node import Node
 
+#: A failure to connect says nothing any more if the client has not tried again for so long (s): it does not need that broker.
+FORGOTTEN_S = 30.0
 #: The groups of one kind of client in Java: those of "producer", "consumer" and "admin-client".
 NODES, CLIENT = "{}-node-metrics", "{}-metrics"
 
@@ -130,6 +141,7 @@ def read_client(cluster: MeasuredClient) -> Reading:
     listener = cluster.listener
     holds = steps(listener, HELD) if isinstance(listener, Recorder) else []
     reading.add("client-hub-metrics", "holds-total", sum(sensor.count for sensor in holds))
+    _add_brokers(reading, cluster)
     for name, sensors in _by_api(connections_of(cluster)):
         tags = {"api": name}
         group = "client-api-metrics"
@@ -138,6 +150,21 @@ def read_client(cluster: MeasuredClient) -> Reading:
         reading.spread(group, "response-size", [api.received for api in sensors], tags)
         reading.add(group, "throttle-time-total", sum(one.total for one in throttling(cluster, name)), tags)
     return reading
+
+
+def _add_brokers(reading: Reading, cluster: MeasuredClient) -> None:
+    """Add which brokers can be reached, and how often that has failed."""
+    group, failures = "client-broker-metrics", dict[str, int]()
+    for connection in connections_of(cluster):
+        node = str(connection.about[0])
+        failed = sum(sensor.count for sensor in steps(connection, UNREACHABLE))
+        failures[node] = failures.get(node, 0) + failed
+    for node, count in sorted(failures.items()):
+        reading.add(group, "connection-failures-total", count, {"node-id": node})
+    for number, broker in sorted(cluster.brokers.items()):
+        is_up = broker.connected_since is not None
+        if is_up or (broker.connect_error is not None and reading.now - broker.failed_at <= FORGOTTEN_S):
+            reading.add(group, "reachable", float(is_up), {"node-id": str(number)})
 
 
 def _by_api(connections: list[PartRecorder]) -> Iterator[tuple[str, list[ApiSensors]]]:

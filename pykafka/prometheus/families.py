@@ -29,7 +29,7 @@ def merge_rule(metric: Metric) -> str:
         return MEAN
     if "sum" in words:
         return SUM
-    if words & {"min", "lead"}:
+    if words & {"min", "lead", "reachable"}:
         return MIN
     if words & {"max", "lag", "ago", "age"} or metric.unit in ("s", "ms", "us", "ns"):
         return MAX

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
 
 from pykafka.handlers import Handler
 from pykafka.metadata.lifecycle import Closables
@@ -266,6 +267,22 @@ def test_metrics_can_be_chosen() -> None:
     found = values(KafkaCollector(client, metrics=["connection-count"]))
     assert OPEN in found
     assert SENT not in found
+
+
+@pytest.mark.parametrize("names", ["base", "jmx"])
+@pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
+def test_odd_names_of_topics_and_clients(tmp_path: Path, names: str, shared: bool) -> None:
+    odd = ['a"b\\c\nd', "\u00fc\u6f22", "\udc80", "", "\x00\x1b[31m", "a" * 5000, '{x="y"}', "le"]
+    client = HasSome(
+        *(metric("producer-topic-metrics", "record-send-total", 1, COUNTER, topic=topic) for topic in odd),
+        *(metric("producer-metrics", "connection-count", 1, client_id=name) for name in odd),
+    )
+    registry = CollectorRegistry()
+    collector = KafkaCollector(client, registry=registry, names=names, directory=tmp_path if shared else "")
+    families = list(text_string_to_metric_families(generate_latest(registry).decode()))
+    topics = {sample.labels["topic"] for family in families for sample in family.samples if "topic" in sample.labels}
+    assert topics == {topic.replace("\udc80", "?") for topic in odd}
+    collector.close()
 
 
 # -- processes ---------------------------------------------------------------------------------------------------------
