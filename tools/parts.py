@@ -194,7 +194,7 @@ WORKER_POOLS = "tests/examples/test_worker_pools.py"
 #: Prefork servers whose workers are scraped.
 PROMETHEUS_SERVERS = "tests/examples/test_prometheus_servers.py"
 #: The queries of the dashboards, run by a real Prometheus.
-PROMETHEUS_QUERIES = "tests/examples/test_prometheus_queries.py"
+PROMETHEUS_QUERIES = ["tests/examples/test_prometheus_queries.py", "tests/examples/test_dashboards_in_trouble.py"]
 #: Tests on an embedded cluster, and the programs of the pages.
 EMBEDDED = ["tests/embedded", "tests/docs"]
 #: Tests without a broker, or with an embedded one: some seconds each.
@@ -349,7 +349,7 @@ MATRIX = {
     "first-week": Part("4.3.1", [FIRST_WEEK, "-m", "matrix"], 2),
     "health": Part("4.3.1", ["tests/examples/test_health.py", "-m", "matrix"], 1),
     "worker-pools": Part("4.3.1", [WORKER_POOLS, PROMETHEUS_SERVERS], 5, ".venvs/pools"),
-    "prometheus": Part("4.3.1", [PROMETHEUS_QUERIES], 2),
+    "prometheus": Part("4.3.1", PROMETHEUS_QUERIES, 5),
     "churn-zookeeper": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "zookeeper"], 5),
     "churn-managed": Part("4.3.1", [f"{INTEGRATION}/groups/test_balanced_churn.py", "-k", "managed"], 5),
     "transactions": Part("4.3.1", ["-m", "matrix", *TRANSACTIONS], 4),

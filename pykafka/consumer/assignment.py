@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka.common import OffsetType, TopicPartition
 from pykafka.consumer.buffers import OwnedPartition
@@ -59,6 +59,12 @@ LACKING = 2
 SEARCH_MS, SEARCH_MOST_MS = 1000, 8000
 
 
+class Stillness(Protocol):
+    """What knows since when the partitions of a consumer stand still: `pykafka.health.progress`."""
+
+    def still_for(self, key: TopicPartition, now: float) -> float: ...  # s
+
+
 class Assignment(ABC):
     """The partitions of an engine: those that stay keep position and buffer when others come and go.
 
@@ -101,6 +107,8 @@ class Assignment(ABC):
         self.handler: Handler = cluster.handler
         self.options = options
         #: Hears of records, polls and commits; None: nobody listens.
+        #: Knows since when partitions stand still, once health has looked at this consumer.
+        self.progress: Stillness | None = None
         self.listener: ClientListener | None = None
         if cluster.listener is not None:
             self.listener = cluster.listener.part(CONSUMER, (cluster.client_id, options.consumer_group), self, before)

@@ -38,6 +38,7 @@ def read_consumer(engine: Assignment) -> Reading:
     """Return the metrics of a consumer, with those of its client's connections."""
     (reading, part), cluster = begin_reading(engine, "consumer"), engine.cluster
     add_polls(reading, GROUP, part, engine.buffers.taken_at)
+    reading.stalls(GROUP, part)
     reading.ns_total(GROUP, "commit-sync-time", part, COMMIT_SYNC)
     reading.ns_total(GROUP, "committed-time", part, COMMITTED_READ)
     add_fetches(reading, FETCH, cluster, "Fetch")
@@ -115,6 +116,11 @@ def _add_partitions(reading: Reading, engine: Assignment) -> None:
         if lag.seconds is not None:
             reading.add(FETCH, "records-lag-seconds", lag.seconds, tags)
             seconds.append(lag.seconds)
+        if engine.progress is not None and lag.records is not None:
+            still = engine.progress.still_for(key, reading.now) if lag.records else 0.0
+            reading.add(FETCH, "still-seconds", still, tags)
+        trouble = owned.trouble_since
+        reading.add(FETCH, "failing-seconds", 0.0 if trouble is None else max(reading.now - trouble, 0.0), tags)
         if owned.log_start_offset >= 0 and owned.position >= 0:
             leads.append(max(owned.position - owned.log_start_offset, 0))
             reading.add(FETCH, "records-lead", leads[-1], tags)

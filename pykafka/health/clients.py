@@ -11,6 +11,7 @@ from pykafka.health.explanation import reason_of_error
 from pykafka.health.producers import ProducerView
 from pykafka.health.report import BrokerHealth, ClientHealth, ConsumerHealth, Problem, ProducerHealth
 from pykafka.health.watch import held_by
+from pykafka.metadata.client_metrics import FORGOTTEN_S
 from pykafka.protocol import wire
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 #: So many brokers are asked at a time.
 ASKED_MOST = 32
-#: A failure to connect says nothing any more if the client has not tried again for so long (s): it does not need that broker.
-FORGOTTEN_S = 30.0
 
 
 def client_health(cluster: BaseCluster, probe: bool = False, timeout: float = 5.0) -> ClientHealth:

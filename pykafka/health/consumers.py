@@ -42,6 +42,7 @@ class ConsumerView:
         if consumer._progress is None:
             consumer._progress = Progress(self._now)
         self._progress: Progress = consumer._progress
+        self.engine.progress = self._progress
         self._read_committed = self.engine.options.isolation_level == "read_committed"
         self._is_inside = bool(consumer._reading.locked())
         self._progress.observe(self.engine, self._now, self._is_inside)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka import health
@@ -20,13 +21,14 @@ from pykafka.handlers.whereabouts import Hold, HoldProbe
 from pykafka.health.consumers import ConsumerView
 from pykafka.health.explanation import Why
 from pykafka.health.producers import ProducerView, about
-from pykafka.metrics.listener import HELD, STALLED
+from pykafka.metrics.listener import HELD, MOVES, STALLED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from pykafka.handlers import Handler
     from pykafka.metadata.cluster import BaseCluster
+    from pykafka.metrics.listener import ClientListener
 
 log = logging.getLogger(__name__)
 
@@ -81,8 +83,9 @@ class _Watched:
         self.handler: Handler = cluster.handler
         self.threshold_s = cluster.metrics_settings.stall_report_ms / 1000
         self.hold_s = cluster.metrics_settings.hold_report_ms / 1000
-        # The partitions whose stall was reported.
-        self._reported: set[object] = set()
+        self._listener: ClientListener | None = subject._engine.listener
+        # {partition: its stall, which was reported}
+        self._reported: dict[object, Stalled] = {}
 
     @property
     def is_gone(self) -> bool:
@@ -91,21 +94,35 @@ class _Watched:
         return subject is None or self._cluster() is None or not subject._engine.running
 
     def look(self) -> None:
-        """Report each new stall."""
+        """Report each new stall, and tell the listener which reasons have begun and ended."""
         subject, cluster = self._subject(), self._cluster()
         if subject is None or cluster is None:
             return
-        found = dict(self._stalls(subject))
+        found, before = dict(self._stalls(subject)), self._reported
+        self._reported = found
         for key, event in found.items():
-            if key not in self._reported:
-                self.handler.native.say(_Report(cluster, event))
-        self._reported = set(found)
+            if key not in before:
+                self.handler.native.say(_Report(cluster, event, self._listener))
+            elif event.why is not before[key].why:
+                self._say(tell, event)
+        for key, event in before.items():
+            if key not in found or found[key].why is not event.why:
+                self._say(tell_moves, event)
+
+    def end(self) -> None:
+        """Tell the listener that nothing stands still any more: another one of this name counts on."""
+        for event in self._reported.values():
+            self._say(tell_moves, event)
+        self._reported = {}
+
+    def _say(self, call: Callable[[ClientListener | None, Stalled], None], event: Stalled) -> None:
+        self.handler.native.say(partial(call, self._listener, event))
 
     def notify(self, event: Held) -> None:
         """Report a hold of the hub or loop."""
         cluster = self._cluster()
         if cluster is not None:
-            self.handler.native.say(_Report(cluster, event))
+            self.handler.native.say(_Report(cluster, event, cluster.listener))
 
     def _stalls(self, subject: Any) -> Iterable[tuple[object, Stalled]]:
         return (
@@ -149,11 +166,13 @@ class _Report:
 
     :param cluster: of the client
     :param event: what to report
+    :param listener: hears of it, too
     """
 
-    def __init__(self, cluster: BaseCluster, event: Stalled | Held) -> None:
+    def __init__(self, cluster: BaseCluster, event: Stalled | Held, listener: ClientListener | None) -> None:
         self._cluster = cluster
         self._event = event
+        self._listener = listener
 
     def __call__(self) -> None:
         cluster, event = self._cluster, self._event
@@ -164,18 +183,24 @@ class _Report:
         else:
             text = "a call holds the hub or event loop for %.1f s or more, so nothing of this client runs there: %s"
             cluster.limiter.warn(log, event.stack, text, event.seconds, event.stack)
-        tell(cluster, event)
+        tell(self._listener, event)
 
 
-def tell(cluster: BaseCluster, event: Stalled | Held) -> None:
-    """Give an event to the client's listener, if there is one."""
-    listener = cluster.listener
+def tell(listener: ClientListener | None, event: Stalled | Held) -> None:
+    """Give an event to a listener, if there is one: a stall to that of the producer or consumer, a hold to the client's."""
     if listener is None:
         return
     if isinstance(event, Stalled):
-        listener.on_event(STALLED, f"{event.topic}/{event.partition}", event.seconds, f"{event.subject}: {event.text}")
+        kind, about = f"{STALLED} {event.why.value}", f"{event.topic}/{event.partition}"
+        listener.on_event(kind, about, event.seconds, f"{event.subject}: {event.text}")
     else:
         listener.on_event(HELD, "hub or event loop", event.seconds, event.stack)
+
+
+def tell_moves(listener: ClientListener | None, event: Stalled) -> None:
+    """Tell a listener that what it has heard of stands still no longer, or for another reason."""
+    if listener is not None:
+        listener.on_event(f"{MOVES} {event.why.value}", f"{event.topic}/{event.partition}")
 
 
 class Watch:
@@ -301,6 +326,7 @@ class Watch:
         for number, watched in self._watched.copy().items():
             if watched.is_gone:
                 self._watched.pop(number, None)
+                watched.end()
                 continue
             try:
                 watched.look()

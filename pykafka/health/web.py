@@ -14,7 +14,10 @@ from pykafka.health.clients import healths_of
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 
+    from pykafka.health.report import Problem
+
     Clients = Any
+    Problems = Callable[[], Iterable[Problem]]
     Scope = MutableMapping[str, Any]
     Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
     Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -24,12 +27,18 @@ PATHS = {"/livez": False, "/readyz": True}
 _STATUS = {200: "200 OK", 404: "404 Not Found", 405: "405 Method Not Allowed", 503: "503 Service Unavailable"}
 
 
-def answer(clients: Clients, method: str, path: str) -> tuple[int, bytes]:
+def no_problems() -> tuple[Problem, ...]:
+    """Return none: the application has no problems of its own."""
+    return ()
+
+
+def answer(clients: Clients, method: str, path: str, own: Problems = no_problems) -> tuple[int, bytes]:
     """Return the status and the JSON text for a request.
 
     :param clients: a client, a collection of them, or a function that returns either
     :param method: GET or HEAD
     :param path: one that ends in /livez or /readyz, so that the application may be mounted anywhere
+    :param own: returns the problems of the application itself
     """
     name = "/" + path.rstrip("/").rpartition("/")[2]
     if name not in PATHS:
@@ -37,7 +46,7 @@ def answer(clients: Clients, method: str, path: str) -> tuple[int, bytes]:
     if method not in ("GET", "HEAD"):
         return 405, _text({"error": "GET or HEAD"})
     reports = healths_of(clients() if callable(clients) else clients)
-    problems = [problem for report in reports for problem in report.problems]
+    problems = [*own(), *(problem for report in reports for problem in report.problems)]
     counting = problems if PATHS[name] else [problem for problem in problems if problem.restart_helps]
     body = {
         "status": "fails" if counting else "ok",
@@ -51,23 +60,27 @@ def _text(body: dict[str, Any]) -> bytes:
     return json.dumps(body).encode()
 
 
-def wsgi_app(clients: Clients) -> Callable[[dict[str, Any], Callable[..., object]], Iterable[bytes]]:
+def wsgi_app(
+    clients: Clients, problems: Problems = no_problems
+) -> Callable[[dict[str, Any], Callable[..., object]], Iterable[bytes]]:
     """Return a WSGI application with /livez and /readyz.
 
     :param clients: a client, a collection of them, or a function that returns either: of this process, as a worker of
         gunicorn makes its own
+    :param problems: returns what the application itself knows to be wrong, as that its consumer has ended by an error;
+        `restart_helps` says whether that fails /livez, too
     """
 
     def app(environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
         method = environ.get("REQUEST_METHOD", "GET")
-        status, body = answer(clients, method, environ.get("PATH_INFO", ""))
+        status, body = answer(clients, method, environ.get("PATH_INFO", ""), problems)
         start_response(_STATUS[status], [(name.title(), value) for name, value in _headers(body)])
         return [b"" if method == "HEAD" else body]
 
     return app
 
 
-def asgi_app(clients: Clients) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
+def asgi_app(clients: Clients, problems: Problems = no_problems) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
     """Return an ASGI application with /livez and /readyz; parameters as of `wsgi_app`."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -76,7 +89,7 @@ def asgi_app(clients: Clients) -> Callable[[Scope, Receive, Send], Awaitable[Non
             return
         if scope["type"] != "http":
             return
-        status, body = answer(clients, scope["method"], scope["path"])
+        status, body = answer(clients, scope["method"], scope["path"], problems)
         headers = [(name.encode(), value.encode()) for name, value in _headers(body)]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})

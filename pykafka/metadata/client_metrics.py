@@ -11,10 +11,12 @@ from pykafka.metrics.listener import (
     AUTHENTICATED,
     CONNECTED,
     DISCONNECTED,
+    HELD,
     NOT_RENEWED,
     REAUTHENTICATED,
     REFUSED,
     THROTTLED,
+    UNREACHABLE,
     kind_of,
 )
 from pykafka.metrics.reading import Reading, steps
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from pykafka.handlers import Handler
     from pykafka.metrics.listener import ClientListener
 
+#: A failure to connect says nothing any more if the client has not tried again for so long (s): it does not need that broker.
+FORGOTTEN_S = 30.0
 #: The groups of one kind of client in Java: those of "producer", "consumer" and "admin-client".
 NODES, CLIENT = "{}-node-metrics", "{}-metrics"
 
@@ -160,6 +164,10 @@ def read_client(cluster: MeasuredClient) -> Reading:
     reading = Reading(cluster.client_id, cluster.handler.now())
     add_connections(reading, cluster, "admin-client")
     add_app_info(reading, cluster.made_at_ms)
+    listener = cluster.listener
+    holds = steps(listener, HELD) if isinstance(listener, Recorder) else []
+    reading.add("client-hub-metrics", "holds-total", sum(sensor.count for sensor in holds))
+    _add_brokers(reading, cluster)
     for name, sensors in _by_api(connections_of(cluster)):
         tags = {"api": name}
         group = "client-api-metrics"
@@ -168,6 +176,21 @@ def read_client(cluster: MeasuredClient) -> Reading:
         reading.spread(group, "response-size", [api.received for api in sensors], tags)
         reading.add(group, "throttle-time-total", sum(one.total for one in throttling(cluster, name)), tags)
     return reading
+
+
+def _add_brokers(reading: Reading, cluster: MeasuredClient) -> None:
+    """Add which brokers can be reached, and how often that has failed."""
+    group, failures = "client-broker-metrics", dict[str, int]()
+    for connection in connections_of(cluster):
+        node = str(connection.about[0])
+        failed = sum(sensor.count for sensor in steps(connection, UNREACHABLE))
+        failures[node] = failures.get(node, 0) + failed
+    for node, count in sorted(failures.items()):
+        reading.add(group, "connection-failures-total", count, {"node-id": node})
+    for number, broker in sorted(cluster.brokers.items()):
+        is_up = broker.connected_since is not None
+        if is_up or (broker.connect_error is not None and reading.now - broker.failed_at <= FORGOTTEN_S):
+            reading.add(group, "reachable", float(is_up), {"node-id": str(number)})
 
 
 def _by_api(connections: list[PartRecorder]) -> Iterator[tuple[str, list[ApiSensors]]]:

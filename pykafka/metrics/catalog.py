@@ -160,6 +160,17 @@ OWN: dict[tuple[str, tuple[str, ...]], str] = {
         request-size[avg max] | bytes | the size of requests
         response-size[avg max] | bytes | the size of responses
         throttle-time[total] | ms | the throttling that brokers announced""",
+    ("client-broker-metrics", ("node-id",)): """
+        reachable | | 1 with a connection to the broker, 0 if none can be made, absent if none is needed
+        connection-failures[total] | attempts | attempts to connect that failed""",
+    ("client-hub-metrics", ()): """
+        holds[total] | holds | calls that held the hub or event loop for hold_report_ms""",
+    ("consumer-metrics", ("reason",)): """
+        stalled-partitions | partitions | partitions behind their end that have stood still for stall_report_ms
+        stalls[total] | stalls | the times that a partition has begun to do so""",
+    ("producer-metrics", ("reason",)): """
+        stalled-partitions | partitions | partitions with a message that is unacknowledged for stall_report_ms
+        stalls[total] | stalls | the times that a partition has begun to do so""",
     ("producer-metrics", ()): """
         record-delivery-time[avg max] | ms | the time from the first message of a batch to its acknowledgement
         record-delivery-time[histogram] | ms | the time from the first message of a batch to its acknowledgement
@@ -180,6 +191,8 @@ OWN: dict[tuple[str, tuple[str, ...]], str] = {
         buffered-limit-bytes | bytes | what they may take""",
     ("consumer-fetch-manager-metrics", ("topic", "partition")): """
         records-lag-seconds | s | age of the last record handed out; 0 at the end
+        still-seconds | s | how long the position has stood still although it is behind the end, to five seconds
+        failing-seconds | s | how long fetching it has failed, which hides new lag; 0 if it works
         position | offset | the offset of the next record
         end-offset | offset | where the partition ended in the last answer""",
     ("parallel-metrics", ()): """

@@ -35,6 +35,8 @@ ASSIGNED, REVOKED, LOST, HEARTBEAT, COMMITTED, POSITION = (
 )
 POLLED, WAITED, ACKNOWLEDGED = "polled", "waited", "acknowledged"
 TRANSACTION, STALLED, HELD, CALLBACK, CLOSED = "transaction", "stalled", "held", "callback", "closed"
+#: A partition that was STALLED is not any more. Both kinds are followed by the reason: "stalled paused", "moves paused".
+MOVES = "moves"
 #: The member has left its group, or the coordinator has put it out.
 LEFT = "left"
 #: Calls of a producer that have waited: for its messages to be acknowledged, for metadata, and for room.

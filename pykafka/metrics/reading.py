@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pykafka.metrics.catalog import Entry, entries
+from pykafka.metrics.listener import MOVES, STALLED
 from pykafka.metrics.metric import Buckets, Metric, MetricName
 from pykafka.metrics.sensors import Sensor
 
@@ -87,6 +88,15 @@ class Reading:
     def ns_total(self, group: str, stem: str, part: PartRecorder | None, kind: str) -> None:
         """Add how long the steps of a kind took together."""
         self.add(group, f"{stem}-ns-total", sum(one.total for one in steps(part, kind)) * NS_PER_MS)
+
+    def stalls(self, group: str, part: PartRecorder | None) -> None:
+        """Add what stands still now, and what has stood still, by the reason."""
+        for kind, sensor in [] if part is None else list(part.events.items()):
+            name, _, reason = kind.partition(" ")
+            if name == STALLED:
+                ended = sum(one.count for one in steps(part, f"{MOVES} {reason}"))
+                self.add(group, "stalled-partitions", max(sensor.count - ended, 0), {"reason": reason})
+                self.add(group, "stalls-total", sensor.count, {"reason": reason})
 
     def seconds_ago(
         self, group: str, name: str, part: PartRecorder | None, kind: str, known: float = -math.inf

@@ -26,6 +26,7 @@ def read_producer(engine: ProducerCore, routing: Routing) -> Reading:
     add_throttling(reading, GROUP, "produce-throttle-time", cluster, "Produce")
     for stem, kind in (("flush", FLUSH), ("metadata-wait", METADATA_WAIT), ("bufferpool-wait", BUFFER_WAIT)):
         reading.ns_total(GROUP, f"{stem}-time", part, kind)
+    reading.stalls(GROUP, part)
     for step in TRANSACTION_STEPS:
         reading.ns_total(GROUP, f"txn-{step}-time", part, kind_of(TRANSACTION, step))
     if part is not None:

@@ -9,7 +9,7 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.core import Metric as PrometheusMetric
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pykafka.metrics.metric import Metrics
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 #: Where prefork servers have prometheus_client keep its own figures.
 DIRECTORY_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
@@ -109,7 +110,7 @@ class KafkaCollector:
         self._numbers = itertools.count(1)
         self._write_interval_s = write_interval_ms / 1000
         self._writer: FigureWriter | None = None
-        self._has_failed = False
+        self._failing: set[str] = set()  # what cannot be done with the directory
         self._handler: Handler = ThreadingHandler()
         path = os.environ.get(DIRECTORY_VARIABLE, "") if directory is None else os.fspath(directory)
         self._directory: ProcessDirectory | None = None
@@ -156,7 +157,7 @@ class KafkaCollector:
     def describe(self) -> Iterator[PrometheusMetric]:
         """Yield the families that there can be, without values: a registry compares them with its other collectors."""
         yield from self._translation.described()
-        yield from self._own(0, 0, None)
+        yield from self._own(0, 0, Figures(Families(), 0, 0.0, False, 0))
 
     def collect(self) -> Iterator[PrometheusMetric]:
         """Yield the metrics of all clients, and with a directory of all processes; prometheus_client calls this.
@@ -168,17 +169,37 @@ class KafkaCollector:
         clients = sum(1 for source in self._sources if not source.ended) - failed
         shared = None
         if self._directory is not None:
-            try:
-                self._directory.write(families, number, self._is_idle)
-                shared = self._directory.read()
-                families = shared.families
-                if shared.has_ended:
-                    self._directory.take_over()
-            except OSError as error:
-                self._report_once(error)
+            shared = self._share(self._directory, families, number)
+            families = Families() if shared is None else shared.families
         for name, family in families:
             yield family.exposed(name)
         yield from self._own(clients, failed, shared)
+
+    def _share(self, directory: ProcessDirectory, families: Families, number: int) -> Figures | None:
+        """Write the figures of this process, and return those of all; None if the directory cannot be read.
+
+        Figures that cannot be written are not shown: the next scrape, of another process, would show less.
+        """
+        self._write_to(directory, families, number)
+        shared = self._try("read", partial(directory.read, families))
+        if shared is not None and shared.has_ended:
+            self._try("take over", partial(directory.take_over, families))
+        return shared
+
+    def _write_to(self, directory: ProcessDirectory, families: Families, number: int) -> None:
+        self._try("write", partial(directory.write, families, number, self._is_idle))
+
+    def _try(self, step: str, call: Callable[[], T]) -> T | None:
+        """Call a function of the directory; log its error, unless this step has failed the last time, too."""
+        try:
+            result = call()
+        except OSError as error:
+            if step not in self._failing:
+                log.warning("figures are not shared with other processes until this is mended: %s", error)
+            self._failing.add(step)
+            return None
+        self._failing.discard(step)
+        return result
 
     def _own(self, clients: int, failed: int, shared: Figures | None) -> Iterator[PrometheusMetric]:
         prefix = f"{self._naming.prefix}_collector"
@@ -186,12 +207,17 @@ class KafkaCollector:
         yield GaugeMetricFamily(
             f"{prefix}_failed_clients", "clients of the scraped process whose metrics() raised", failed
         )
-        if self._directory is not None:
-            processes, age_s = (0, 0.0) if shared is None else (shared.processes, shared.age_s)
-            yield GaugeMetricFamily(f"{prefix}_processes", "processes whose figures are shown", processes)
-            yield GaugeMetricFamily(
-                f"{prefix}_figures_age_seconds", "age of the oldest figures of a running process: it hangs", age_s
-            )
+        if self._directory is None:
+            return
+        text = "1 if the scraped process cannot write its figures, or cannot read those of all"
+        yield GaugeMetricFamily(f"{prefix}_directory_failed", text, bool(self._failing))
+        if shared is None:
+            return
+        yield GaugeMetricFamily(f"{prefix}_processes", "processes whose figures are shown", shared.processes)
+        text = "age of the oldest figures of a running process, which hangs or cannot write"
+        yield GaugeMetricFamily(f"{prefix}_figures_age_seconds", text, shared.age_s)
+        text = "files that are left out: damaged ones, and those of another user"
+        yield GaugeMetricFamily(f"{prefix}_unreadable_files", text, shared.unreadable)
 
     # -- the figures of this process ---------------------------------------------------------------------------------
 
@@ -260,16 +286,8 @@ class KafkaCollector:
         if directory is None:
             return False
         families, _ = self._figures()
-        try:
-            directory.write(families, number, self._is_idle)
-        except OSError as error:
-            self._report_once(error)
+        self._write_to(directory, families, number)
         return not self._is_idle
-
-    def _report_once(self, error: OSError) -> None:
-        if not self._has_failed:
-            log.warning("figures are not shared with other processes: %s", error)
-        self._has_failed = True
 
     def _stop_writer(self) -> None:
         writer, self._writer = self._writer, None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import fcntl
 import json
 import logging
+import math
 import os
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka.prometheus.families import Families
 
@@ -20,6 +21,9 @@ log = logging.getLogger(__name__)
 
 #: How many names of files whose totals were taken over are remembered: a reader may hold one that is gone now.
 REMEMBERED = 1000
+#: How old an unfinished file is that no process is going to finish (s). A process whose lock is missing counts as running
+#: for as long: another program has removed the lock, and the process makes it anew when it writes next.
+LEFT_S = 60.0
 
 
 class Figures(NamedTuple):
@@ -29,12 +33,14 @@ class Figures(NamedTuple):
     :param processes: how many are alive
     :param age_s: how old the oldest file of a living process is (s)
     :param has_ended: whether there are files of processes that have ended: call `take_over()`
+    :param unreadable: how many files are left out: damaged ones, and those that this user may not read
     """
 
     families: Families
     processes: int
     age_s: float
     has_ended: bool
+    unreadable: int
 
 
 class _Written(NamedTuple):
@@ -54,7 +60,11 @@ class ProcessDirectory:
     next reader adds its totals to those of all ended processes, under a lock, and removes its files. A reader reads that sum
     last: what it has read itself and finds named there, it does not count.
 
-    State: `_stem`, `_descriptor` and `_written` change under `_lock`, which is never held across a wait.
+    Totals never fall: if a file cannot be read for another reason than its permissions, `read` raises, as the sum of the
+    others would be less than before.
+
+    State: `_stem`, `_finalizer` and `_written` change under `_lock`, which is never held across a wait. `_left_out` changes
+    in single steps.
 
     :param path: of the directory, which is made if it is not there
     :param kind: processes with different names of series do not mix
@@ -69,6 +79,8 @@ class ProcessDirectory:
         self._native = native
         self._time_ms = time_ms
         self._finalizer: weakref.finalize[..., ProcessDirectory] | None = None
+        # The files that the last reading has left out: each is logged once.
+        self._left_out: frozenset[str] = frozenset()
         os.makedirs(path, mode=0o700, exist_ok=True)
         self.after_fork()
 
@@ -93,21 +105,31 @@ class ProcessDirectory:
         with self._lock:
             if number <= self._written:
                 return
-            if not self._stem or not os.path.exists(self._path(self._stem, "lock")):  # or the directory was emptied
-                self._enter()
+            self._enter()
             self._replace(self._path(self._stem, "json"), text)
             self._written = number
 
     def _enter(self) -> None:
-        """Lock a file that says that this process is alive; it gets its name when it is locked."""
+        """Lock a file that says that this process is alive, unless it is there; it gets its name when it is locked.
+
+        Each write renews its time, so programs that remove old files of temporary directories leave it alone. If one has
+        removed it nevertheless, or has emptied the directory, the new one has its name: the figures beside it stay this
+        process's.
+        """
+        if self._stem:
+            with suppress(FileNotFoundError):
+                os.utime(self._path(self._stem, "lock"))
+                return
         if self._finalizer is not None:
             self._finalizer()
-        stem = f"{self._prefix}{os.getpid()}-{os.urandom(4).hex()}"
+        os.makedirs(self.path, mode=0o700, exist_ok=True)
+        stem = self._stem or f"{self._prefix}{os.getpid()}-{os.urandom(4).hex()}"
         path = self._path(stem, "lock")
-        descriptor = os.open(f"{path}.new", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        unfinished = f"{path}.{os.urandom(4).hex()}.new"
+        descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         self._finalizer = weakref.finalize(self, os.close, descriptor)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        os.rename(f"{path}.new", path)
+        os.rename(unfinished, path)
         self._stem = stem
 
     def _path(self, stem: str, suffix: str) -> str:
@@ -119,10 +141,13 @@ class ProcessDirectory:
         unfinished = f"{path}.{os.urandom(4).hex()}.new"
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(text)
+            # Without a buffer, of which a fork at this moment would make a copy.
+            with os.fdopen(descriptor, "wb", buffering=0) as file:
+                left = memoryview(text.encode())
+                while left:
+                    left = left[file.write(left) :]
             os.replace(unfinished, path)
-        except OSError:
+        except BaseException:
             with suppress(OSError):
                 os.unlink(unfinished)
             raise
@@ -136,51 +161,83 @@ class ProcessDirectory:
 
     # -- the figures of all ------------------------------------------------------------------------------------------
 
-    def read(self) -> Figures:
+    def read(self, like: Families) -> Figures:
         """Return the figures of all processes.
 
+        :param like: the figures of this process: histograms with other bounds, of another release of the client, are left out
         :raises OSError: the directory cannot be read
         """
-        families, ended, processes, age_s = Families(), {}, 0, 0.0
+        families, ended, has_ended, processes, age_s = like.without_samples(), {}, False, 0, 0.0
+        left_out: dict[str, Exception] = {}
         for stem in self._stems():
-            found = self._load(stem)
+            found = self._load_unless_refused(stem, left_out)
             if found is None:
-                continue
-            if self._is_alive(stem):
+                has_ended |= self._is_damaged(stem, left_out) and not self._is_alive(stem)
+            elif self._is_alive(stem):
                 processes += 1
-                age_s = max(age_s, 0.0 if found.is_last else self._age_s(stem))
+                age = self._age_s(self._path(stem, "json"))
+                age_s = age_s if found.is_last or age == math.inf else max(age_s, age)
                 families.merge(found.families)
             else:
                 ended[stem] = found.families.counters()
-        totals, taken_over = self._load_totals()
+        totals, taken_over = self._load_totals(left_out)
         families.merge(totals)
         for stem, counters in ended.items():
             if stem not in taken_over:
                 families.merge(counters)
-        return Figures(families, processes, age_s, bool(ended))
+        self._log_once(left_out)
+        return Figures(families, processes, age_s, has_ended or bool(ended), len(left_out))
 
-    def _stems(self) -> list[str]:
-        names = sorted(os.listdir(self.path))
+    def _names(self, suffix: str) -> list[str]:
         return [
-            name.removesuffix(".json") for name in names if name.startswith(self._prefix) and name.endswith(".json")
+            name for name in sorted(os.listdir(self.path)) if name.startswith(self._prefix) and name.endswith(suffix)
         ]
 
+    def _stems(self) -> list[str]:
+        return [name.removesuffix(".json") for name in self._names(".json")]
+
+    def _log_once(self, left_out: dict[str, Exception]) -> None:
+        before, self._left_out = self._left_out, frozenset(left_out)
+        for name in sorted(left_out.keys() - before):
+            log.warning("%s is left out of the metrics of all processes: %s", name, left_out[name])
+
     def _load(self, stem: str) -> _Written | None:
+        """Return the figures of a process; None if another reader has taken its totals over.
+
+        :raises ValueError: the file is damaged
+        :raises OSError: it cannot be read
+        """
         try:
-            with open(self._path(stem, "json"), encoding="utf-8") as file:
-                is_last, plain = json.load(file)
-                return _Written(bool(is_last), Families.of_plain(plain))
-        except FileNotFoundError:  # another reader has taken its totals over
+            is_last, plain = self._load_pair(self._path(stem, "json"))
+        except FileNotFoundError:
             return None
-        except (ValueError, TypeError) as error:
-            log.warning("%s is left out: %s", self._path(stem, "json"), error)
+        return _Written(bool(is_last), Families.of_plain(plain))
+
+    def _load_unless_refused(self, stem: str, left_out: dict[str, Exception]) -> _Written | None:
+        try:
+            return self._load(stem)
+        except (ValueError, PermissionError, IsADirectoryError) as error:
+            left_out[self._path(stem, "json")] = error
             return None
+
+    def _is_damaged(self, stem: str, left_out: dict[str, Exception]) -> bool:
+        return isinstance(left_out.get(self._path(stem, "json")), ValueError)
+
+    @staticmethod
+    def _load_pair(path: str) -> tuple[Any, Any]:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        try:
+            first, second = json.loads(text)
+        except (TypeError, RecursionError) as error:
+            raise ValueError(f"these are no figures: {error}") from error
+        return first, second
 
     def _is_alive(self, stem: str) -> bool:
         try:
             descriptor = os.open(self._path(stem, "lock"), os.O_RDONLY)
-        except FileNotFoundError:
-            return False
+        except FileNotFoundError:  # `take_over` removes it after the figures
+            return self._age_s(self._path(stem, "json")) < LEFT_S
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -189,11 +246,12 @@ class ProcessDirectory:
             os.close(descriptor)
         return False
 
-    def _age_s(self, stem: str) -> float:
+    def _age_s(self, path: str) -> float:
+        """Return the age of a file (s); endless if it is gone."""
         try:
-            return max(0.0, self._time_ms() / 1000 - os.stat(self._path(stem, "json")).st_mtime)
+            return max(0.0, self._time_ms() / 1000 - os.stat(path).st_mtime)
         except FileNotFoundError:
-            return 0.0
+            return math.inf
 
     # -- the totals of processes that have ended ---------------------------------------------------------------------
 
@@ -201,38 +259,52 @@ class ProcessDirectory:
     def _totals(self) -> str:
         return os.path.join(self.path, f"{self._prefix}ended")
 
-    def _load_totals(self) -> tuple[Families, list[str]]:
+    def _load_totals(self, left_out: dict[str, Exception]) -> tuple[Families, list[str]]:
         try:
-            with open(self._totals, encoding="utf-8") as file:
-                taken_over, plain = json.load(file)
-                return Families.of_plain(plain), taken_over
+            taken_over, plain = self._load_pair(self._totals)
+            return Families.of_plain(plain), [str(stem) for stem in taken_over]
         except FileNotFoundError:
             return Families(), []
         except (ValueError, TypeError) as error:
-            log.warning("%s is left out: %s", self._totals, error)
+            left_out[self._totals] = error
             return Families(), []
 
-    def take_over(self) -> None:
+    def take_over(self, like: Families) -> None:
         """Add the totals of ended processes to the sum, and remove their files, unless another process does this now.
 
+        :param like: as of `read`
         :raises OSError: the directory cannot be written to
         """
         descriptor = os.open(f"{self._totals}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            totals, taken_over = self._load_totals()
-            ended = [stem for stem in self._stems() if not self._is_alive(stem)]
-            for stem in ended:
-                found = self._load(stem)
+            before, taken_over = self._load_totals({})
+            totals = like.without_samples().counters()
+            totals.merge(before)
+            left_out: dict[str, Exception] = {}
+            ended = []
+            for stem in self._stems():
+                found = self._load_unless_refused(stem, left_out)
+                is_refused = found is None and not self._is_damaged(stem, left_out)
+                if is_refused or self._is_alive(stem):
+                    continue
+                ended.append(stem)
                 if found is not None and stem not in taken_over:
                     totals.merge(found.families.counters())
                     taken_over.append(stem)
             self._replace(self._totals, json.dumps([taken_over[-REMEMBERED:], totals.plain()]))
-            for stem in ended:
-                for suffix in ("json", "lock"):
-                    with suppress(FileNotFoundError):
-                        os.unlink(self._path(stem, suffix))
+            self._remove(ended)
         except BlockingIOError:
             return
         finally:
             os.close(descriptor)
+
+    def _remove(self, ended: list[str]) -> None:
+        """Remove the files of ended processes, and what processes that were killed have not finished."""
+        paths = [self._path(stem, suffix) for stem in ended for suffix in ("json", "lock")]
+        unfinished = [os.path.join(self.path, name) for name in self._names(".new")]
+        for path in [*paths, *(path for path in unfinished if self._age_s(path) > LEFT_S)]:
+            with suppress(
+                FileNotFoundError, PermissionError
+            ):  # another user's, whose totals were taken over nevertheless
+                os.unlink(path)

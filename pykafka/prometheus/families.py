@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from prometheus_client.core import Metric as PrometheusMetric
 
-from pykafka.metrics.metric import COUNTER, HISTOGRAM, Metric
+from pykafka.metrics.metric import COUNTER, GAUGE, HISTOGRAM, Metric
 
 #: ((label, value), ...), sorted.
 Labels = tuple[tuple[str, str], ...]
@@ -16,6 +17,7 @@ Labels = tuple[tuple[str, str], ...]
 TOTAL, SUM, MAX, MIN, MEAN = "total", "sum", "max", "min", "mean"
 #: A mean is (sum, count); a histogram the counts of its buckets, and then the sum of all values.
 Value = float | list[float]
+_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 
 def merge_rule(metric: Metric) -> str:
@@ -27,7 +29,7 @@ def merge_rule(metric: Metric) -> str:
         return MEAN
     if "sum" in words:
         return SUM
-    if words & {"min", "lead"}:
+    if words & {"min", "lead", "reachable"}:
         return MIN
     if words & {"max", "lag", "ago", "age"} or metric.unit in ("s", "ms", "us", "ns"):
         return MAX
@@ -35,8 +37,6 @@ def merge_rule(metric: Metric) -> str:
 
 
 def _added(one: list[float], other: list[float]) -> list[float]:
-    if len(one) != len(other):  # buckets of another release of the client
-        return one
     return [left + right for left, right in zip(one, other, strict=True)]
 
 
@@ -69,6 +69,11 @@ class Family(NamedTuple):
     text: str
     bounds: tuple[float, ...]
     samples: dict[Labels, Value]
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """What values have to have in common to be merged."""
+        return self.kind, self.rule, self.bounds
 
     def add(self, labels: Labels, value: Value) -> None:
         """Merge a value into those with the same labels."""
@@ -115,14 +120,14 @@ class Families:
         return () if known is None else known.samples.keys()
 
     def add(self, name: str, family: Family, samples: Iterable[tuple[Labels, Value]]) -> None:
-        """Merge values into those of a name; one whose kind differs is left out, as a name has one kind.
+        """Merge values into those of a name, unless its kind, its rule or its bounds differ: those of another release.
 
         :param family: how the family is, if there is none of the name; its samples do not count
         """
         known = self._by_name.get(name)
         if known is None:
             known = self._by_name[name] = family._replace(samples={})
-        if known.kind == family.kind:
+        if known.shape == family.shape:
             for labels, value in samples:
                 known.add(labels, value)
 
@@ -134,6 +139,10 @@ class Families:
     def counters(self) -> Families:
         """Return what holds when its process or client has ended: totals and histograms."""
         return Families({name: family for name, family in self._by_name.items() if family.rule == TOTAL})
+
+    def without_samples(self) -> Families:
+        """Return the families alone: only values of the same shape can be merged into them."""
+        return Families({name: family._replace(samples={}) for name, family in self._by_name.items()})
 
     def plain(self) -> dict[str, Any]:
         """Return the families as JSON can hold them."""
@@ -149,11 +158,29 @@ class Families:
         :raises ValueError: it has not returned this
         """
         try:
-            return cls({name: cls._family(*fields) for name, fields in plain.items()})
-        except (TypeError, AttributeError) as error:
+            return cls({_checked(name): cls._family(*fields) for name, fields in plain.items()})
+        except (TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"these are no families: {error}") from error
 
     @staticmethod
     def _family(kind: str, rule: str, text: str, bounds: list[float], samples: list[Any]) -> Family:
-        by_labels = {tuple((str(label), str(of)) for label, of in labels): value for labels, value in samples}
-        return Family(kind, rule, text, tuple(bounds), by_labels)
+        if kind not in (GAUGE, COUNTER, HISTOGRAM) or rule not in (TOTAL, SUM, MAX, MIN, MEAN):
+            raise ValueError(f"there is no kind {kind!r} or rule {rule!r}")
+        family = Family(kind, rule, str(text), tuple(map(float, bounds)), {})
+        parts = len(family.bounds) + 2 if kind == HISTOGRAM else 2 if rule == MEAN else 0
+        for labels, value in samples:
+            key = tuple((_checked(label), str(of)) for label, of in labels)
+            if not parts:
+                family.samples[key] = float(value)
+            elif len(value) == parts and (kind == HISTOGRAM or value[1] > 0):
+                family.samples[key] = [float(one) for one in value]
+            else:
+                raise ValueError(f"these are not {parts} values: {value}")
+        return family
+
+
+def _checked(name: str) -> str:
+    """Return the name of a series or a label, if it is one."""
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name")
+    return name

@@ -131,4 +131,9 @@ NAMINGS: dict[str, Naming] = {"base": BaseNaming(), "jmx": JmxNaming()}
 
 def labels_of(metric: Metric) -> dict[str, str]:
     """Return the tags of a metric as labels: client_id, node_id, topic, partition."""
-    return {_joined(tag): value for tag, value in metric.name.tags}
+    return {_joined(tag): value if value.isascii() else _encodable(value) for tag, value in metric.name.tags}
+
+
+def _encodable(value: str) -> str:
+    """Return a text that UTF-8 can hold: one that it cannot would end the scrape."""
+    return value.encode("utf-8", "replace").decode()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
 import weakref
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from pykafka.exceptions import (
@@ -57,6 +58,24 @@ RETRY_MS, RETRY_MAX_MS = 1_000, 60_000
 _KEPT = "telemetry"
 #: How long an error is not logged again (s).
 AGAIN_S = 3600.0
+#: How long the client heeds that a broker took no compressed or no large push, before it tries again (s).
+HEEDED_S = 3600.0
+
+
+class _Limits(NamedTuple):
+    """What a broker has not taken, although its subscription says so.
+
+    :param uncompressed: whether it takes no compressed push
+    :param max_bytes: of a push; None for what the subscription says
+    :param until: when the client tries again, of the handler's clock (s)
+    """
+
+    uncompressed: bool = False
+    max_bytes: int | None = None
+    until: float = math.inf
+
+
+_NO_LIMITS = _Limits()
 
 
 class Telemetry(Tether):
@@ -101,9 +120,8 @@ class Telemetry(Tether):
         # How many brokers in a row did not answer, and the last of them.
         self._failures = 0
         self._failed: Node | None = None
-        # What the broker did not take, although it had said so.
-        self._uncompressed = False
-        self._max_bytes: int | None = None
+        # Of the present broker: another one may be configured otherwise.
+        self._limits = _NO_LIMITS
 
     def _after_fork(self) -> None:
         """Make this child a client of its own, with an id of its own; its next metadata starts the worker."""
@@ -205,10 +223,12 @@ class Telemetry(Tether):
         node = self._node
         if node is None or cluster.brokers.get(node.id) is not node:
             deadline = self._handler.now() + timeout_ms / 1000
-            self._subscription = None
+            self._subscription, self._limits = None, _NO_LIMITS
             self._node = node = choose_broker(
                 cluster.brokers.values(), self._failed, lambda: deadline - self._handler.now()
             )
+        if self._limits.until <= self._handler.now():
+            self._subscription, self._limits = None, _NO_LIMITS
         if self._subscription is None:
             self._ask(node, timeout_ms)
         else:
@@ -246,8 +266,8 @@ class Telemetry(Tether):
         if not subscription.prefixes:
             self._due = now + self._interval_s
             return
-        if self._max_bytes is not None:
-            subscription = subscription._replace(max_bytes=min(subscription.max_bytes, self._max_bytes))
+        if self._limits.max_bytes is not None:
+            subscription = subscription._replace(max_bytes=min(subscription.max_bytes, self._limits.max_bytes))
         self._subscription = subscription
         self._due = now + self._interval_s * self._handler.random.uniform(*JITTER)
         log.debug("broker %s wants metrics of this client, %s: %s", node.address, self._id, subscription)
@@ -256,7 +276,7 @@ class Telemetry(Tether):
         self, cluster: BaseCluster, node: Node, subscription: Subscription, timeout_ms: int, last: bool = False
     ) -> None:
         """Push what the broker wants."""
-        codec = NONE if self._uncompressed else subscription.codec
+        codec = NONE if self._limits.uncompressed else subscription.codec
         sources = self._read(cluster)
         prefixes, is_delta, max_bytes = subscription.prefixes, subscription.is_delta, subscription.max_bytes
         push = self._collector.collect(sources, prefixes, is_delta, max_bytes)
@@ -283,14 +303,17 @@ class Telemetry(Tether):
 
     def _not_taken(self, error: KafkaException, push: Push) -> None:
         """Act on the error of a push."""
+        until = self._handler.now() + HEEDED_S
         if isinstance(error, (UnknownSubscriptionId, UnsupportedCompressionType)):
-            self._uncompressed = self._uncompressed or isinstance(error, UnsupportedCompressionType)
+            if isinstance(error, UnsupportedCompressionType):
+                self._limits = self._limits._replace(uncompressed=True, until=until)
             self._subscription = None
             self._due = self._handler.now()
             return
         if isinstance(error, TelemetryTooLarge) and self._subscription is not None:
-            self._max_bytes = len(push.data) // 2
-            self._subscription = self._subscription._replace(max_bytes=self._max_bytes)
+            most = len(push.data) // 2
+            self._limits = self._limits._replace(max_bytes=most, until=until)
+            self._subscription = self._subscription._replace(max_bytes=most)
         self._refused(error)
 
     def _refused(self, error: KafkaException) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -9,7 +10,7 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -18,6 +19,7 @@ from pykafka.embedded import EmbeddedCluster
 from tests.brokers import KafkaCluster
 from tests.support.features import KAFKA_VERSION
 from tests.support.programs import ROOT, Program, program
+from tests.support.proxies import CuttingProxy
 from tests.support.topics import create_topic
 
 COUNT = 20
@@ -101,6 +103,80 @@ def test_an_unreachable_broker_is_no_reason_to_restart(monkeypatch: pytest.Monke
             assert "broker-unreachable" in {problem["kind"] for problem in body["problems"]}
             cluster.start(1)
             until(lambda: get(port, "/health/readyz")[0] == 200, running, 120)
+
+
+#: {recipe: (its command line, the paths of its probes)}, with the port as {port}.
+RECIPES = {
+    "fastapi": (["uvicorn", "--port", "{port}", "examples.health.fastapi_app:app"], "/health"),
+    "gunicorn": (["gunicorn", "--workers", "1", "--bind", "127.0.0.1:{port}", "examples.health.gunicorn_app:app"], ""),
+    "celery": (
+        [*("celery", "-A", "examples.health.celery_app", "worker", "--loglevel", "INFO"), "--pool", "threads"],
+        "",
+    ),
+}
+
+
+@pytest.fixture(params=RECIPES)
+def recipe(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Recipe]]:
+    """Return a function that starts a recipe."""
+    arguments, prefix = RECIPES[request.param]
+    port = free_port()
+    monkeypatch.setenv("PORT", str(port))
+    monkeypatch.setenv("QUEUE", "memory://")
+    with contextlib.ExitStack() as stack:
+
+        def start() -> Recipe:
+            running = stack.enter_context(program(*(argument.format(port=port) for argument in arguments)))
+            return Recipe(request.param, running, port, prefix)
+
+        yield start
+
+
+class Recipe(NamedTuple):
+    """A recipe that runs.
+
+    :param prefix: of the paths of its probes
+    """
+
+    name: str
+    running: Program
+    port: int
+    prefix: str
+
+    def probe(self, path: str) -> tuple[int, list[str]]:
+        """Return the status of a probe, and the kinds of problems."""
+        status, body = get(self.port, self.prefix + path)
+        return status, [problem["kind"] for problem in body["problems"]] if status else []
+
+
+def test_a_recipe_starts_without_brokers(
+    orders: EmbeddedCluster, recipe: Callable[[], Recipe], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A restart brings no broker: /livez is fine, and /readyz fails until they come."""
+    with CuttingProxy(int(orders.hosts.split(",")[0].rsplit(":")[-1])) as proxy:
+        proxy.refuse()
+        monkeypatch.setenv("KAFKA", f"127.0.0.1:{proxy.port}")
+        found = recipe()
+        until(lambda: found.probe("/readyz")[0], found.running)
+        assert found.probe("/readyz") == (503, ["starting"])
+        assert found.probe("/livez") == (200, ["starting"])
+        proxy.listen()
+        until(lambda: found.probe("/readyz") == (200, []), found.running)
+        assert found.probe("/livez") == (200, [])
+
+
+def test_a_recipe_whose_consumer_has_ended_is_restarted(orders: EmbeddedCluster, recipe: Callable[[], Recipe]) -> None:
+    found = recipe()
+    until(lambda: found.probe("/readyz") == (200, []), found.running)
+    with KafkaClient(orders.hosts) as client, client.producer() as producer:
+        producer.produce("orders", b"\xff is no text")
+    if found.name == "gunicorn":  # its master starts another worker
+        until(lambda: found.running.output.count("Booting worker") >= 2, found.running)
+        assert "UnicodeDecodeError" in found.running.output
+        return
+    until(lambda: found.probe("/livez") == (503, ["intake-ended"]), found.running)
+    assert found.probe("/readyz") == (503, ["intake-ended"])
+    assert "UnicodeDecodeError" in get(found.port, f"{found.prefix}/livez")[1]["problems"][0]["text"]
 
 
 @pytest.mark.parametrize("kind", ["gthread", "gevent"])

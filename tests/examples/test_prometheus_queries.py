@@ -2,46 +2,24 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import socket
 import subprocess
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry
 
 from pykafka.prometheus import KafkaCollector
 from tests.support.all_metrics import full_client
-from tests.support.prometheus_server import PrometheusServer, executable, prometheus
+from tests.support.prometheus_server import PrometheusServer, executable, free_port, prometheus, served
 from tests.support.promql import queries
 
 pytestmark = [pytest.mark.matrix]
 
 #: What Grafana puts in the place of its variables.
 VARIABLES = {"$__rate_interval": "10s", "$client_id": ".*", "$topic": ".*"}
-
-
-def _free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
-
-
-@contextmanager
-def served(registry: CollectorRegistry) -> Iterator[str]:
-    """Serve a registry during the block; yield host and port."""
-    server: http.server.HTTPServer
-    server, thread = start_http_server(0, "127.0.0.1", registry)
-    try:
-        yield f"127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @pytest.fixture
@@ -53,7 +31,7 @@ def scraping(tmp_path: Path) -> Iterator[PrometheusServer]:
     collector = KafkaCollector(client, registry=base, directory=tmp_path / "shared")
     KafkaCollector(client, registry=jmx, names="jmx", partition_labels=True)
     with served(base) as one, served(jmx) as other:
-        with prometheus(tmp_path, _free_port(), {"base": one, "jmx": other}) as server:
+        with prometheus(tmp_path, free_port(), {"base": one, "jmx": other}) as server:
             server.await_scrapes(4)
             yield server
     collector.close()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import http.server
 import json
+import math
 import shutil
+import socket
 import subprocess
 import time
 import urllib.error
@@ -14,6 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from prometheus_client import CollectorRegistry, start_http_server
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "build" / "prometheus"
@@ -39,7 +44,7 @@ def executable(name: str = "prometheus") -> str:
 
 
 class PrometheusServer:
-    """A Prometheus that scrapes each second.
+    """A Prometheus that runs.
 
     :param port: where it listens
     """
@@ -66,6 +71,20 @@ class PrometheusServer:
         found: list[dict[str, Any]] = self.get("/api/v1/query", query=text)["result"]
         return found
 
+    def over_time(self, text: str, begin: float, end: float) -> dict[str, list[float]]:
+        """Return what a query has found each second of a time: {labels of a series: its values that are numbers}.
+
+        :param begin: s since 1970, as `end`
+        """
+        answer = self.get("/api/v1/query_range", query=text, start=str(begin), end=str(end), step="1")
+        found: dict[str, list[float]] = {}
+        for series in answer["result"]:
+            labels = " ".join(f"{name}={value}" for name, value in sorted(series["metric"].items()))
+            values = [value for _, text in series["values"] if not math.isnan(value := float(text))]
+            if values:
+                found[labels] = values
+        return found
+
     def await_scrapes(self, count: int) -> None:
         """Wait until it has scraped so often that rates are there."""
         deadline = time.monotonic() + 60
@@ -80,16 +99,37 @@ class PrometheusServer:
             time.sleep(0.2)
 
 
+def free_port() -> int:
+    """Return a port that is free at present."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
 @contextmanager
-def prometheus(folder: Path, port: int, targets: dict[str, str]) -> Iterator[PrometheusServer]:
+def served(registry: CollectorRegistry) -> Iterator[str]:
+    """Serve a registry during the block; yield host and port."""
+    server: http.server.HTTPServer
+    server, thread = start_http_server(0, "127.0.0.1", registry)
+    try:
+        yield f"127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextmanager
+def prometheus(folder: Path, port: int, targets: dict[str, str], every: str = "1s") -> Iterator[PrometheusServer]:
     """Run a Prometheus during the block.
 
     :param folder: for its data
     :param port: where it listens
     :param targets: {job: "host:port"} of what it scrapes, at /metrics
+    :param every: how often, and how long a scrape may take
     """
     jobs = [
-        {"job_name": job, "scrape_interval": "1s", "scrape_timeout": "1s", "static_configs": [{"targets": [target]}]}
+        {"job_name": job, "scrape_interval": every, "scrape_timeout": every, "static_configs": [{"targets": [target]}]}
         for job, target in targets.items()
     ]
     (folder / "prometheus.yml").write_text(json.dumps({"scrape_configs": jobs}))  # JSON is YAML

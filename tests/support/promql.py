@@ -34,7 +34,7 @@ class Query(NamedTuple):
 
     def names(self) -> dict[str, set[str]]:
         """Return {metric: labels that it is selected by}."""
-        text = re.sub(r"\[[^]]*\]", "", _GROUPING.sub("", re.sub(r'"[^"]*"', '""', self.text)))
+        text = re.sub(r"\[[^]]*\]|\$\w+", "", _GROUPING.sub("", re.sub(r'"[^"]*"', '""', self.text)))
         found: dict[str, set[str]] = {}
         for name, matchers in _SELECTOR.findall(text):
             if name not in WORDS:

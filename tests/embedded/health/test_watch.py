@@ -16,6 +16,7 @@ import pytest
 
 from pykafka import KafkaClient
 from pykafka.embedded import EmbeddedCluster
+from pykafka.exceptions import MessagesNotDelivered
 from pykafka.handlers import Handler
 from pykafka.handlers.whereabouts import HoldProbe, stack_of
 from pykafka.health import Held, Stalled, Why
@@ -67,6 +68,90 @@ def test_a_stall_is_reported_once(
     assert lines[0].levelno == logging.WARNING
 
 
+def stalls(client: KafkaClient, group: str) -> dict[tuple[str, str], float]:
+    """Return {(name, reason): value} of a client's metrics about stalls."""
+    return {
+        (name.name, tags["reason"]): metric.value
+        for name, metric in client.metrics().items()
+        if "reason" in (tags := dict(name.tags)) and name.group == group
+    }
+
+
+@pytest.mark.on_asyncio
+def test_a_stall_is_a_metric_by_its_reason(concurrency: Concurrency) -> None:
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts, stall_report_ms=1000, **concurrency()) as client,
+    ):
+        filled(client)
+        handler = client.cluster.handler
+        with client.consumer("t") as consumer:
+            assert consumer.one(20) is not None
+            assert stalls(client, "consumer-metrics") == {}
+            until(handler, lambda: stalls(client, "consumer-metrics"))
+            known = {("stalled-partitions", "not-polled"): 1, ("stalls-total", "not-polled"): 1}
+            assert stalls(client, "consumer-metrics") == known
+            name = next(one for one in consumer.metrics() if one.name == "still-seconds")
+            assert 1 <= consumer.metrics()[name].value < 20
+            assert len(consumer.poll(100, timeout=20)) == 19
+            known["stalled-partitions", "not-polled"] = 0
+            until(handler, lambda: stalls(client, "consumer-metrics") == known)
+            assert consumer.metrics()[name].value == 0
+        assert client.metrics().value("holds-total", "client-hub-metrics") == 0
+
+
+def test_a_producer_that_is_closed_leaves_no_stall_to_the_next_one(concurrency: Concurrency) -> None:
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts, stall_report_ms=1000, **concurrency()) as client,
+    ):
+        handler = client.cluster.handler
+        producer = client.producer(linger_ms=0)
+        producer.produce("t", b"x").get(timeout=20)
+        cluster.broker_down(1)
+        producer.produce("t", b"x")
+        until(handler, lambda: stalls(client, "producer-metrics"))
+        ((_, reason),) = {key for key in stalls(client, "producer-metrics") if key[0] == "stalled-partitions"}
+        assert stalls(client, "producer-metrics")["stalled-partitions", reason] == 1
+        with pytest.raises(MessagesNotDelivered):
+            producer.close(timeout=0)
+        cluster.broker_up(1)
+        with client.producer(linger_ms=0) as another:
+            another.produce("t", b"x").get(timeout=20)
+            gone = {("stalled-partitions", reason): 0, ("stalls-total", reason): 1}
+            until(handler, lambda: stalls(client, "producer-metrics") == gone)
+
+
+def test_a_reason_that_changes_is_told_to_the_listener(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[str] = []
+
+    class Subject:
+        running = True
+        listener = SimpleNamespace(on_event=lambda kind, *_: heard.append(kind))
+        native = property(lambda self: self)
+        handler = metrics_settings = limiter = _engine = property(lambda self: self)
+        stall_report_ms = hold_report_ms = 1000
+
+        def say(self, fn: Callable[[], object]) -> None:
+            fn()
+
+        def warn(self, *_: object) -> None:
+            heard.append("log")
+
+    subject: Any = Subject()
+    watched = module._Watched(subject, subject)
+    for reasons in ([Why.PAUSED], [Why.PAUSED], [Why.THROTTLED], [], [Why.PAUSED]):
+        found = [(0, Stalled("c", "t", 0, 2.0, why, "x")) for why in reasons]
+        monkeypatch.setattr(watched, "_stalls", lambda _, found=found: found)
+        watched.look()
+    watched.end()
+    watched.end()
+    assert heard == [
+        *("log", "stalled paused", "stalled throttled", "moves paused", "moves throttled"),
+        *("log", "stalled paused", "moves paused"),
+    ]
+
+
 def test_the_listener_of_a_client_hears_of_both() -> None:
     heard: list[tuple[str, str, float, object]] = []
 
@@ -74,12 +159,12 @@ def test_the_listener_of_a_client_hears_of_both() -> None:
         def on_event(self, kind: str, subject: str, seconds: float = 0.0, detail: object = "") -> None:
             heard.append((kind, subject, seconds, detail))
 
-    cluster: Any = SimpleNamespace(listener=Listener())
-    module.tell(cluster, Stalled("consumer of t", "t", 3, 31.0, Why.PAUSED, "paused"))
-    module.tell(cluster, Held(2.0, "a.py:1 in f"))
-    module.tell(SimpleNamespace(listener=None), Held(2.0, ""))  # type: ignore[arg-type]
+    listener: Any = Listener()
+    module.tell(listener, Stalled("consumer of t", "t", 3, 31.0, Why.PAUSED, "paused"))
+    module.tell(listener, Held(2.0, "a.py:1 in f"))
+    module.tell(None, Held(2.0, ""))
     assert heard == [
-        ("stalled", "t/3", 31.0, "consumer of t: paused"),
+        ("stalled paused", "t/3", 31.0, "consumer of t: paused"),
         ("held", "hub or event loop", 2.0, "a.py:1 in f"),
     ]
 

@@ -65,6 +65,17 @@ def test_readyz_fails_for_any_problem(problems: tuple[Problem, ...], ask: Any) -
     assert ask("HEAD", "/readyz")[2] == b""
 
 
+@pytest.mark.parametrize(("own", "statuses"), [((AWAY,), [200, 503]), ((MENDED,), [503, 503]), ((), [200, 200])])
+def test_problems_of_the_application(own: tuple[Problem, ...], statuses: list[int]) -> None:
+    found: list[str] = []
+    for path in ("/livez", "/readyz"):
+        wsgi_app([], lambda: own)({"REQUEST_METHOD": "GET", "PATH_INFO": path}, lambda *args: found.append(args[0]))
+        status, body = module.answer([], "GET", path, lambda: own)
+        assert int(found[-1][:3]) == status
+        assert [problem["kind"] for problem in json.loads(body)["problems"]] == [one.kind for one in own]
+    assert [int(status[:3]) for status in found] == statuses
+
+
 @pytest.mark.parametrize("ask", [call, call_async])
 def test_other_paths_and_methods(ask: Any) -> None:
     assert ask("GET", "/")[0] == 404

@@ -19,17 +19,20 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
 
 from pykafka.handlers import Handler
 from pykafka.metadata.lifecycle import Closables
 from pykafka.metrics.metric import COUNTER, GAUGE, HISTOGRAM, Buckets, Metric
 from pykafka.prometheus import KafkaCollector
+from pykafka.prometheus.directory import ProcessDirectory
 from tests.support.some_metrics import HasSome, metric
 from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
 SENT = "kafka_client_producer_record_send_total"
 OPEN = "kafka_client_producer_connections"
+FAILED, UNREADABLE = "kafka_client_collector_directory_failed", "kafka_client_collector_unreadable_files"
 BUCKETS = Buckets((5.0, 10.0), (1, 2, 1), 40.0)
 
 
@@ -266,6 +269,22 @@ def test_metrics_can_be_chosen() -> None:
     assert SENT not in found
 
 
+@pytest.mark.parametrize("names", ["base", "jmx"])
+@pytest.mark.parametrize("shared", [False, True], ids=["alone", "shared"])
+def test_odd_names_of_topics_and_clients(tmp_path: Path, names: str, shared: bool) -> None:
+    odd = ['a"b\\c\nd', "\u00fc\u6f22", "\udc80", "", "\x00\x1b[31m", "a" * 5000, '{x="y"}', "le"]
+    client = HasSome(
+        *(metric("producer-topic-metrics", "record-send-total", 1, COUNTER, topic=topic) for topic in odd),
+        *(metric("producer-metrics", "connection-count", 1, client_id=name) for name in odd),
+    )
+    registry = CollectorRegistry()
+    collector = KafkaCollector(client, registry=registry, names=names, directory=tmp_path if shared else "")
+    families = list(text_string_to_metric_families(generate_latest(registry).decode()))
+    topics = {sample.labels["topic"] for family in families for sample in family.samples if "topic" in sample.labels}
+    assert topics == {topic.replace("\udc80", "?") for topic in odd}
+    collector.close()
+
+
 # -- processes ---------------------------------------------------------------------------------------------------------
 
 
@@ -391,19 +410,51 @@ def test_the_worker_ends_with_a_collector_that_is_dropped(handler: Handler, tmp_
     client.cluster.close()  # the worker looks then; that nothing is left is checked of every test
 
 
-def test_a_directory_that_cannot_be_written_to_is_reported_once(
+def asked(process: subprocess.Popen[str], *lines: str) -> dict[str, float]:
+    """Give a child some lines, and return what it shows then."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("".join(f"{line}\n" for line in (*lines, "scrape")))
+    process.stdin.flush()
+    found: dict[str, float] = json.loads(process.stdout.readline())
+    return found
+
+
+def test_a_directory_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        KafkaCollector(directory=tmp_path / "file")
+
+
+def test_a_full_disk_makes_no_total_fall(tmp_path: Path, child: Callable[[str], subprocess.Popen[str]]) -> None:
+    """What a process cannot write is not shown: the next scrape reaches another one, which cannot know it."""
+    full, other = child("10"), child("20")
+    assert asked(other)[SENT] == 30
+    found = asked(full, "full", "count")
+    assert (found[SENT], found[FAILED], found["kafka_client_collector_processes"]) == (30, 1, 2)
+    assert (asked(other)[SENT], asked(other)[FAILED]) == (30, 0)
+    found = asked(full, "space")
+    assert (found[SENT], found[FAILED]) == (31, 0)
+    assert asked(other)[SENT] == 31
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".json", ".lock", ".lock"]
+
+
+def test_a_directory_that_cannot_be_read_shows_no_part_as_the_sum(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = HasSome(*some(3))
     collector = KafkaCollector(client, directory=tmp_path / "gone")
     shutil.rmtree(tmp_path / "gone")
+    (tmp_path / "gone").touch()
     for _ in range(3):
-        assert values(collector)[SENT] == 3
-    assert len(caplog.records) == 1
+        found = values(collector)
+        assert SENT not in found
+        assert (found[FAILED], found["kafka_client_collector_clients"]) == (1, 1)
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]  # for writing, for reading
+    (tmp_path / "gone").unlink()
+    found = values(collector)
+    assert (found[SENT], found[FAILED]) == (3, 0)
     collector.close()
-    with pytest.raises(OSError, match="gone"):
-        (tmp_path / "gone").touch()
-        KafkaCollector(directory=tmp_path / "gone")
 
 
 def test_files_of_others_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -416,14 +467,163 @@ def test_files_of_others_are_left_out(tmp_path: Path, caplog: pytest.LogCaptureF
     collector.close()
 
 
-def test_a_directory_that_is_emptied_is_used_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "5",
+        "[false, {",
+        '[false, {"a": 5}]',
+        "[" * 100_000,
+        '[false, {"a": ["guage", "max", "text", [], []]}]',
+        '[false, {"a b": ["gauge", "max", "text", [], [[[], 1]]]}]',
+        '[false, {"a": ["gauge", "max", "text", [], [[[["b c", "d"]], 1]]]}]',
+        '[false, {"a": ["gauge", "max", "text", [], [[[], "many"]]]}]',
+        '[false, {"a": ["gauge", "max", "text", [], [[[], 1' + "0" * 400 + "]]]}]",
+        '[false, {"a": ["gauge", "mean", "text", [], [[[], [1, 0]]]]}]',
+        '[false, {"a": ["histogram", "total", "text", [1, 2], [[[], [1, 2]]]]}]',
+    ],
+    ids=lambda text: text[:60],
+)
+def test_damaged_files_are_left_out_logged_once_and_end_with_their_process(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str
+) -> None:
+    here, ended = tmp_path / "pykafka-base-1-x.json", tmp_path / "pykafka-base-2-x.json"
+    here.write_text(text)
+    ended.write_text(text)
+    ended.with_suffix(".lock").touch()
+    (tmp_path / "pykafka-base-ended").write_text(text)
     client = HasSome(*some(3))
     collector = KafkaCollector(client, directory=tmp_path)
+    for unreadable in (3, 1, 1):
+        found = values(collector)
+        assert (found[SENT], found[UNREADABLE]) == (3, unreadable)
+    assert len(caplog.records) == 3
+    assert not ended.exists()
+    generate_latest(collector)
+    collector.close()
+
+
+def test_files_of_another_user_are_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a master process that is root's, while the workers are not: `preload_app` with `user`."""
+    master = HasSome(*some(5))
+    other = KafkaCollector(master, directory=tmp_path)
+    (foreign,) = tmp_path.glob("*.json")
+    other.close()
+    load = ProcessDirectory._load_pair
+
+    def refuse(path: str) -> Any:
+        if path == str(foreign):
+            raise PermissionError(13, "Permission denied", path)
+        return load(path)
+
+    monkeypatch.setattr(ProcessDirectory, "_load_pair", staticmethod(refuse))
+    client = HasSome(*some(3))
+    collector = KafkaCollector(client, directory=tmp_path)
+    for _ in range(3):
+        found = values(collector)
+        assert (found[SENT], found[UNREADABLE], found[FAILED]) == (3, 1, 0)
+    assert [str(foreign) in record.getMessage() for record in caplog.records] == [True]
+    assert foreign.exists()
+    collector.close()
+
+
+def test_histograms_of_another_release_are_left_out(tmp_path: Path) -> None:
+    """After an upgrade the sum of ended processes has other bounds, and old workers still run."""
+    count = "kafka_client_producer_request_latency_seconds_count"
+
+    def collecting(buckets: Buckets) -> tuple[HasSome, KafkaCollector]:
+        client = HasSome(metric("producer-metrics", "request-latency", 4, HISTOGRAM, "ms", buckets), *some(3))
+        return client, KafkaCollector(client, directory=tmp_path)
+
+    old, new = Buckets((1.0, 2.0, 5.0), (1, 2, 1, 0), 40.0), BUCKETS
+    clients = []
+    for _ in range(2):
+        client, collector = collecting(old)
+        clients.append(client)
+        assert values(collector)[count] >= 4
+        collector.close()
+    running, of_old = collecting(old)
+    clients.append(running)
+    assert values(of_old)[count] == 12
+    client, of_new = collecting(new)
+    found = values(of_new)
+    assert (found[count], found[SENT]) == (4, 12)
+    of_old.close()
+    for _ in range(2):
+        found = values(of_new)
+        assert (found[count], found[SENT]) == (4, 12)
+    generate_latest(of_new)
+    of_new.close()
+    client, again = collecting(new)
+    assert values(again)[count] == 8
+    again.close()
+
+
+def test_a_directory_that_is_emptied_is_used_anew(tmp_path: Path) -> None:
+    client = HasSome(*some(3))
+    collector = KafkaCollector(client, directory=tmp_path / "shared")
     assert values(collector)[SENT] == 3
-    for path in tmp_path.iterdir():
+    for path in (tmp_path / "shared").iterdir():
         path.unlink()
-    assert values(collector)[SENT] == 3
-    assert values(collector)["kafka_client_collector_processes"] == 1
+    for _ in range(2):
+        found = values(collector)
+        assert (found[SENT], found["kafka_client_collector_processes"]) == (3, 1)
+    shutil.rmtree(tmp_path / "shared")
+    for _ in range(2):
+        found = values(collector)
+        assert (found[SENT], found["kafka_client_collector_processes"]) == (3, 1)
+    collector.close()
+
+
+def test_a_lock_that_another_program_removes_counts_nothing_twice(
+    tmp_path: Path, child: Callable[[str], subprocess.Popen[str]]
+) -> None:
+    """Programs that clean temporary directories remove files by their age: the lock is as old as its process."""
+    process = child("10")
+    (lock,) = tmp_path.glob("*.lock")
+    client = HasSome(*some(3))
+    collector = KafkaCollector(client, directory=tmp_path)
+    for _ in range(2):
+        lock.unlink()
+        for _ in range(2):
+            found = values(collector)
+            assert (found[SENT], found["kafka_client_collector_processes"]) == (13, 2)
+        assert asked(process)[SENT] == 13
+        assert lock.exists()
+    os.utime(lock, (0, 0))
+    asked(process)
+    assert time.time() - lock.stat().st_mtime < 60
+    lock.unlink()
+    (figures,) = (path for path in tmp_path.glob("*.json") if path.stem == lock.stem)
+    process.kill()
+    process.wait(10)
+    os.utime(figures, (0, 0))  # a process that has ended, and whose lock is gone as well
+    for _ in range(3):
+        found = values(collector)
+        assert (found[SENT], found["kafka_client_collector_processes"]) == (13, 1)
+    assert not figures.exists()
+    collector.close()
+
+
+def test_what_killed_processes_have_not_finished_is_removed(
+    tmp_path: Path, child: Callable[[str], subprocess.Popen[str]]
+) -> None:
+    old, young, other = (
+        tmp_path / f"{name}.new" for name in ("pykafka-base-1.json.x", "pykafka-base-2.lock.y", "another")
+    )
+    for path in (old, young, other):
+        path.touch()
+    for path in (old, other):
+        os.utime(path, (0, 0))
+    process = child("10")
+    process.kill()
+    process.wait(10)
+    collector = KafkaCollector(directory=tmp_path)
+    values(collector)
+    assert (old.exists(), young.exists(), other.exists()) == (False, True, True)
     collector.close()
 
 

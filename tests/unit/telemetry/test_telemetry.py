@@ -60,7 +60,7 @@ class TelemetryBroker(ScriptedBroker):
             self.asked.append(request)
             if self.ask_errors:
                 return wire.GetTelemetrySubscriptionsResponse(error_code=self.ask_errors.pop(0))
-            return wire.GetTelemetrySubscriptionsResponse(client_instance_id=ID, **self.subscription)
+            return wire.GetTelemetrySubscriptionsResponse(**{"client_instance_id": ID, **self.subscription})
         if isinstance(request, wire.PushTelemetryRequest):
             self.pushed.append((time.monotonic(), request))
             return wire.PushTelemetryResponse(error_code=self.push_errors.pop(0) if self.push_errors else 0)
@@ -204,6 +204,70 @@ def test_a_push_that_is_too_large_shrinks(broker: TelemetryBroker, handler: Hand
     sizes = [len(request.metrics) for _, request in broker.pushed]
     assert 500 < sizes[0] <= 1000
     assert 0 < sizes[1] <= sizes[0] // 2
+
+
+@pytest.mark.parametrize("by", ["time", "another broker"])
+def test_what_a_broker_did_not_take_is_tried_again(
+    broker: TelemetryBroker, handler: Handler, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """Its configuration may have changed; another broker has one of its own."""
+    monkeypatch.setattr(telemetry, "HEEDED_S", 0.2 if by == "time" else 3600)
+    monkeypatch.setattr(telemetry, "RETRY_MS", 20)
+    names = [MetricName(f"lag-{number}", "consumer-metrics") for number in range(50)]
+    broker.metrics = lambda: [Metric(name, 1.0, COUNTER, "", "") for name in names]
+    broker.push_errors = [76, 118]
+
+    def sizes() -> list[int]:
+        return [len(decompress(one.compression_type, one.metrics)) for _, one in broker.pushed]
+
+    with KafkaClient(broker.hosts, handler=handler):
+        until(handler, lambda: len(broker.pushed) >= 3)
+        assert [request.compression_type for _, request in broker.pushed[:3]] == [4, 0, 0]
+        assert 0 < sizes()[2] <= sizes()[1] // 2
+        if by == "another broker":
+            cut = len(broker.pushed)
+            broker.closes_on = lambda key, _: key == wire.PushTelemetryRequest.api_key and len(broker.asked) < 3
+            until(handler, lambda: len(broker.asked) >= 3)
+            until(handler, lambda: len(broker.pushed) > cut)
+        until(handler, lambda: broker.pushed[-1][1].compression_type == 4)
+        assert sizes()[-1] == sizes()[0]
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        {"subscription_id": -1},
+        {"telemetry_max_bytes": -1},
+        {"telemetry_max_bytes": 1},
+        {"accepted_compression_types": [99, -1, 0]},
+        {"requested_metrics": ["", "\u0000", "*", "org.apache.kafka." * 1000]},
+        {"push_interval_ms": -(2**31)},
+        {"client_instance_id": UUID(int=0)},
+    ],
+    ids=str,
+)
+def test_answers_that_make_no_sense_hold_nothing_up(
+    broker: TelemetryBroker, handler: Handler, monkeypatch: pytest.MonkeyPatch, nonsense: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(telemetry, "DEFAULT_INTERVAL_S", 0.05)
+    broker.subscription = {"client_instance_id": ID, **broker.subscription, **nonsense}
+    with KafkaClient(broker.hosts, handler=handler) as client:
+        until(handler, lambda: len(broker.pushed) >= 2)
+        assert client.topics is not None
+        begin = time.monotonic()
+    assert time.monotonic() - begin < 5
+    assert len(broker.pushed) < 100
+
+
+@pytest.mark.parametrize("code", [117, 118, 76, 999])
+def test_a_broker_that_answers_errors_for_ever_is_not_hammered(
+    broker: TelemetryBroker, handler: Handler, caplog: pytest.LogCaptureFixture, code: int
+) -> None:
+    broker.push_errors = [code] * 1000
+    with KafkaClient(broker.hosts, handler=handler):
+        handler.sleep(0.3)
+    assert 2 <= len(broker.pushed) <= 12  # one in 25 to 75 ms, and the last
+    assert len([record for record in caplog.records if "telemetry" in record.name]) <= 2
 
 
 def test_a_throttled_push_waits(
