@@ -6,10 +6,15 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from pykafka.exceptions import KafkaException
-from pykafka.health.consumers import ConsumerView
 from pykafka.health.explanation import reason_of_error
-from pykafka.health.producers import ProducerView
-from pykafka.health.report import BrokerHealth, ClientHealth, ConsumerHealth, Problem, ProducerHealth
+from pykafka.health.report import (
+    BrokerHealth,
+    ClientHealth,
+    ConsumerHealth,
+    Problem,
+    ProducerHealth,
+    ShareConsumerHealth,
+)
 from pykafka.health.watch import held_by
 from pykafka.protocol import wire
 
@@ -32,20 +37,17 @@ def client_health(cluster: BaseCluster, probe: bool = False, timeout: float = 5.
     """
     asked = _ask_each(cluster, timeout) if probe and not cluster.ended else {}
     brokers = tuple(_broker(cluster, node, asked) for _, node in sorted(cluster.brokers.items()))
-    consumers: list[ConsumerHealth] = []
-    producers: list[ProducerHealth] = []
-    for member in cluster.members:
-        engine = getattr(member, "_engine", None)
-        if engine is None or not (engine.running or engine.starts.due):
-            continue  # the application has closed it, which is no problem of the client
-        if hasattr(member, "_progress"):
-            consumers.append(ConsumerView(member).report())
-        elif hasattr(member, "_transactions"):
-            producers.append(ProducerView(member).report())
+    reports = [member._view().report() for member in cluster.members if getattr(member, "_is_open", False)]
     problems = _own(cluster, brokers)
-    for report in (*consumers, *producers):
+    for report in reports:
         problems += report.problems
-    return ClientHealth(tuple(problems), brokers, tuple(consumers), tuple(producers))
+    return ClientHealth(
+        tuple(problems),
+        brokers,
+        consumers=tuple(one for one in reports if isinstance(one, ConsumerHealth)),
+        producers=tuple(one for one in reports if isinstance(one, ProducerHealth)),
+        share_consumers=tuple(one for one in reports if isinstance(one, ShareConsumerHealth)),
+    )
 
 
 def _own(cluster: BaseCluster, brokers: tuple[BrokerHealth, ...]) -> list[Problem]:

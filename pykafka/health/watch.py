@@ -10,22 +10,22 @@ from __future__ import annotations
 import logging
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pykafka import health
 from pykafka.exceptions import WorkerNotStartedError
 from pykafka.handlers import ThreadingHandler
 from pykafka.handlers.native import NativeHandler
 from pykafka.handlers.whereabouts import Hold, HoldProbe
-from pykafka.health.consumers import ConsumerView
-from pykafka.health.explanation import Why
-from pykafka.health.producers import ProducerView, about
+from pykafka.health.view import Held, Stalled
 from pykafka.metrics.listener import HELD, STALLED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pykafka.handlers import Handler
+    from pykafka.health.explanation import Why
+    from pykafka.health.view import View
     from pykafka.metadata.cluster import BaseCluster
 
 log = logging.getLogger(__name__)
@@ -36,36 +36,6 @@ PERIOD_S = 1.0
 LONGEST_S = 5.0
 #: How long it waits at least: a hub that owes a turn is looked at sooner (s).
 SHORTEST_S = 0.05
-
-
-class Stalled(NamedTuple):
-    """A partition of a consumer, or the oldest message of a producer, that stands still.
-
-    :param subject: the consumer or producer, as logs name it
-    :param topic: its topic
-    :param partition: its number
-    :param seconds: for how long
-    :param why: the reason's kind
-    :param text: the reason, in one sentence
-    """
-
-    subject: str
-    topic: str
-    partition: int
-    seconds: float
-    why: Why
-    text: str
-
-
-class Held(NamedTuple):
-    """A hub or event loop that one call holds.
-
-    :param seconds: for how long at least
-    :param stack: the calls that hold it, the outermost first
-    """
-
-    seconds: float
-    stack: str
 
 
 class _Watched:
@@ -81,67 +51,48 @@ class _Watched:
         self.handler: Handler = cluster.handler
         self.threshold_s = cluster.metrics_settings.stall_report_ms / 1000
         self.hold_s = cluster.metrics_settings.hold_report_ms / 1000
-        # The partitions whose stall was reported.
+        # The partitions whose stall was reported, and whether that of the whole was.
         self._reported: set[object] = set()
+        # Why the whole stands still, and since when (s of the handler's clock).
+        self._whole: tuple[Why, float] | None = None
 
     @property
     def is_gone(self) -> bool:
-        """Whether it has stopped, or the application has dropped it."""
+        """Whether it has stopped, the application has dropped it, or nothing runs any more on its event loop."""
         subject = self._subject()
-        return subject is None or self._cluster() is None or not subject._engine.running
+        return subject is None or self._cluster() is None or self.handler.has_ended or not subject._is_running
 
     def look(self) -> None:
         """Report each new stall."""
         subject, cluster = self._subject(), self._cluster()
         if subject is None or cluster is None:
             return
-        found = dict(self._stalls(subject))
+        view: View = subject._view()  # also if no stall is reported: it takes a sample
+        found = dict(view.stalls(self.threshold_s)) if self.threshold_s else {}
+        if self.threshold_s and not found:
+            found.update(self._look_at_whole(view))
         for key, event in found.items():
             if key not in self._reported:
                 self.handler.native.say(_Report(cluster, event))
         self._reported = set(found)
+
+    def _look_at_whole(self, view: View) -> Iterable[tuple[object, Stalled]]:
+        """Yield the stall of a producer or consumer as a whole, if it has lasted; what only a restart mends, at once."""
+        reason, now = view.whole(), self.handler.now()
+        if reason is None:
+            self._whole = None
+            return
+        if self._whole is None or self._whole[0] is not reason.why:
+            self._whole = reason.why, now
+        seconds = now - self._whole[1]
+        if seconds >= self.threshold_s or reason.restart_helps:
+            yield reason.why, Stalled(view.name, "", -1, seconds, reason.why, str(reason))
 
     def notify(self, event: Held) -> None:
         """Report a hold of the hub or loop."""
         cluster = self._cluster()
         if cluster is not None:
             self.handler.native.say(_Report(cluster, event))
-
-    def _stalls(self, subject: Any) -> Iterable[tuple[object, Stalled]]:
-        return (
-            consumer_stalls(subject, self.threshold_s)
-            if hasattr(subject, "_progress")
-            else producer_stalls(subject, self.threshold_s)
-        )
-
-
-def consumer_stalls(consumer: Any, threshold_s: float) -> Iterable[tuple[object, Stalled]]:
-    """Yield the partitions of a consumer that have stood still for so long (s; 0 for none); this takes a sample."""
-    view = ConsumerView(consumer)
-    if not threshold_s or not view.engine.running:
-        return
-    for key, owned in view.engine.partitions.items():
-        seconds = view.stalled(owned, threshold_s)
-        if seconds is None:
-            continue
-        reason = view.reason(owned)
-        if reason.why is not Why.PAUSED:
-            yield key, Stalled(view.name, key.topic, key.partition, seconds, reason.why, str(reason))
-
-
-def producer_stalls(producer: Any, threshold_s: float) -> Iterable[tuple[object, Stalled]]:
-    """Yield the partitions of a producer whose oldest message is so old (s; 0 for none)."""
-    view = ProducerView(producer)
-    if not threshold_s:
-        return
-    for oldest in view.oldest:
-        seconds = view.now - oldest.batch.created
-        if seconds >= threshold_s + view.engine.options.linger_s:
-            reason = view.reason(oldest)
-            if view.engine.completion.callbacks.full and (whole := view.whole()) is not None:
-                reason = whole
-            key = oldest.queue.key
-            yield about(oldest), Stalled(view.name, *key, seconds, reason.why, str(reason))
 
 
 class _Report:
@@ -158,8 +109,7 @@ class _Report:
     def __call__(self) -> None:
         cluster, event = self._cluster, self._event
         if isinstance(event, Stalled):
-            text = "%s: %s-%d has stood still for %.0f s: %s"
-            what = (event.subject, event.topic, event.partition, event.seconds, event.text)
+            text, what = "%s has stood still for %.0f s: %s", (event.about, event.seconds, event.text)
             cluster.limiter.warn(log, f"{event.subject} {event.topic} {event.why.value}", text, *what)
         else:
             text = "a call holds the hub or event loop for %.1f s or more, so nothing of this client runs there: %s"
@@ -173,7 +123,8 @@ def tell(cluster: BaseCluster, event: Stalled | Held) -> None:
     if listener is None:
         return
     if isinstance(event, Stalled):
-        listener.on_event(STALLED, f"{event.topic}/{event.partition}", event.seconds, f"{event.subject}: {event.text}")
+        about = f"{event.topic}/{event.partition}" if event.topic else event.subject
+        listener.on_event(STALLED, about, event.seconds, f"{event.subject}: {event.text}")
     else:
         listener.on_event(HELD, "hub or event loop", event.seconds, event.stack)
 
@@ -215,9 +166,9 @@ class Watch:
         if not watched.threshold_s and not (watched.hold_s and watched.handler.cooperative):
             return
         handler = watched.handler
+        self._watched[id(subject)] = watched  # before its probe, which would be dropped
         if watched.hold_s and handler.cooperative and handler.native is not handler and handler.system_clock:
             self._probes.setdefault(id(handler), HoldProbe(handler))
-        self._watched[id(subject)] = watched
         self._know(cluster)
         self._start()
 
@@ -278,8 +229,7 @@ class Watch:
                 if self._wake is wake:
                     self._close_inbox()
                 running.release()
-            if not self._watched:
-                self._probes.clear()
+            self._drop_probes()
             # also for what came before the inbox was closed
             if not self._has_work() or self._wake is not wake or not running.acquire(False):
                 return
@@ -307,6 +257,15 @@ class Watch:
                 self._look_at_hub(watched, held)
             except Exception as error:  # noqa: BLE001 - one that reports cannot do without must not end the worker
                 self._native.report("looking for stalls", error)
+        self._drop_probes()
+
+    def _drop_probes(self) -> None:
+        """Forget the hubs and loops on which nothing is watched any more: they may have ended."""
+        known = list(self._probes)  # first: `add` has put the watched ones of these there
+        living = {id(watched.handler) for watched in self._watched.copy().values()}
+        for number in known:
+            if number not in living:
+                self._probes.pop(number, None)
 
     def _look_at_hub(self, watched: _Watched, seen: set[int]) -> None:
         number = id(watched.handler)
