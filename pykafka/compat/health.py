@@ -40,6 +40,10 @@ class SimpleView(ConsumerView):
     def _find_member(self) -> MemberView | None:
         return None
 
+    @property
+    def _topics(self) -> str:
+        return self.engine.name
+
     def stack(self) -> str:
         """Return nothing."""
         return ""

@@ -64,7 +64,13 @@ class ConsumerView(View):
     def name(self) -> str:
         """The consumer's name, for texts."""
         group = self.engine.options.consumer_group
-        return f"consumer of {self.engine.name or 'nothing'}" + (f", group {group}" if group else "")
+        return f"consumer of {self._topics or 'nothing'}" + (f", group {group}" if group else "")
+
+    @property
+    def _topics(self) -> str:
+        """The topics that the consumer reads, or has subscribed to while it has no partition of them."""
+        names, pattern = self.consumer._subscribed
+        return self.engine.name or ", ".join(names) or (f"{pattern.pattern!r}" if pattern is not None else "")
 
     # -- the calls of the application ------------------------------------------------------------------------------
 
@@ -114,7 +120,7 @@ class ConsumerView(View):
         last_commit = None if commits is None else commits.last_at
         return ConsumerHealth(
             problems=tuple(self._problems()),
-            name=engine.name,
+            name=self._topics,
             group=engine.options.consumer_group,
             member=self._member_report(),
             partitions=self._partitions(),

@@ -177,8 +177,9 @@ class Watch:
         cluster.at_end = self.hurry
 
     def _has_work(self) -> bool:
-        """Return whether a client is open that had something to watch."""
-        return bool(self._inbox) or any(not cluster.closed for cluster in list(self._clusters))
+        """Return whether a client is open that had something to watch; one on a closed event loop is not."""
+        open_ones = (one for one in list(self._clusters) if not one.closed and not one.handler.has_ended)
+        return bool(self._inbox) or next(open_ones, None) is not None
 
     def hurry(self) -> None:
         """Look now: a producer or consumer has stopped, or a client was closed. The worker ends with the last client."""

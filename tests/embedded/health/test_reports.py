@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import time
+import traceback
+import uuid
 from typing import Any
 
 import pytest
 
 from pykafka import KafkaClient, TopicPartition
 from pykafka.embedded import EmbeddedCluster
+from pykafka.handlers import AsyncioHandler, GEventHandler, ThreadingHandler
+from pykafka.handlers.patching import original
 from pykafka.health import Why
 from pykafka.network.node import Node
 from tests.support.loops import Concurrency
@@ -123,3 +127,86 @@ def test_bad_arguments(concurrency: Concurrency) -> None:
             client.health(probe="yes")  # type: ignore[arg-type]
         with client.consumer("t") as consumer, pytest.raises(KeyError):
             consumer.explain().of(str(TopicPartition("t", 7)))
+
+
+def test_an_answer_that_hangs_counts_more_than_what_an_earlier_try_has_failed_by(concurrency: Concurrency) -> None:
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts, **concurrency()) as client,
+        client.producer(linger_ms=0) as producer,
+    ):
+        producer.produce("t", b"x").get(20)
+        cluster.inject_errors("Produce", "NOT_LEADER_FOR_PARTITION", broker=1)
+        cluster.inject_errors("Produce", "NO_ERROR", broker=1, latency_ms=5_000)
+        producer.produce("t", b"y")
+        until(client.cluster.handler, lambda: "has not answered" in producer.explain().of("t-0").text, 10)
+        assert producer.explain().of("t-0").why in (Why.IN_FLIGHT, Why.UNREACHABLE)
+        producer.flush(20)
+
+
+class Watched:
+    """A lock of the handler that notes whether a thread of the test's takes it."""
+
+    def __init__(self, lock: Any, taken: list[str], here: list[int]) -> None:
+        self._lock = lock
+        self._taken = taken
+        self._here = here
+
+    def acquire(self, *args: Any, **kwargs: Any) -> bool:
+        if original("_thread", "get_ident")() in self._here:
+            self._taken.append("".join(traceback.format_stack(limit=6)))
+        return bool(self._lock.acquire(*args, **kwargs))
+
+    def release(self) -> None:
+        self._lock.release()
+
+    def locked(self) -> bool:
+        return bool(self._lock.locked())
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def test_views_take_no_lock_of_the_handler(concurrency: Concurrency, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A native thread looks at a hub's clients: a greenlet may hold the lock, and needs the hub to give it back."""
+    taken: list[str] = []
+    here: list[int] = []
+    for kind in (ThreadingHandler, GEventHandler, AsyncioHandler):
+        for name in ("Lock", "RLock"):
+            make = getattr(kind, name)
+            monkeypatch.setattr(kind, name, lambda self, make=make: Watched(make(self), taken, here))
+    with (
+        EmbeddedCluster(brokers=2, topics={"t": 4}) as cluster,
+        KafkaClient(cluster.hosts, **concurrency()) as client,
+        client.producer(linger_ms=500) as producer,
+        client.consumer("t", group=f"g-{uuid.uuid4().hex}") as consumer,
+    ):
+        for number in range(40):
+            producer.produce("t", b"x", partition=number % 4)
+        old = client.topics["t"].get_simple_consumer(consumer_group=b"old", auto_commit_enable=True)
+        old_producer = client.topics["t"].get_producer(linger_ms=500)
+        old_producer.produce(b"x")
+        assert consumer.one(30) is not None
+        assert old.consume() is not None
+        for node in client.cluster.brokers.values():  # as if they were not used yet
+            node._channels._by_name.pop("produce", None)
+        views: list[Any] = []
+
+        def look() -> None:
+            here.append(original("_thread", "get_ident")())
+            members: tuple[Any, ...] = (consumer, producer, old, old_producer)
+            for view in [member._view() for member in members]:
+                views.append((view.report(), list(view.stalls(0.001)), view.whole()))
+            here.clear()
+
+        handler = client.cluster.handler
+        worker = handler.native.spawn(look)
+        until(handler, lambda: not worker.is_alive())
+        assert worker.error is None
+        assert len(views) == 4
+        assert not taken, taken[0]
+        old.stop()
+        old_producer.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import subprocess
@@ -15,11 +16,13 @@ import gevent
 import pytest
 
 from pykafka import KafkaClient
+from pykafka.aio import KafkaClient as AsyncClient
 from pykafka.embedded import EmbeddedCluster
 from pykafka.handlers import Handler
 from pykafka.handlers.whereabouts import HoldProbe, stack_of
 from pykafka.health import Held, Stalled, Why
 from pykafka.health import watch as module
+from pykafka.health.clients import client_health
 from tests.support.loops import Concurrency
 from tests.support.waiting import until
 
@@ -228,6 +231,47 @@ def test_an_idle_hub_is_not_woken() -> None:
     pool.spawn(look).get()  # the hub waits for it, and is idle
     assert looked == [None]
     assert not posted
+
+
+@pytest.mark.on_asyncio
+def test_a_hub_is_forgotten_when_nothing_is_watched_on_it(concurrency: Concurrency) -> None:
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts) as other,
+        other.consumer("t"),
+        KafkaClient(cluster.hosts, **concurrency()) as client,
+    ):
+        handler, watch = client.cluster.handler, module.watch_of(client.cluster.handler)
+        with client.consumer("t"):
+            until(handler, lambda: (id(handler) in watch._probes) is handler.cooperative)
+        client.close()
+        until(handler, lambda: id(handler) not in watch._probes, 5)
+        assert watch._watched  # that of the other client
+
+
+def test_a_loop_that_is_closed_is_not_held(listened: list[Any], caplog: pytest.LogCaptureFixture) -> None:
+    """Its client was not closed, and holds nothing: the loop cannot turn any more."""
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts) as client,
+        client.consumer("t"),
+    ):
+        left: list[Any] = []
+
+        async def main() -> None:
+            client = await AsyncClient(cluster.hosts, hold_report_ms=200, stall_report_ms=500)
+            left.extend((client, await client.consumer("t")))
+            time.sleep(1.5)  # so that the loop owes a turn at its end
+
+        asyncio.run(main())
+        inner = left[0]._inner.cluster
+        watch = module.watch_of(inner.handler)
+        until(client.cluster.handler, lambda: id(inner.handler) not in watch._probes, 5)
+        listened.clear()
+        time.sleep(1.5)
+        assert listened == []
+        assert all(problem.kind != "held" for problem in client_health(inner).problems)
+        assert "looking for stalls" not in caplog.text
 
 
 #: A program that forks; its child reads, and prints what it watches.
