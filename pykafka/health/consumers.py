@@ -235,7 +235,7 @@ class ConsumerView(View):
     def _oldest_call(self) -> tuple[float, str]:
         """Return how long the longest of the present calls of handlers has lasted (s), and where it is."""
         run = self._run
-        call = None if run is None else run.oldest_call
+        call = None if run is None else run._oldest_call
         if call is None:
             return 0.0, ""
         began, worker = call

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka import health
@@ -142,6 +143,8 @@ class Watch:
         self._native = native
         self._watched: dict[int, _Watched] = {}
         self._probes: dict[int, HoldProbe] = {}
+        # Those at which looking has failed, which was reported.
+        self._failed: set[int] = set()
         # The clients that had something to watch: the worker ends with the last one.
         self._clusters: weakref.WeakSet[BaseCluster] = weakref.WeakSet()
         # What `pykafka.health` leaves for the worker; only of the shared one.
@@ -155,7 +158,7 @@ class Watch:
 
     def _after_fork(self) -> None:
         # The worker is the parent's; consumers and producers come again when they start in the child.
-        self._watched, self._probes, self._clusters = {}, {}, weakref.WeakSet()
+        self._watched, self._probes, self._failed, self._clusters = {}, {}, set(), weakref.WeakSet()
         self._inbox.clear()
         self._close_inbox()
         self._begin()
@@ -247,17 +250,20 @@ class Watch:
         return pause
 
     def look(self) -> None:
-        """Look at all that is watched, once; an error in one report does not end the others."""
+        """Look at all that is watched, once; an error in one report does not end the others, and is logged once."""
         held: set[int] = set()
         for number, watched in self._watched.copy().items():
             if watched.is_gone:
                 self._watched.pop(number, None)
+                self._failed.discard(number)
                 continue
-            try:
-                watched.look()
-                self._look_at_hub(watched, held)
-            except Exception as error:  # noqa: BLE001 - one that reports cannot do without must not end the worker
-                self._native.report("looking for stalls", error)
+            for step in (watched.look, partial(self._look_at_hub, watched, held)):
+                try:
+                    step()
+                except Exception as error:  # noqa: BLE001 - one that reports cannot do without must not end the worker
+                    if number not in self._failed:
+                        self._failed.add(number)
+                        self._native.report("looking for stalls", error)
         self._drop_probes()
 
     def _drop_probes(self) -> None:

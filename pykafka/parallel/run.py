@@ -219,8 +219,8 @@ class ParallelRun:
         return self._begun and not self._ended.is_set()
 
     @property
-    def oldest_call(self) -> tuple[float, object] | None:
-        """As `Pool.oldest_call`. This takes no lock."""
+    def _oldest_call(self) -> tuple[float, object] | None:
+        """As `Pool.oldest_call`, for reports of health. This takes no lock."""
         return self._pool.oldest_call
 
     def stats(self) -> Stats:

@@ -12,9 +12,10 @@ import pytest
 
 from pykafka import KafkaClient, TopicPartition
 from pykafka.embedded import EmbeddedCluster
+from pykafka.exceptions import WorkerNotStartedError
 from pykafka.handlers import AsyncioHandler, GEventHandler, ThreadingHandler
 from pykafka.handlers.patching import original
-from pykafka.health import Why
+from pykafka.health import Problem, Why, clients
 from pykafka.network.node import Node
 from tests.support.loops import Concurrency
 from tests.support.waiting import until
@@ -22,6 +23,7 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.on_asyncio
 
 PARTITIONS = 100
+CLOSED = Problem("closed", "the client is closed", "make another", None, True)
 #: Many times what a report takes (s): this is no measurement.
 AMPLE_S = 0.05
 
@@ -117,6 +119,67 @@ def test_a_probe_asks_all_brokers_at_once(concurrency: Concurrency) -> None:
         assert report.alive
         assert not report.ready
         cluster.set_latency(2, 0)
+
+
+def test_brokers_that_hang_take_no_time_of_others(concurrency: Concurrency, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients, "ASKED_MOST", 2)
+    with EmbeddedCluster(brokers=4) as cluster, KafkaClient(cluster.hosts, **concurrency()) as client:
+        assert client.health(probe=True).ready
+        for broker in (1, 2):
+            cluster.set_latency(broker, 5_000)
+        report = client.health(probe=True, timeout=2.0)
+        assert [one.reachable for one in report.brokers] == [False, False, True, True]
+        for broker in (1, 2):
+            cluster.set_latency(broker, 0)
+
+
+def test_a_probe_without_a_thread_asks_all_the_same(concurrency: Concurrency, monkeypatch: pytest.MonkeyPatch) -> None:
+    with EmbeddedCluster(brokers=3) as cluster, KafkaClient(cluster.hosts, **concurrency()) as client:
+        assert client.health(probe=True).ready
+        spawn = client.cluster.handler.spawn
+
+        def refuse(target: Any, *args: Any, **kwargs: Any) -> Any:
+            if kwargs.get("name") == "pykafka.probe":
+                raise WorkerNotStartedError("no thread is left")
+            return spawn(target, *args, **kwargs)
+
+        monkeypatch.setattr(client.cluster.handler, "spawn", refuse)
+        assert [one.reachable for one in client.health(probe=True).brokers] == [True] * 3
+
+
+def test_what_is_no_error_of_kafka_is_in_the_report(concurrency: Concurrency, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*args: Any, **kwargs: Any) -> None:
+        raise ValueError("broken")
+
+    with EmbeddedCluster(brokers=1) as cluster, KafkaClient(cluster.hosts, **concurrency()) as client:
+        monkeypatch.setattr(Node, "call", broken)
+        (broker,) = client.health(probe=True, timeout=2.0).brokers
+        assert broker.error == "KafkaException: ValueError: broken"
+
+
+def test_brokers_die_and_the_client_is_closed_amid_probes(concurrency: Concurrency) -> None:
+    with EmbeddedCluster(brokers=3, topics={"t": 3}) as cluster:
+        client = KafkaClient(cluster.hosts, socket_timeout_ms=1000, **concurrency())
+        handler, reports = client.cluster.handler, list[Any]()
+        consumer = client.consumer("t")
+
+        def ask() -> None:
+            while not reports or reports[len(reports) - 1].problems[:1] != (CLOSED,):
+                reports.append(client.health(probe=True, timeout=0.5))
+                handler.sleep(0.005)
+
+        workers = [handler.spawn(ask) for _ in range(4)]
+        for broker in (1, 2, 3, 1):
+            cluster.broker_down(broker)
+            handler.sleep(0.2)
+            cluster.broker_up(broker)
+        consumer.close()
+        client.close()
+        for worker in workers:
+            assert worker.join(20)
+            assert worker.error is None
+        assert any(not report.ready for report in reports)
+        assert all(report.alive for report in reports if CLOSED not in report.problems)
 
 
 def test_bad_arguments(concurrency: Concurrency) -> None:
