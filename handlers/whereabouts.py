@@ -29,6 +29,7 @@ _IDLE = (
 )
 #: Where coroutines, generators and asynchronous generators have their frame, and what they wait for.
 _FRAMES, _AWAITED = ("cr_frame", "gi_frame", "ag_frame"), ("cr_await", "gi_yieldfrom", "ag_await")
+_BRIDGE = os.path.join("handlers", "bridge.py")
 _OWN = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
@@ -63,8 +64,17 @@ def _of_coroutine(waits: Any) -> list[FrameType]:
         frame = next((found for name in _FRAMES if (found := getattr(waits, name, None)) is not None), None)
         if frame is not None:
             frames.append(frame)
+            frames += reversed(_carried_by(frame))
         waits = next((found for name in _AWAITED if (found := getattr(waits, name, None)) is not None), None)
     return frames[::-1]
+
+
+def _carried_by(frame: FrameType) -> list[FrameType]:
+    """Return the frames of the blocking function that a coroutine carries over its waits: `pykafka.handlers.bridge.bridged`."""
+    code = frame.f_code
+    if code.co_name != "bridged" or not code.co_filename.endswith(_BRIDGE):
+        return []
+    return _from(getattr(frame.f_locals.get("carrier"), "gr_frame", None))
 
 
 def _running_as(greenlet: Any) -> FrameType | None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import uuid
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pykafka import KafkaClient
 from pykafka.embedded import EmbeddedCluster
-from pykafka.exceptions import GroupAuthorizationFailed
+from pykafka.exceptions import GroupAuthorizationFailed, PartitionOwnedError
 from pykafka.health import Stalled, Why, wsgi_app
 from pykafka.health import watch as module
 from tests.support.loops import Concurrency
@@ -141,3 +144,62 @@ def test_a_managed_consumer_that_has_ended(concurrency: Concurrency, heard: list
         consumer.start()
         assert client.health().ready
         consumer.stop()
+
+
+def test_a_consumer_whose_group_zookeeper_keeps(concurrency: Concurrency) -> None:
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts, **concurrency()) as client,
+    ):
+        consumer: Any = client.topics["t"].get_balanced_consumer(b"g", auto_start=False, zookeeper_connect="z:1")
+        assert client.health().consumers == ()
+        state = SimpleNamespace(is_silent=False, away_s=0.0)
+        consumer._running, consumer._joined = True, (SimpleNamespace(lost="", state=state), None)
+        try:
+            (report,) = client.health().consumers
+            assert report.member is not None
+            assert (report.group, report.member.protocol, report.member.stable) == ("g", "zookeeper", False)
+            assert report.ready  # the first rebalance lasts
+            consumer._last_error = PartitionOwnedError("owned by another")
+            assert [problem.kind for problem in client.health().problems] == ["refused"]
+            state.is_silent, state.away_s = True, 7.0
+            (problem,) = client.health().problems
+            assert problem.kind == "coordinator-unknown"
+            assert "ZooKeeper, which keeps the group, has not answered for 7 s" in problem.text
+        finally:
+            consumer._running, consumer._joined = False, None
+
+
+def test_a_forked_child_has_nothing_of_its_parent() -> None:
+    """Its consumers start with the next call; until then nothing is wrong, and the watch has nothing of the parent's."""
+    program = """
+import json, os, sys
+from pykafka import KafkaClient
+from pykafka.health.watch import watch_of
+
+client = KafkaClient(sys.argv[1], use_greenlets=sys.argv[2] == "greenlets")
+old = client.topics["t"].get_simple_consumer()
+producer = client.topics["t"].get_producer(linger_ms=0)
+assert old.consume() is not None
+if os.fork() == 0:
+    watch = watch_of(client.cluster.handler)
+    before = client.health(), len(watch._watched)
+    assert old.consume() is not None
+    producer.produce(b"x")
+    after = client.health(probe=True), len(watch._watched) + len(watch._inbox)
+    print(json.dumps([[one.ready, len(one.consumers), len(one.producers), count] for one, count in (before, after)]))
+    sys.stdout.flush()
+    os._exit(0)
+assert os.wait()[1] == 0
+old.stop()
+producer.stop()
+client.close()
+"""
+    with EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster:
+        with KafkaClient(cluster.hosts) as client:
+            fill(client)
+        for kind in ("threads", "greenlets"):
+            command = [sys.executable, "-c", program, cluster.hosts, kind]
+            ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            assert ended.returncode == 0, ended.stderr
+            assert json.loads(ended.stdout) == [[True, 1, 1, 0], [True, 1, 1, 2]]

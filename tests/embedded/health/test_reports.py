@@ -273,3 +273,28 @@ def test_views_take_no_lock_of_the_handler(concurrency: Concurrency, monkeypatch
         assert not taken, taken[0]
         old.stop()
         old_producer.stop()
+
+
+def test_a_callback_that_waits_is_named_with_its_stack(concurrency: Concurrency) -> None:
+    with (
+        EmbeddedCluster(brokers=1, topics={"t": 1}) as cluster,
+        KafkaClient(cluster.hosts, **concurrency()) as client,
+    ):
+        handler = client.cluster.handler
+        released = handler.Event()
+
+        def hold(value: bytes) -> bytes:
+            released.wait(30)
+            return value
+
+        with client.producer() as producer:
+            for _ in range(3):
+                producer.produce("t", b"x")
+        with client.consumer("t", value_deserializer=hold) as consumer:
+            worker = handler.spawn(consumer.one, 30)
+            try:
+                until(handler, lambda: consumer.explain(0).of("t-0").why is Why.HELD, 10)
+                assert "in hold" in consumer.explain(0).of("t-0").text
+            finally:
+                released.set()
+                assert worker.join(30)
