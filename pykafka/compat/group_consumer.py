@@ -19,7 +19,7 @@ from pykafka.compat.assignment_reader import AssignmentReader
 from pykafka.compat.simple_consumer import BATCH_MESSAGES
 from pykafka.consumer.options import ARROW_BYTES, ARROW_MESSAGES
 from pykafka.exceptions import ConsumerStoppedException, OffsetsNotCommitted
-from pykafka.health import watching
+from pykafka.health import Viewed, watching
 from pykafka.metadata.lifecycle import Tether
 from pykafka.utils import old_attributes
 from pykafka.utils.name import Name
@@ -67,7 +67,7 @@ class _Deadline:
     _rebalance_max_retries _use_rdkafka
     """
 )
-class GroupConsumer(AssignmentReader, ABC):
+class GroupConsumer(AssignmentReader, Viewed, ABC):
     """A consumer that shares a topic with its group: the base of `BalancedConsumer` and `ManagedBalancedConsumer`.
 
     `consume()` takes no lock.
@@ -132,10 +132,10 @@ class GroupConsumer(AssignmentReader, ABC):
     def _is_open(self) -> bool:
         return self._is_running or self._starts.due
 
-    def _view(self) -> View:
+    def _view_class(self) -> type[View]:
         from pykafka.compat.health import GroupView
 
-        return GroupView(self)
+        return GroupView
 
     def stop_midway(self) -> None:
         """Stop as `stop()` does, but commit nothing of what the last call returned: the application may still process it.

@@ -117,7 +117,7 @@ class GroupView(View):
     #: Its worker joins, and not a call of the application.
     idle_s = 0.0
 
-    def __init__(self, consumer: Any) -> None:
+    def __init__(self, consumer: Any, _: object = None) -> None:
         self._consumer = consumer
         self._group = str(consumer._consumer_group)
         self._now: float = consumer._handler.now()

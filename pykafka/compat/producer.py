@@ -159,10 +159,10 @@ class Producer(EngineHealth):
         compression_level: int | None = None,
     ) -> None: ...
 
-    def _view(self) -> View:
+    def _view_class(self) -> type[View]:
         from pykafka.health.producers import ProducerView
 
-        return ProducerView(self)
+        return ProducerView
 
     def _make_engine(self) -> DocumentedEngine:
         return DocumentedEngine(self._cluster, self._topic, self._options, self)

@@ -222,10 +222,10 @@ class SimpleConsumer(EngineHealth):
     def _make_engine(self, options: ConsumerOptions) -> BlockingEngine:
         return BlockingEngine(self._cluster, options, get_string(self._topic.name), self, self._before)
 
-    def _view(self) -> View:
+    def _view_class(self) -> type[View]:
         from pykafka.compat.health import SimpleView
 
-        return SimpleView(self)
+        return SimpleView
 
     def __repr__(self) -> str:
         return (

@@ -81,6 +81,8 @@ def watching(subject: Any, cluster: BaseCluster) -> tuple[Callable[[], object], 
     reference, of_cluster = weakref.ref(subject), weakref.ref(cluster)
 
     def start() -> None:
+        if (found := reference()) is not None:
+            found._view_class()  # imported here: a fork while the watch's own thread imports would leave a lock taken
         inbox = None if cluster.handler.cooperative else next(iter(_inboxes), None)
         if inbox is not None:  # the worker runs, and takes it up: starts stay cheap
             inbox.append((reference, of_cluster))
@@ -88,7 +90,7 @@ def watching(subject: Any, cluster: BaseCluster) -> tuple[Callable[[], object], 
                 return
         from pykafka.health.watch import watch_of
 
-        if (found := reference()) is not None:
+        if found is not None:
             watch_of(cluster.handler).add(found, cluster)
 
     def stop() -> None:
@@ -99,7 +101,22 @@ def watching(subject: Any, cluster: BaseCluster) -> tuple[Callable[[], object], 
     return start, stop
 
 
-class EngineHealth:
+class Viewed:
+    """A producer or consumer that reports and the watch look at."""
+
+    if TYPE_CHECKING:
+
+        def _view_class(self) -> type[View]: ...  # loads its module
+
+    def _view(self, asking: object = None) -> View:
+        """Return the state of now.
+
+        :param asking: what stands for the worker that asks, whose own stack says nothing; None for none
+        """
+        return self._view_class()(self, asking)
+
+
+class EngineHealth(Viewed):
     """What reports and the watch ask of a producer or consumer with an engine."""
 
     _engine: Any
@@ -124,10 +141,10 @@ class ConsumerHealthCalls(EngineHealth):
     _run: Any
     _engine: ConsumerEngine
 
-    def _view(self, asking: object = None) -> View:
+    def _view_class(self) -> type[View]:
         from pykafka.health.consumers import ConsumerView
 
-        return ConsumerView(self, asking)
+        return ConsumerView
 
     def metrics(self) -> Metrics:
         """Return the metrics of this consumer now, with Java's names; docs/metrics.md lists them. No broker is asked.
@@ -164,10 +181,10 @@ class ProducerHealthCalls(EngineHealth):
 
     _engine: ProducerEngine
 
-    def _view(self, asking: object = None) -> View:
+    def _view_class(self) -> type[View]:
         from pykafka.health.producers import ProducerView
 
-        return ProducerView(self)
+        return ProducerView
 
     def metrics(self) -> Metrics:
         """Return the metrics of this producer now, with Java's names; docs/metrics.md lists them. No broker is asked.

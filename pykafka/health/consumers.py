@@ -72,6 +72,11 @@ class ConsumerView(View):
         names, pattern = self.consumer._subscribed
         return self.engine.name or ", ".join(names) or (f"{pattern.pattern!r}" if pattern is not None else "")
 
+    @property
+    def starts_later(self) -> bool:
+        """Whether the next call that reads starts the consumer, in a forked child."""
+        return not self.engine.running and self.engine.starts.due
+
     # -- the calls of the application ------------------------------------------------------------------------------
 
     @property
@@ -156,8 +161,8 @@ class ConsumerView(View):
 
     def _problems(self) -> list[Problem]:
         engine, found = self.engine, []
-        if not engine.running and not engine.starts.due:  # else the next call that reads starts it, in a forked child
-            return [Problem("closed", "the consumer is closed", "make another")]
+        if not engine.running:
+            return [] if self.starts_later else [Problem("closed", "the consumer is closed", "make another")]
         membership = self.membership_reason()
         is_problem = membership is not None and (not membership.is_fine or self.rebalancing_s >= self._slow_s)
         if membership is not None and is_problem:
@@ -205,6 +210,10 @@ class ConsumerView(View):
 
     def reason(self, owned: OwnedPartition) -> Reason:
         """Return why a partition stands where it stands, from what the client knows."""
+        if self.starts_later:
+            return Reason(
+                Why.STARTING, "the next call that reads starts the consumer in this process, which was forked"
+            )
         if not self.engine.running or owned.given_up:
             return Reason(Why.CLOSED, "the consumer is closed, or reads the partition no more", "make another")
         if not is_behind(owned) and not owned.paused:
@@ -217,7 +226,7 @@ class ConsumerView(View):
 
     def membership_reason(self) -> Reason | None:
         """Return what keeps the member out of its group; None if nothing does, or the consumer is no member."""
-        return None if self._member is None else self._member.reason()
+        return None if self._member is None or self.starts_later else self._member.reason()
 
     def _is_attached(self, owned: OwnedPartition) -> bool:
         return owned.fetcher is not None and owned.trouble_since is None

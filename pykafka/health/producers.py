@@ -34,7 +34,7 @@ class ProducerView(View):
     :param producer: a `KafkaProducer`, or one of PyKafka 2
     """
 
-    def __init__(self, producer: Any) -> None:
+    def __init__(self, producer: Any, _: object = None) -> None:
         self.engine: ProducerEngine = producer._engine
         self._transactions: Any = getattr(producer, "_transactions", None)  # PyKafka 2 has none
         self.now: float = self.engine.handler.now()

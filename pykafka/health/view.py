@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from pykafka.health.explanation import Reason, Why
@@ -47,7 +47,14 @@ class Held(NamedTuple):
 
 
 class View(ABC):
-    """The state of one producer or consumer at one moment. It takes no lock of the handler's: a native thread may use it."""
+    """The state of one producer or consumer at one moment. It takes no lock of the handler's: a native thread may use it.
+
+    :param subject: the producer or consumer
+    :param asking: what stands for the worker that asks, whose own stack says nothing; None for none
+    """
+
+    @abstractmethod
+    def __init__(self, subject: Any, asking: object = None) -> None: ...
 
     @property
     @abstractmethod

@@ -12,7 +12,7 @@ from pykafka.common import TopicPartition
 from pykafka.consumer.options import unpacked, valid_topics
 from pykafka.exceptions import ConsumerStoppedException, KafkaException, ResponseTimeoutError
 from pykafka.handlers.interrupts import CloseOnce, SingleCaller
-from pykafka.health import watching
+from pykafka.health import Viewed, watching
 from pykafka.metadata.brokers import countdown
 from pykafka.metadata.lifecycle import ClosedWithClient
 from pykafka.metrics.listener import POLLED, WAITED
@@ -46,7 +46,7 @@ Committed = dict[TopicPartition, KafkaException | None]
 OnCommit = Callable[[Committed], object]
 
 
-class ShareConsumer(Generic[K, V]):
+class ShareConsumer(Viewed, Generic[K, V]):
     """A member of a share group: many members take records of the same partitions, and acknowledge each by itself (KIP-932).
 
     `client.share_consumer(...)` makes one; it needs Kafka 4.2 or later. A record that is taken is locked for its member; it
@@ -458,16 +458,16 @@ class ShareConsumer(Generic[K, V]):
 
         :returns: `pykafka.health.ShareConsumerHealth`; its `to_dict()` is for JSON
         """
-        return self._view(self._handler.here()).report()
+        return self._view_class()(self, self._handler.here()).report()
 
     def explain(self) -> Explanation:
         """Return what keeps the consumer, and each of its partitions, from being read; `print()` shows a line for each."""
-        return self._view(self._handler.here()).explain()
+        return self._view_class()(self, self._handler.here()).explain()
 
-    def _view(self, asking: object = None) -> ShareView:
+    def _view_class(self) -> type[ShareView]:
         from pykafka.sharegroups.share_health import ShareView
 
-        return ShareView(self, asking)
+        return ShareView
 
     @property
     def _is_open(self) -> bool:

@@ -88,10 +88,10 @@ class RdKafkaProducer(Producer):
     def _is_led(self, queue: PartitionQueue) -> bool:
         return True  # librdkafka finds the leaders
 
-    def _view(self) -> View:
+    def _view_class(self) -> type[View]:
         from pykafka.compat.health import RdKafkaProducerView
 
-        return RdKafkaProducerView(self)
+        return RdKafkaProducerView
 
     def _make_engine(self) -> RdKafkaEngine:
         return RdKafkaEngine(self._cluster, self._topic, self._options, self)
@@ -145,10 +145,10 @@ class RdKafkaSimpleConsumer(SimpleConsumer):
         unpacked_max_bytes: int | None = None,
     ) -> None: ...
 
-    def _view(self) -> View:
+    def _view_class(self) -> type[View]:
         from pykafka.compat.health import RdKafkaView
 
-        return RdKafkaView(self)
+        return RdKafkaView
 
     def _make_engine(self, options: ConsumerOptions) -> RdKafkaConsumerEngine:
         return RdKafkaConsumerEngine(self._cluster, options, get_string(self._topic.name), self, self._before)

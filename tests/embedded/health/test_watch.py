@@ -287,7 +287,7 @@ consumer = client.consumer("t")
 assert consumer.one(20) is not None
 if os.fork() == 0:
     watch = watch_of(client.cluster.handler)
-    before = len(watch._watched)
+    before = [len(watch._watched), client.health().ready, [why.why.value for _, why in consumer.explain(0)]]
     assert consumer.one(20) is not None
     print(json.dumps([before, len(watch._watched), watch._running.locked(), consumer.health().alive]), flush=True)
     os._exit(0)
@@ -304,4 +304,4 @@ def test_a_forked_child_watches_its_own(kind: str) -> None:
         command = [sys.executable, "-c", FORKS, cluster.hosts, kind]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 0, ended.stderr
-    assert json.loads(ended.stdout) == [0, 1, True, True]
+    assert json.loads(ended.stdout) == [[0, True, ["starting"]], 1, True, True]
